@@ -44,10 +44,7 @@ pub(crate) struct Rest {
 
 /// Starts the server's program in place of this one. arguments: those of this program, without its name. folders: searched
 /// before PATH.
-#[cfg_attr(
-    all(feature = "server", not(test)),
-    expect(dead_code, reason = "tests of the program with all commands")
-)]
+#[cfg_attr(feature = "server", expect(dead_code, reason = "this program has all commands"))]
 pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
     // Flags of the program may stand before it, such as --color never.
     let is_command = |name: &&str| Command::has_subcommand(name);

@@ -1,6 +1,6 @@
 //! Limits and timeouts of `gatewright serve`.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use clap::Args;
@@ -20,7 +20,7 @@ pub(super) struct Limits {
     /// Maximum size of all generated files together; each is kept for one hour, and requests that need more are refused [default: 268435456]
     #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_FILE_BYTES", hide_env_values = true)]
-    max_file_bytes: Option<NonZeroU32>,
+    max_file_bytes: Option<NonZeroU64>,
     /// Maximum memory of all answers under way; requests whose answers need more fail [default: 536870912]
     #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_HELD_BYTES", hide_env_values = true)]
@@ -74,12 +74,15 @@ fn wait(text: &str) -> Result<Duration, String> {
 impl Limits {
     /// The configuration with those of the limits that are given.
     pub(super) fn over(&self, config: Config) -> Config {
+        let room = |given: Option<u64>, of_file: usize| {
+            given.map_or(of_file, |count| usize::try_from(count).unwrap_or(usize::MAX))
+        };
         let size = |given: Option<NonZeroU32>, of_file: usize| {
-            given.map_or(of_file, |count| usize::try_from(count.get()).unwrap_or(usize::MAX))
+            room(given.map(|count| u64::from(count.get())), of_file)
         };
         Config {
             max_body_bytes: size(self.max_body_bytes, config.max_body_bytes),
-            max_file_bytes: size(self.max_file_bytes, config.max_file_bytes),
+            max_file_bytes: room(self.max_file_bytes.map(NonZeroU64::get), config.max_file_bytes),
             max_held_bytes: size(self.max_held_bytes, config.max_held_bytes),
             max_connections: size(self.max_connections, config.max_connections),
             max_connections_per_peer: size(self.max_connections_per_peer, config.max_connections_per_peer),
@@ -125,7 +128,7 @@ mod tests {
         let arguments = [
             "serve",
             "--max-body-bytes=1",
-            "--max-file-bytes=2",
+            "--max-file-bytes=5368709120",
             "--max-connections=3",
             "--max-connections-per-peer=4",
             "--header-timeout=5",
@@ -138,7 +141,7 @@ mod tests {
         let limits = Program::try_parse_from(arguments).expect("limits").limits;
         let config = limits.over(Config::default());
         let sizes = (config.max_body_bytes, config.max_file_bytes, config.max_connections);
-        assert_eq!((sizes, config.max_connections_per_peer), ((1, 2, 3), 4));
+        assert_eq!((sizes, config.max_connections_per_peer), ((1, 5 << 30, 3), 4));
         assert_eq!(config.max_held_bytes, 9);
         let before = [config.header_timeout, config.body_timeout, config.write_timeout];
         assert_eq!(before.map(|time| time.as_secs()), [5, 6, 7]);

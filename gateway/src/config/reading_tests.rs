@@ -103,7 +103,7 @@ fn all_keys_arrive() {
         drain_delay = "2s"
         [limits]
         max_body = "1KiB"
-        max_files = "1MB"
+        max_files = "5GB"
         max_connections = 3
         max_connections_per_peer = 4
         header_timeout = "5s"
@@ -162,7 +162,7 @@ fn all_keys_arrive() {
     let ConfigFile { config, log, warnings, .. } = read(text).unwrap_or_else(|problems| panic!("{problems}"));
     assert!(warnings.is_empty(), "{warnings:?}");
     assert_eq!(config.listen, ["127.0.0.1:1", "[::1]:2"]);
-    assert_eq!((config.max_body_bytes, config.max_file_bytes), (1024, 1_000_000));
+    assert_eq!((config.max_body_bytes, config.max_file_bytes), (1024, 5_000_000_000));
     assert_eq!((config.max_connections, config.max_connections_per_peer), (3, 4));
     assert_eq!(config.write_timeout, Duration::from_secs(90));
     assert_eq!((config.shutdown_grace, config.drain_delay), (Duration::ZERO, Duration::from_secs(2)));

@@ -25,8 +25,10 @@ use crate::store::{Bucket, StoreUrl, place_of};
 
 /// Longest accepted time.
 const LONGEST: Duration = Duration::from_hours(24);
-/// Largest accepted size.
+/// Largest accepted size of what lies in memory.
 const LARGEST: usize = 4 * 1024 * 1024 * 1024 - 1;
+/// Most room for files, a million GiB.
+const MOST_ROOM: usize = 1 << 50;
 
 /// Collects what is wrong on the way.
 pub(super) struct Settling<'f> {
@@ -158,7 +160,8 @@ impl<'f> Settling<'f> {
     fn limits(&mut self, config: &mut Config, limits: &Limits, at: &Path) {
         let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
         self.size(&mut config.max_body_bytes, limits.max_body, &at.to("max_body"));
-        self.size(&mut config.max_file_bytes, limits.max_files, &at.to("max_files"));
+        let (files, at_files) = (&mut config.max_file_bytes, at.to("max_files"));
+        self.size_up_to(MOST_ROOM, "no more than 1048576GiB", files, limits.max_files, &at_files);
         self.size(&mut config.max_held_bytes, limits.max_held, &at.to("max_held"));
         config.max_percent_per_key = limits.max_percent_per_key.unwrap_or(config.max_percent_per_key);
         config.max_connections = limits.max_connections.map_or(config.max_connections, count);
@@ -325,9 +328,13 @@ impl<'f> Settling<'f> {
     }
 
     fn size(&mut self, target: &mut usize, size: Option<Size>, at: &Path) {
+        self.size_up_to(LARGEST, "less than 4GiB", target, size, at);
+    }
+
+    fn size_up_to(&mut self, most: usize, said: &str, target: &mut usize, size: Option<Size>, at: &Path) {
         let Some(Size(size)) = size else { return };
-        if size == 0 || size > LARGEST {
-            self.wrong(at.clone(), "must be 1B or more, and less than 4GiB");
+        if size == 0 || size > most {
+            self.wrong(at.clone(), format!("must be 1B or more, and {said}"));
         }
         *target = size;
     }

@@ -15,7 +15,9 @@ use serde_json::json;
 
 use crate::support::{Server, files_of, read, send, start_with};
 
-const SECRET: &str = "canary-of-the-bucket-31";
+/// What opens the bucket.
+pub(crate) const ACCESS_KEY: &str = "id";
+pub(crate) const SECRET: &str = "canary-of-the-bucket-31";
 
 /// What the service holds.
 #[derive(Default)]
@@ -30,10 +32,10 @@ struct Held {
 
 /// A running service.
 #[derive(Clone, Default)]
-struct Service(Arc<Mutex<Held>>);
+pub(crate) struct Service(Arc<Mutex<Held>>);
 
 impl Service {
-    async fn start() -> (Self, String) {
+    pub(crate) async fn start() -> (Self, String) {
         let service = Self::default();
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -46,7 +48,7 @@ impl Service {
         self.0.lock().expect("no panic")
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         self.held().objects.keys().cloned().collect()
     }
 }
@@ -123,7 +125,7 @@ fn object(method: &Method, headers: &http::HeaderMap, object: Option<&Vec<u8>>) 
 
 async fn gateway(url: &str, data: &Path) -> Server {
     let key = |text| ApiKey::new(text).expect("a key");
-    let mut bucket = Bucket::new("s3://my-files/of/gateways", key("id"), key(SECRET));
+    let mut bucket = Bucket::new("s3://my-files/of/gateways", key(ACCESS_KEY), key(SECRET));
     bucket.endpoint = Some(url.to_owned());
     start_with(Config { data: Some(data.to_path_buf()), files: Some(bucket), ..Config::default() }).await
 }

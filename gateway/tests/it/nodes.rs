@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
+mod bucket;
 mod shared_config;
 
 use std::time::{Duration, Instant};

@@ -80,8 +80,10 @@ impl World {
             let store = if number == ALONE {
                 format!("[store]\ndata = \"{}/data\"\n", folder.join(DISK).display())
             } else {
+                // Room for the files of an hour of the quickest upstream.
                 format!(
-                    "[store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
+                    "[limits]\nmax_files = \"16 GiB\"\n\
+                     [store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
                      data = \"data\"\n\
                      [counters]\nurl = {{ env = \"TORTURE_COUNTERS\" }}\ntimeout = \"500ms\"\n\
                      [files]\nurl = \"s3://{}/files\"\nendpoint = \"http://127.0.0.1:{}\"\n\

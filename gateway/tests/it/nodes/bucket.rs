@@ -1,0 +1,104 @@
+//! Three gateways that share everything there is to share: a database, counters and a bucket.
+
+use std::time::Instant;
+
+use gatewright_gateway::{ApiKey, Bucket, Config, CounterServer, CountersUrl};
+use gatewright_test_stores::{Postgres, Redis};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{PATIENCE, create, node, until};
+use crate::bucket::{ACCESS_KEY, SECRET, Service};
+use crate::support::{Server, read, send, start_with};
+use crate::videos::finished;
+
+const IMAGES: &str = "/v1/images/generations";
+const VIDEOS: &str = "/v1/videos/generations";
+
+/// What the gateways share, and they.
+struct Cluster {
+    _store: Postgres,
+    _counters: Redis,
+    files: Service,
+    nodes: [Server; 3],
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let (store, counters) = (Postgres::start(), Redis::start());
+        let (files, url) = Service::start().await;
+        let started = async || {
+            let key = |text| ApiKey::new(text).expect("a key");
+            let mut bucket = Bucket::new("s3://my-files/of/gateways", key(ACCESS_KEY), key(SECRET));
+            bucket.endpoint = Some(url.clone());
+            let mut server = CounterServer::new(CountersUrl::new(&counters.url()).expect("an address"));
+            server.timeout = PATIENCE;
+            start_with(Config { files: Some(bucket), counters: Some(server), ..node(&store) }).await
+        };
+        let nodes = [started().await, started().await, started().await];
+        for node in &nodes {
+            let begun = Instant::now();
+            while read(node.bare(Method::GET, "/health/ready")).await.1["limits"] != "shared" {
+                assert!(begun.elapsed() < PATIENCE, "the counters are not reached");
+            }
+        }
+        Self { _store: store, _counters: counters, files, nodes }
+    }
+
+    /// What every gateway serves at the address of a file, which one of them gave.
+    async fn served(&self, url: &Value) -> Vec<u8> {
+        let url = url.as_str().expect("an address");
+        let path = self.nodes.iter().find_map(|node| url.strip_prefix(&node.url)).expect("of a gateway");
+        let mut all = Vec::new();
+        for node in &self.nodes {
+            let response = send(node.bare(Method::GET, path)).await;
+            assert_eq!(response.status(), 200, "{}{path}", node.url);
+            all.push(response.bytes().await.expect("a file").to_vec());
+        }
+        assert!(all.iter().all(|file| *file == all[0]));
+        all.swap_remove(0)
+    }
+}
+
+/// 3: a task submitted to one is looked up on another, and every one of them serves what the address of section 4 leads to.
+#[tokio::test]
+async fn files_that_one_of_three_gateways_makes_are_served_by_all() {
+    let cluster = Cluster::start().await;
+    for node in &cluster.nodes {
+        let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
+        let answer = node.ask(IMAGES, &body).await;
+        assert!(cluster.served(&answer["data"][0]["url"]).await.starts_with(b"\x89PNG"));
+    }
+    let [one, other, _] = &cluster.nodes;
+    let body = json!({ "model": "video_model_1", "prompt": "a river", "duration": 3, "resolution": "720p" });
+    let task = one.ask(VIDEOS, &body).await;
+    let task = finished(other, &task["id"]).await;
+    assert_eq!(&cluster.served(&task["output"]["url"]).await[4..8], b"ftyp");
+    assert_eq!(cluster.files.names().len(), 4, "none lies elsewhere");
+}
+
+#[tokio::test]
+async fn a_limit_of_100_requests_a_minute_is_100_over_three_gateways() {
+    let cluster = Cluster::start().await;
+    let key =
+        create(&cluster.nodes[0], json!({ "name": "ci", "limits": { "requests_per_minute": 100 } })).await;
+    for node in &cluster.nodes[1..] {
+        until(node, &key, 200).await;
+    }
+    let begun = Instant::now();
+    let asking = (0..180).map(|number| {
+        let node = &cluster.nodes[number % 3];
+        let body = json!({ "model": "model-sol", "messages": [{ "role": "user", "content": "Say hi" }] });
+        read(node.bare(Method::POST, "/v1/chat/completions").bearer_auth(&key).json(&body))
+    });
+    let mut granted = 0;
+    for (status, answer) in futures_util::future::join_all(asking).await {
+        match status {
+            200 => granted += 1,
+            status => assert_eq!(status, 429, "{answer}"),
+        }
+    }
+    // Five come back in three seconds.
+    let most = 100 + begun.elapsed().as_secs() * 5 / 3 + 2;
+    assert!((100..=most).contains(&granted), "{granted} of 180 in {:?}", begun.elapsed());
+}

@@ -9,6 +9,7 @@ use crate::finding::{Finding, excerpt, quoted};
 use crate::findings::Findings;
 use crate::model::Status;
 use crate::path::Path;
+use crate::read;
 use crate::sure::SureObjects;
 use crate::tree::{Member, Node, Number, Value};
 
@@ -18,8 +19,14 @@ const SAFE_INTEGER: u128 = (1 << 53) - 1;
 /// Checks that have to be compared with all others, at most; of more, those that are sound are compared again.
 const FEW_CHECKS: usize = 4;
 
-/// Collects the advisories for a document. `sure`: what the checker says of its objects without a tree.
-pub(crate) fn advise(root: &Node<'_>, sure: &SureObjects<'_>, mut findings: Findings) -> Findings {
+/// Collects the advisories for a document, of which `root` is the tree. `sure`: what the checker says of its objects without
+/// one.
+pub(crate) fn advise(
+    root: &Node<'_>,
+    document: &[u8],
+    sure: &SureObjects<'_>,
+    mut findings: Findings,
+) -> Findings {
     userinfo(root, &mut findings);
     if let Some(checks) = root.get("checks")
         && matches!(checks.value, Value::Array(_))
@@ -28,7 +35,7 @@ pub(crate) fn advise(root: &Node<'_>, sure: &SureObjects<'_>, mut findings: Find
         if may_repeat(checks, sure) {
             duplicate_cells(checks, sure, &mut findings);
         }
-        model_access(root, checks, sure, &mut findings);
+        model_access(root, document, checks, sure, &mut findings);
         tally(root, checks, sure, &mut findings);
     }
     unsafe_integers(root, &Path::Root, &mut findings);
@@ -107,22 +114,41 @@ fn duplicate_cells(checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Fin
 }
 
 /// Every model under test has a model_access check. A second one is a duplicate cell.
-fn model_access(root: &Node<'_>, checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Findings) {
-    let Some(models) = root.get("configuration").and_then(|configuration| configuration.get("models")) else {
-        return;
-    };
+fn model_access(
+    root: &Node<'_>,
+    document: &[u8],
+    checks: &Node<'_>,
+    sure: &SureObjects<'_>,
+    findings: &mut Findings,
+) {
+    let Some(configuration) = root.get("configuration") else { return };
     let others = checks.items().iter().filter(|check| !matches!(check.value, Value::Sound(_)));
     let reached: HashSet<&str> = others
         .filter_map(|check| cell(check, sure))
         .filter(|(id, _)| *id == "model_access")
         .filter_map(|(_, model)| model)
         .collect();
-    for (index, model) in models.items().iter().enumerate() {
+    let (start, tree);
+    let read = if matches!(configuration.value, Value::Sound(_)) {
+        if sure.is_each_reached(&reached) {
+            return;
+        }
+        // Only now the places of its models matter.
+        let text = &document[configuration.start()..configuration.end()];
+        tree = read::read(text, text.len(), Findings::new(1));
+        start = configuration.start();
+        let Ok(tree) = &tree else { return };
+        tree
+    } else {
+        start = 0;
+        configuration
+    };
+    for (index, model) in read.get("models").map_or(&[][..], Node::items).iter().enumerate() {
         if let Some(id) = model.as_str()
             && !sure.is_reached(id)
             && !reached.contains(id)
         {
-            findings.note(model.start(), || {
+            findings.note(start + model.start(), || {
                 let message = format!("model {} has no model_access check", quoted(id));
                 Finding::new(format!("/configuration/models/{index}"), "model_access", message)
             });

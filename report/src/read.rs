@@ -176,6 +176,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         let object = match *self.path.as_slice() {
             [Step::Member(start, end)] => match self.text.get(start..end)? {
                 "kit" => Object::Kit,
+                "configuration" => Object::Configuration,
                 "environment" => Object::Environment,
                 _ => return None,
             },

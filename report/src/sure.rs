@@ -4,6 +4,8 @@
 //! The advisories here are those of `advise.rs`, of documents that follow the schema. Two are the scanner's: it is not
 //! sure of integers over 2^53 − 1, nor of an endpoint with a user name.
 
+use std::collections::HashSet;
+
 use crate::generated::checker::{Names, Object, Place, Watch, decide, decide_object};
 use crate::model::{CheckId, Layer, Status};
 use crate::scan::{MAX_WORDS, UniqueWords};
@@ -65,6 +67,18 @@ impl<'n> SureObjects<'n> {
         let index = self.names.and_then(|names| names.model_id_or_null.index(model.as_bytes()));
         let cells = &self.plausibility.cells[CheckId::ModelAccess as usize];
         index.is_some_and(|index| cells.has(index))
+    }
+
+    /// Whether each model of the configuration, which was read here, has a check for access: one that was read here, too, or
+    /// one of the others, which have these models.
+    pub(crate) fn is_each_reached(&self, others: &HashSet<&str>) -> bool {
+        let Some(names) = self.names else { return false };
+        let mut cells = self.plausibility.cells[CheckId::ModelAccess as usize];
+        for model in others {
+            // It may be there already.
+            _ = names.model_id_or_null.index(model.as_bytes()).and_then(|index| cells.add(index));
+        }
+        self.plausibility.models.are_among(&cells)
     }
 }
 
@@ -168,7 +182,7 @@ impl Watch for Plausibility {
 
     #[inline]
     fn end(&mut self, object: Object, left: usize) -> Option<()> {
-        if matches!(object, Object::Kit | Object::Environment) {
+        if matches!(object, Object::Kit | Object::Configuration | Object::Environment) {
             self.read.put(left, Cell::default());
         }
         if object == Object::Check {

@@ -218,7 +218,7 @@ impl Validator {
             Err(findings) => return self.outcome(document, findings, self.findings(), None),
         };
         let mut findings = self.violations(&root, document);
-        let advisories = advise::advise(&root, &sure, self.findings());
+        let advisories = advise::advise(&root, document, &sure, self.findings());
         let report = (wanted && findings.is_empty()).then(|| self.typed(document));
         let report = report.and_then(|report| match report {
             Ok(report) => Some(report),

@@ -118,6 +118,29 @@ fn findings_are_those_of_the_whole_tree() {
     assert!(findings > 3000, "only {findings} findings");
 }
 
+/// 2.12: the models are not in the tree; where one stands is told all the same.
+#[test]
+fn a_model_without_a_check_of_access_is_found_where_it_stands_whatever_else_is_wrong() {
+    let base = std::fs::read("../tests/vectors/report/bases/full.json").expect("readable");
+    let mut report: serde_json::Value = serde_json::from_slice(&base).expect("JSON");
+    let model = report["configuration"]["models"][1].clone();
+    let checks = report["checks"].as_array_mut().expect("checks");
+    checks.retain(|check| check["id"] != "model_access" || check["model"] != model);
+    for place in ["/endpoint", "/summary/passed", "/checks/0/duration_ms", "/configuration/timeout_ms"] {
+        let mut report = report.clone();
+        *report.pointer_mut(place).expect(place) = "wrong".into();
+        let document = serde_json::to_vec_pretty(&report).expect("JSON");
+        let (fast, slow) =
+            (Validator::default().validate(&document), Validator::default().validate_by_tree(&document));
+        assert_eq!(fast.to_json(), slow.to_json(), "{place}");
+        assert!(fast.violations.iter().any(|found| found.pointer == place), "{place}");
+        let found = fast.advisories.iter().find(|found| found.rule == "model_access").expect(place);
+        let line = str::from_utf8(&document).expect("UTF-8").lines().nth(found.line - 1).expect("a line");
+        assert_eq!(found.pointer, "/configuration/models/1");
+        assert_eq!(&line[found.column - 1..].trim_end_matches(','), &model.to_string());
+    }
+}
+
 /// 2.12: what is found is what another validator of JSON Schema finds, by pointer and keyword.
 #[test]
 fn findings_are_those_of_another_validator() {

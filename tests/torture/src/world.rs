@@ -82,7 +82,7 @@ impl World {
             } else {
                 // Room for the files of an hour of the quickest upstream.
                 format!(
-                    "[limits]\nmax_files = \"16 GiB\"\n\
+                    "[limits]\nmax_files = \"16GiB\"\n\
                      [store]\nurl = {{ env = \"TORTURE_STORE\" }}\npepper = {{ env = \"TORTURE_PEPPER\" }}\n\
                      data = \"data\"\n\
                      [counters]\nurl = {{ env = \"TORTURE_COUNTERS\" }}\ntimeout = \"500ms\"\n\

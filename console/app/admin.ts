@@ -5,6 +5,8 @@ import { keys } from "./session.ts";
 export interface Scopes {
   models: string[];
   operations: string[];
+  /** Only where it is true. */
+  show_upstream?: boolean;
 }
 
 export interface Limits {

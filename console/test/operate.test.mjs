@@ -80,6 +80,7 @@ test("a key is created, shown once, rotated and revoked", async () => {
   const dialog = tab.page.getByRole("dialog");
   await dialog.getByLabel("Name").fill("for tests");
   await dialog.getByLabel("Models").fill("model-s*, model-breeze");
+  await dialog.getByLabel("Tell in x-gatewright-upstream").check();
   await dialog.getByLabel("Expires in days").fill("30");
   await dialog.getByText("Limits").click();
   await dialog.getByLabel("Requests a minute").fill("60");
@@ -110,7 +111,7 @@ test("a key is created, shown once, rotated and revoked", async () => {
   );
 
   const row = tab.page.getByRole("row", { name: /for tests/ });
-  await row.getByText("model-s*, model-breeze; all operations").waitFor();
+  await row.getByText("model-s*, model-breeze; all operations; learns the upstream").waitFor();
   await row.getByText("requests a minute: 60").waitFor();
   await row.getByRole("button", { name: "Rotate" }).click();
   await dialog.getByLabel("Hours").fill("0");

@@ -141,10 +141,11 @@ function State({ of: key }: { of: Key }) {
   return <Badge kind="good">until {moment(key.expires)}</Badge>;
 }
 
-function scopes({ scopes: { models, operations } }: Key): string {
+function scopes({ scopes: { models, operations, show_upstream } }: Key): string {
   const parts = [
     models.length > 0 ? models.join(", ") : "all models",
     operations.length > 0 ? operations.join(", ") : "all operations",
+    ...(show_upstream ? ["learns the upstream"] : []),
   ];
   return parts.join("; ");
 }
@@ -188,13 +189,14 @@ function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void 
   const [name, setName] = useState("");
   const [models, setModels] = useState("");
   const [operations, setOperations] = useState("");
+  const [upstream, setUpstream] = useState(false);
   const [days, setDays] = useState("");
   const [most, setMost] = useState<Partial<Record<keyof Limits, string>>>({});
   const { error, busy, submit } = useForm(async () => {
     const set = LIMITS.flatMap(([limit]) => (most[limit] ? [[limit, Number(most[limit])] as const] : []));
     const body = {
       name,
-      scopes: { models: list(models), operations: list(operations) },
+      scopes: { models: list(models), operations: list(operations), show_upstream: upstream },
       limits: Object.fromEntries(set),
       expires: days ? Math.floor(Date.now() / 1000) + Math.round(Number(days) * 86_400) : null,
     };
@@ -217,6 +219,14 @@ function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void 
         placeholder="all"
         hint="Such as create_chat_completion."
       />
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={upstream}
+          onChange={(event) => setUpstream(event.currentTarget.checked)}
+        />
+        Tell in x-gatewright-upstream which upstream answered
+      </label>
       <Line
         label="Expires in days"
         type="number"

@@ -31,6 +31,7 @@ use self::database::Database;
 use self::dialect::Dialect;
 #[cfg(test)]
 pub(crate) use self::migrations::{LATEST, of_version};
+use self::replays::KeptSince;
 use super::address::StoreUrl;
 use super::durable::{Store, StoreError, Stored};
 use crate::crash;
@@ -42,6 +43,7 @@ const LONGEST: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub(crate) struct SqlStore {
     database: Database,
+    kept_since: KeptSince,
 }
 
 impl Store for SqlStore {}
@@ -79,12 +81,12 @@ impl SqlStore {
     /// Opens an SQLite file, which is created if it is missing, for its owner alone. Connects when it is first used. Needs a
     /// Tokio runtime.
     pub(crate) fn in_file(file: &Path) -> io::Result<Self> {
-        Ok(Self { database: Database::in_file(file)? })
+        Ok(Self { database: Database::in_file(file)?, kept_since: KeptSince::default() })
     }
 
     /// Opens a Postgres database. Connects when it is first used. Needs a Tokio runtime.
     pub(crate) fn at(url: &StoreUrl) -> Result<Self, StoreError> {
-        Ok(Self { database: Database::at(url)? })
+        Ok(Self { database: Database::at(url)?, kept_since: KeptSince::default() })
     }
 
     /// Connections to the database, with the tables of this version.

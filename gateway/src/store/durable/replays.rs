@@ -49,7 +49,7 @@ pub(crate) trait ReplayStore {
     fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved>;
 
     /// Keeps the answer to a request for some time. False if somebody else has taken the next lease, or this one is forgotten.
-    /// Old answers to the operation give way; `hundredths`: how much of the room those of one API key may take.
+    /// Old answers give way, in a database some answers later; `hundredths`: how much of the room those of one API key may take.
     fn keep_answer<'s>(
         &'s self,
         lease: &'s Lease,

@@ -1,5 +1,6 @@
 //! Answers by idempotency keys in a database, by its clock.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, Row as _};
@@ -21,24 +22,49 @@ const RESERVE: &str = "
     RETURNING lease";
 
 const KEEP: &str = "
-    UPDATE replays SET answer = $3, bytes = $4, due = {now} + $5 WHERE slot = $1 AND lease = $2 AND answer IS NULL
-    RETURNING operation";
+    UPDATE replays SET answer = $3, bytes = $4, due = {now} + $5 WHERE slot = $1 AND lease = $2 AND answer IS NULL";
 
 const RENEW: &str = "UPDATE replays SET due = {now} + $1 WHERE answer IS NULL AND ";
 
 const FORGET: &str = "DELETE FROM replays WHERE due <= {now} AND (answer IS NOT NULL OR due <= {now} - $1)";
 
-/// Counted from the newest one: of all answers to an operation, and of those of each key.
+/// Counted from the newest one: of all answers to each operation, and of those of each key.
 const GIVE_WAY: &str = "
     DELETE FROM replays WHERE answer IS NOT NULL AND slot IN (
         SELECT slot FROM (
             SELECT slot,
                 count(*) OVER newest AS count, sum(bytes) OVER newest AS bytes,
                 count(*) OVER own AS own_count, sum(bytes) OVER own AS own_bytes
-            FROM replays WHERE answer IS NOT NULL AND operation = $1
-            WINDOW newest AS (ORDER BY due DESC, slot), own AS (PARTITION BY owner ORDER BY due DESC, slot)
+            FROM replays WHERE answer IS NOT NULL
+            WINDOW newest AS (PARTITION BY operation ORDER BY due DESC, slot),
+                own AS (PARTITION BY operation, owner ORDER BY due DESC, slot)
         ) AS counted
-        WHERE count > $2 OR bytes > $3 OR own_count > $4 OR own_bytes > $5)";
+        WHERE count > $1 OR bytes > $2 OR own_count > $3 OR own_bytes > $4)";
+
+/// Old answers give way once so many came that they are this part of what one key may have: to count them all takes
+/// milliseconds, too long for each answer. Until then, there may be so many more than the most.
+const PARTS: usize = 16;
+
+/// Answers that were kept since old ones gave way.
+#[derive(Debug, Default)]
+pub(super) struct KeptSince {
+    answers: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl KeptSince {
+    /// Counts one. Whether old ones are to give way now; `part`: answers and bytes that one key may have.
+    fn add(&self, bytes: usize, part: (usize, usize)) -> bool {
+        let answers = self.answers.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        let is_due = answers >= part.0 / PARTS || bytes >= part.1 / PARTS;
+        if is_due {
+            self.answers.store(0, Ordering::Relaxed);
+            self.bytes.store(0, Ordering::Relaxed);
+        }
+        is_due
+    }
+}
 
 /// Maximum number of leases renewed by one statement.
 const MOST_RENEWED: usize = 100;
@@ -101,12 +127,16 @@ impl ReplayStore for SqlStore {
             let keep = sqlx::query(AssertSqlSafe(self.dialect().statement(KEEP)))
                 .bind(lease.id.as_str())
                 .bind(lease.number);
-            let bytes = signed((ANSWER_OVERHEAD + answer.len()) as u64);
-            let keep = keep.bind(answer).bind(bytes).bind(signed(millis(lasts)));
-            let Some(row) = keep.fetch_optional(&database).await? else { return Ok(false) };
+            let bytes = ANSWER_OVERHEAD + answer.len();
+            let keep = keep.bind(answer).bind(signed(bytes as u64)).bind(signed(millis(lasts)));
+            if keep.execute(&database).await?.rows_affected() == 0 {
+                return Ok(false);
+            }
             let (own_count, own_bytes) = part_of_key(hundredths);
+            if !self.kept_since.add(bytes, (own_count, own_bytes)) {
+                return Ok(true);
+            }
             let give_way = sqlx::query(GIVE_WAY)
-                .bind(row.try_get::<String, _>("operation")?)
                 .bind(signed(MOST_ANSWERS as u64))
                 .bind(signed(MOST_ANSWER_BYTES as u64))
                 .bind(signed(own_count as u64))

@@ -25,6 +25,9 @@ const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
 /// spends counts here after this time and the pause between two writes.
 const SPENDING_PAUSE: Duration = Duration::from_secs(1);
 
+/// The longest pause between two of these comparisons, where they take long.
+const LONGEST_SPENDING_PAUSE: Duration = Duration::from_secs(3);
+
 /// Starts the tasks. They end when the gatekeeper is gone. Needs a Tokio runtime.
 pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
     let alive = Arc::downgrade(gatekeeper);
@@ -55,8 +58,8 @@ async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
             && let Some(gatekeeper) = alive.upgrade()
         {
             following.note(&gatekeeper.follow_spending().await);
-            // A store with much usage is not kept busy by this.
-            next = begun + SPENDING_PAUSE.max(begun.elapsed() * 20);
+            // A store with much usage is not kept busy by this. One that was away for a while is asked again soon.
+            next = begun + (begun.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
         }
         tokio::time::sleep(PAUSE).await;
     }

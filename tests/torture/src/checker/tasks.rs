@@ -39,11 +39,21 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
         let id = task["id"].as_str().unwrap_or_default();
         seen.entry(id).or_default().push(Seen { from, to, line, task });
     };
+    // A submission that is repeated is told what the first one was.
+    let mut submitted: HashMap<&str, u64> = HashMap::new();
     for call in &record.calls {
+        let began = match call.asked {
+            Asked::Submit { once: Some(once), .. } => {
+                let first = submitted.entry(once).or_insert(call.began);
+                *first = call.began.min(*first);
+                *first
+            }
+            _ => call.began,
+        };
         if let Some(answer) = call.answer
             && let Got::Task { task } = answer.got
         {
-            add(call.began, answer.at, answer.line, task);
+            add(began, answer.at, answer.line, task);
         }
     }
     for (number, line) in record.lines.iter().enumerate() {

@@ -243,6 +243,21 @@ mod tasks {
     }
 
     #[test]
+    fn a_submission_that_is_repeated_after_the_end_may_be_told_the_beginning() {
+        let again = |once: Option<&str>| {
+            let mut script = sound();
+            let once = once.map(str::to_owned);
+            let first = Asked::Submit { intent: GOOD, once: once.clone(), told: false };
+            script.call((0, 9), (1, "default"), first, Got::Lost { why: "the client left".to_owned() });
+            let asked = Asked::Submit { intent: GOOD, once, told: false };
+            script.call((92, 94), (1, "default"), asked, told("a", "pending"));
+            script
+        };
+        again(Some("x")).is_sound();
+        again(None).breaks("task goes forward");
+    }
+
+    #[test]
     fn a_video_that_nobody_asked_for_is_found() {
         sound().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
         Script::default().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");

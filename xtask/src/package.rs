@@ -184,7 +184,13 @@ fn use_tarballs(place: &Path) -> Result<()> {
     let (main, platforms) = node::tarballs(place)?;
     node::install(&[vec![main], platforms].concat(), &folder)?;
     check_manual(&folder.join("node_modules/gatewright/man/gatewright.1"))?;
-    for name in ["vectors.test.mjs", "report.test.mjs", "support/vectors.mjs", "support/server.mjs"] {
+    for name in [
+        "vectors.test.mjs",
+        "report.test.mjs",
+        "support/process.mjs",
+        "support/vectors.mjs",
+        "support/server.mjs",
+    ] {
         std::fs::copy(root().join("bindings-node/test").join(name), folder.join("test").join(name))?;
     }
     run(command("node")

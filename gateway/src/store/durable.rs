@@ -47,7 +47,7 @@ pub(crate) const LONGEST_LIST: usize = 10_000;
 pub(crate) type Stored<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
 /// Why the store failed. The text is the database's own, without any value of a query.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum StoreError {
     /// It may work later.
     #[error("the store failed: {0}")]

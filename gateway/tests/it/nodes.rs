@@ -8,7 +8,7 @@ mod shared_config;
 use std::time::{Duration, Instant};
 
 use gatewright_gateway::{ApiKey, Config, Gateway, Pepper, StoreUrl};
-use gatewright_test_stores::Postgres;
+use gatewright_test_stores::{Network, Postgres, Way};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
@@ -161,6 +161,28 @@ async fn a_node_that_starts_while_the_server_is_away_serves_and_reads_its_keys_l
     assert_eq!(chat(&other, &secret).await.0, 503);
     store.resume();
     until(&other, &secret, 200).await;
+}
+
+#[tokio::test]
+async fn a_node_that_starts_while_the_server_says_nothing_serves_after_one_wait() {
+    let (store, network) = (Postgres::start(), Network::new());
+    let config =
+        Config { store: Some(StoreUrl::new(&network.url_of(&store)).expect("an address")), ..node(&store) };
+    network.set(Way::Silent);
+    let begun = Instant::now();
+    let one = start_with(config).await;
+    assert_eq!(chat(&one, KEY).await.0, 200);
+    // An operation waits for 4 s. Each that asked would, one after the other.
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    network.set(Way::Open);
+    let secret = loop {
+        let (status, issued) = read(admin(&one, Method::POST, "/keys").json(&json!({ "name": "ci" }))).await;
+        if status == 201 {
+            break issued["secret"].as_str().expect("a secret").to_owned();
+        }
+        assert!(begun.elapsed() < PATIENCE, "{issued}");
+    };
+    until(&one, &secret, 200).await;
 }
 
 #[tokio::test]

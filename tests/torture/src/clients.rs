@@ -23,7 +23,7 @@ pub(crate) const DEFAULT_ALONE: &str = "default of the node alone";
 /// As whom keys are made and revoked.
 const ADMIN: &str = "admin";
 /// How long a call may take: longer than a node hangs.
-const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// More tokens than an answer has.
 const MOST_TOKENS: u64 = 64;
 

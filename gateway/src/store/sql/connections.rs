@@ -1,11 +1,11 @@
 //! Connections to one database.
 
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
 use sqlx::{AnyPool, ConnectOptions as _, Connection as _, Executor as _, Row as _};
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex, OnceCell};
 use url::Url;
 
 use super::dialect::Dialect;
@@ -23,6 +23,8 @@ pub(super) struct Connections {
     dialect: Dialect,
     pool: AnyPool,
     migrated: OnceCell<()>,
+    /// When the last attempt to get ready failed, and why.
+    failed: Mutex<Option<(Instant, StoreError)>>,
 }
 
 impl Connections {
@@ -64,23 +66,37 @@ impl Connections {
                 Box::pin(async move { Ok(is_free) })
             })
             .connect_lazy_with(options);
-        Ok(Self { dialect, pool, migrated: OnceCell::new() })
+        Ok(Self { dialect, pool, migrated: OnceCell::new(), failed: Mutex::default() })
     }
 
-    /// The pool, once the database has the tables of this version.
+    /// The pool, once the database has the tables of this version. One caller at a time gets it ready, and those that waited for an
+    /// attempt that failed share its error: one after the other, each would wait for a silent server as long again.
     pub(super) async fn ready(&self) -> Result<AnyPool, StoreError> {
-        let make = || async {
-            match self.dialect {
-                Dialect::Sqlite => write_ahead(&self.pool).await?,
-                Dialect::Postgres => {
-                    let version = sqlx::query("SELECT current_setting('server_version_num')");
-                    check_version(version.fetch_one(&self.pool).await?.try_get(0)?)?;
-                }
+        if !self.migrated.initialized() {
+            let asked = Instant::now();
+            let mut failed = self.failed.lock().await;
+            if let Some((at, error)) = &*failed
+                && *at >= asked
+            {
+                return Err(error.clone());
             }
-            migrate(&self.pool, self.dialect).await
-        };
-        self.migrated.get_or_try_init(make).await?;
+            if let Err(error) = self.migrated.get_or_try_init(|| self.get_ready()).await {
+                *failed = Some((Instant::now(), error.clone()));
+                return Err(error);
+            }
+        }
         Ok(self.pool.clone())
+    }
+
+    async fn get_ready(&self) -> Result<(), StoreError> {
+        match self.dialect {
+            Dialect::Sqlite => write_ahead(&self.pool).await?,
+            Dialect::Postgres => {
+                let version = sqlx::query("SELECT current_setting('server_version_num')");
+                check_version(version.fetch_one(&self.pool).await?.try_get(0)?)?;
+            }
+        }
+        migrate(&self.pool, self.dialect).await
     }
 
     pub(super) async fn close(&self) {

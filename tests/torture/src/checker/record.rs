@@ -5,10 +5,13 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::{SECOND, Violation};
+use crate::clients;
 use crate::history::{ALONE, Asked, Fault, Got, Line, What};
 
 /// How long usage waits in memory at most, before it is written: half a second, and what writing takes.
 const UNWRITTEN: u64 = 2 * SECOND;
+/// How long clients wait for an answer.
+const PATIENCE: u64 = clients::PATIENCE.as_secs() * SECOND;
 /// How long gateways may take to use a store again that is back.
 pub(super) const RECONNECTING: u64 = 6 * SECOND;
 
@@ -43,6 +46,13 @@ impl Call<'_> {
             Got::Refused { status, .. } => Some(*status),
             _ => None,
         }
+    }
+
+    /// Whether the client left before the gateway said anything.
+    pub(super) fn gave_up(&self) -> bool {
+        self.answer.is_some_and(|answer| {
+            matches!(answer.got, Got::Lost { .. }) && answer.at.saturating_sub(self.began) >= PATIENCE
+        })
     }
 
     /// Whether the gateway did what it was asked for.

@@ -406,6 +406,19 @@ mod usage {
     }
 
     #[test]
+    fn what_a_client_has_waited_for_to_the_end_of_its_patience_may_count() {
+        let left = |at: u64, intents: &[u64]| {
+            let mut script = two();
+            script.chat((20_000, at), (0, "k"), 5, lost()).counted("k", intents);
+            script
+        };
+        left(35_001, &[3, 4]).is_sound();
+        left(35_001, &[3, 4, 5]).is_sound();
+        left(35_001, &[3, 4, 5, 5]).breaks("usage is counted");
+        left(34_000, &[3, 4, 5]).breaks("usage is counted");
+    }
+
+    #[test]
     fn what_a_gateway_was_asked_when_it_was_killed_may_count() {
         let cut = |intents: &[u64]| {
             let mut script = two();

@@ -86,7 +86,8 @@ impl Known {
     /// `times`: how often the upstream was asked.
     fn add(&mut self, record: &Record<'_>, call: &Call<'_>, intent: u64, times: u64) {
         let tokens = expected::tokens(intent);
-        let mut uncertain = times;
+        // What a gateway has begun to ask for counts by an estimate, also where its client leaves before the upstream reads it.
+        let mut uncertain = times.max(call.gave_up().into());
         if call.succeeded() {
             self.answered.add(1, tokens);
             uncertain = uncertain.saturating_sub(1);

@@ -1,5 +1,7 @@
 //! Configuration files as people write them.
 
+mod sharing;
+
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
@@ -554,63 +556,4 @@ fn a_bucket_for_files_is_named_with_its_keys_and_what_is_wrong_with_it_is_told()
     assert!(told.contains("files.url: must have the form \"s3://bucket\""), "{told}");
     assert!(told.contains("files.endpoint: must have the form"), "{told}");
     assert!(wrong("[files]\nurl = \"s3://my-files\"\n").contains("access_key"), "both keys are needed");
-}
-
-#[test]
-fn a_file_whose_upstreams_are_in_the_store_has_none_itself() {
-    let read = read("[store]\ndata = \"d\"\nshared_config = true\n").expect("nothing is wrong");
-    assert!(read.config.upstreams.is_empty() && read.config.models.is_empty());
-    assert_eq!(read.config.shared_config, Some(super::Sharing::new("/etc/gatewright")));
-    let told = wrong(&format!("{}[store]\nshared_config = true\n", with("", "")));
-    for place in
-        ["gatewright.toml:1:2: upstreams: stands here and in the store", "gatewright.toml:5:2: models: "]
-    {
-        assert!(told.contains(place) && told.contains("store.shared_config"), "{told}");
-    }
-    assert!(super::SharedConfig::check(&with("", ""), "it").is_ok());
-}
-
-#[test]
-fn a_document_that_gateways_share_has_no_other_part_and_no_secret() {
-    let told = |document: &str| {
-        let problems =
-            super::SharedConfig::check(document, "it").expect_err("something is wrong").to_string();
-        assert!(!problems.contains("canary"), "{problems}");
-        problems
-    };
-    let other = format!("{}[server]\nlisten = \"[::]:1\"\n[modles.a]\n", with("key = \"sk-canary-1\"", ""));
-    let other = told(&other);
-    let lines: Vec<&str> = other.lines().collect();
-    let [secret, server, unknown] = lines.as_slice() else { panic!("{other}") };
-    assert!(secret.starts_with("it:4:7: upstreams.one.key: a secret does not stand in the file"), "{secret}");
-    assert!(server.starts_with("it:8:2: server: each gateway has its own"), "{server}");
-    assert_eq!(*unknown, "it:10:2: modles: there is no such key; did you mean models?");
-    assert!(told("").contains("there is no model"), "the simulator is nothing that is shared by accident");
-    assert!(told("[upstreams.one]\nkind = \"simulator\"\n").contains("there is no model"));
-    assert!(told(&"#".repeat(1024 * 1024 + 1)).contains("is longer than 1048576 bytes"));
-}
-
-#[test]
-fn a_document_that_gateways_share_gets_those_secrets_alone_that_a_machine_offers() {
-    let mut sharing = super::Sharing::new("/etc/gatewright");
-    let refused = |sharing: &super::Sharing, secret: &str| {
-        let document = with(&format!("key = {{ {secret} }}"), "");
-        let part = Part::Shared(sharing);
-        let read = parse(&document, "it", &sharing.folder, set, Absent::IsWrong, part);
-        read.err().is_some_and(|problems| problems.to_string().contains("may not name"))
-    };
-    assert!(!refused(&sharing, "env = \"ONE_API_KEY\"") && !refused(&sharing, "file = \"keys/one\""));
-    for secret in [
-        "env = \"PEPPER\"",
-        "env = \"GATEWRIGHT_API_KEY\"",
-        "file = \"pepper\"",
-        "file = \"/etc/gatewright/pepper\"",
-        "file = \"keys/../pepper\"",
-        "file = \"mykeys/one\"",
-    ] {
-        assert!(refused(&sharing, secret), "{secret}");
-    }
-    sharing.secrets = vec!["TOKEN".to_owned(), "/run/secrets/*".to_owned()];
-    assert!(!refused(&sharing, "env = \"TOKEN\"") && !refused(&sharing, "file = \"/run/secrets/one\""));
-    assert!(refused(&sharing, "env = \"TOKENS\"") && refused(&sharing, "env = \"ONE_API_KEY\""));
 }

@@ -61,6 +61,23 @@ mod postgres {
     }
 
     #[tokio::test]
+    async fn callers_of_a_server_that_says_nothing_from_the_start_wait_once_and_not_one_after_the_other() {
+        let (server, network) = (Postgres::start(), Network::new());
+        let url = StoreUrl::new(&network.url_of(&server)).expect("an address");
+        let store = SqlStore::at(&url).expect("a store");
+        network.set(Way::Silent);
+        let begun = Instant::now();
+        for outcome in futures_util::future::join_all((0..4).map(|_| store.revision())).await {
+            let error = outcome.expect_err("nobody answers").to_string();
+            assert!(error.contains("does not answer"), "{error}");
+        }
+        // One waits for 4 s.
+        assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+        network.set(Way::Open);
+        store.revision().await.expect("a store");
+    }
+
+    #[tokio::test]
     async fn a_server_proves_by_tls_that_it_is_the_one_of_the_address() {
         let names = vec!["localhost".to_owned()];
         let rcgen::CertifiedKey { cert, signing_key } =

@@ -13,7 +13,7 @@ use gatewright::{Error, ErrorKind};
 use napi::Env;
 use napi::bindgen_prelude::{Either, PromiseRaw, Uint8Array};
 use napi_derive::napi;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::error::describe;
 use crate::lifetime::{self, Promised};
@@ -228,16 +228,25 @@ fn text(text: Result<String, Box<Outcome>>) -> Made {
 /// JavaScript has to parse.
 fn verdict(outcome: &Outcome) -> String {
     let Outcome { valid, violations, advisories, more_violations, more_advisories, .. } = outcome;
-    let lists = (members(violations), members(advisories));
+    let lists = (Findings(violations), Findings(advisories));
     let verdict = (valid, lists.0, lists.1, more_violations, more_advisories);
-    serde_json::to_string(&verdict).expect("strings and numbers serialise")
+    let mut json = Vec::with_capacity(64 + USUAL_FINDING * (violations.len() + advisories.len()));
+    serde_json::to_writer(&mut json, &verdict).expect("strings and numbers serialise");
+    String::from_utf8(json).expect("JSON is text")
 }
 
-fn members(findings: &[Violation]) -> Vec<impl Serialize> {
-    let members = findings.iter().map(|finding| {
-        let Violation { pointer, line, column, rule, property, expected, found, message, section, .. } =
-            finding;
-        (pointer, line, column, rule, property, expected, found, message, section)
-    });
-    members.collect()
+/// Room for a finding, in bytes: most take less.
+const USUAL_FINDING: usize = 256;
+
+struct Findings<'a>(&'a [Violation]);
+
+impl Serialize for Findings<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|finding| {
+            let Violation {
+                pointer, line, column, rule, property, expected, found, message, section, ..
+            } = finding;
+            (pointer, line, column, rule, property, expected, found, message, section)
+        }))
+    }
 }

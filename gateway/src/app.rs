@@ -17,7 +17,7 @@ use crate::observe::{Metrics, Recent};
 use crate::outgoing::{Fetcher, Outbox};
 use crate::routing::{InvalidRoutes, Routes};
 use crate::shared::Shared;
-use crate::store::{self, Files, History, HistoryKeeper, Replays, Sealer, Store};
+use crate::store::{self, AnswerRoom, Files, History, HistoryKeeper, Replays, Sealer, Store};
 use crate::tasks::Crew;
 use crate::usage::{Caller, Ledger};
 use crate::wire::{ApiError, Call};
@@ -190,6 +190,11 @@ impl App {
     ) -> Result<store::Room, ApiError> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         self.files.reserve(owner, self.hundredths_of_key(), bytes).await
+    }
+
+    /// The room for answers by idempotency keys.
+    pub(crate) fn room_for_answers(&self) -> AnswerRoom {
+        AnswerRoom { answers: self.config.max_idempotent_answers, hundredths: self.hundredths_of_key() }
     }
 
     /// How much one key may take of what all share, in hundredths: all of it while there is no other key.

@@ -126,6 +126,9 @@ pub struct Config {
     /// Maximum memory of all answers under way, whole ones and events that have to be read to their end; requests whose
     /// answers need more fail. Default: 512 MiB.
     pub max_held_bytes: usize,
+    /// How many answers by idempotency keys a database keeps for those who repeat a request, of each operation; all of them
+    /// together may take 8 KiB each. Without a database it is 1,000 at most. Default: 10,000.
+    pub max_idempotent_answers: usize,
     /// How much one API key may take of `max_held_bytes`, of `max_file_bytes` and of the places of video tasks while the
     /// gateway has other keys, in percent, from 1 to 100. Default: 50.
     pub max_percent_per_key: u8,
@@ -178,6 +181,7 @@ impl Default for Config {
             video_lease: Duration::from_secs(30),
             max_file_bytes: 256 * 1024 * 1024,
             max_held_bytes: 512 * 1024 * 1024,
+            max_idempotent_answers: 10_000,
             max_percent_per_key: 50,
             webhook_secret: None,
             webhook_previous_secrets: Vec::new(),

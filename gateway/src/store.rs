@@ -25,10 +25,10 @@ pub(crate) use self::bucket::place_of;
 #[cfg(test)]
 pub(crate) use self::durable::Stored;
 pub(crate) use self::durable::{
-    Attempted, Batch, ConfigRevision, Delivery, Due, Full, KeyRecord, LONGEST_LIST, Lease, MOST_KEYS,
-    MOST_NOTICES, MOST_REVISIONS, MOST_TASKS, Most, NODE_KNOWN_FOR_S, NewConfig, NodeRecord, NotAdded,
-    Notice, Output, Problem, Resumed, SpentByKey, State, Status, Store, StoreError, Task, UsageStore,
-    WRITER_KNOWN_FOR,
+    AnswerRoom, Attempted, Batch, ConfigRevision, Delivery, Due, Full, KeyRecord, LONGEST_LIST, Lease,
+    MOST_KEYS, MOST_NOTICES, MOST_REVISIONS, MOST_TASKS, Most, NODE_KNOWN_FOR_S, NewConfig, NodeRecord,
+    NotAdded, Notice, Output, Problem, Resumed, SpentByKey, State, Status, Store, StoreError, Task,
+    UsageStore, WRITER_KNOWN_FOR,
 };
 pub(crate) use self::file_name::{KeptFile, Kind};
 pub(crate) use self::files::{Contents, Files, LIFETIME, OpenFile, PREFIX, Room, missing_files};

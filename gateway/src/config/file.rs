@@ -94,6 +94,10 @@ pub(super) struct Limits {
     pub(super) max_files: Option<Size>,
     /// Maximum memory of all answers under way: what has to be read to its end before it is passed on. Default: "512MiB".
     pub(super) max_held: Option<Size>,
+    /// Maximum number of answers by idempotency key that a database keeps for repeated requests, of each operation; all
+    /// of them together may take 8 KiB each. In memory, 1000 at most are kept. Default: 10000.
+    #[schemars(range(min = 1, max = 10_000_000))]
+    pub(super) max_idempotent_answers: Option<u32>,
     /// How much one key may take of max_held, of max_files and of the places of video tasks while the gateway has other
     /// keys, in percent. Default: 50.
     #[schemars(range(min = 1, max = 100))]

@@ -164,6 +164,8 @@ impl<'f> Settling<'f> {
         self.size_up_to(MOST_ROOM, "no more than 1048576GiB", files, limits.max_files, &at_files);
         self.size(&mut config.max_held_bytes, limits.max_held, &at.to("max_held"));
         config.max_percent_per_key = limits.max_percent_per_key.unwrap_or(config.max_percent_per_key);
+        config.max_idempotent_answers =
+            limits.max_idempotent_answers.map_or(config.max_idempotent_answers, count);
         config.max_connections = limits.max_connections.map_or(config.max_connections, count);
         config.max_connections_per_peer =
             limits.max_connections_per_peer.map_or(config.max_connections_per_peer, count);

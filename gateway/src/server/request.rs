@@ -218,7 +218,7 @@ async fn route(
         Begun::First(turn) if operation.id == "create_video" => outlast(app, turn, call).await?,
         Begun::First(turn) => {
             let response = dispatch(app, call).await;
-            Box::pin(turn.answered(response, app.hundredths_of_key())).await
+            Box::pin(turn.answered(response, app.room_for_answers())).await
         }
         Begun::Unkeyed => dispatch(app, call).await,
     };
@@ -231,7 +231,7 @@ async fn outlast(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response,
     let worker = Arc::clone(app);
     let work = async move {
         let response = dispatch(&worker, call).await;
-        _ = told.send(turn.answered(response, worker.hundredths_of_key()).await);
+        _ = told.send(turn.answered(response, worker.room_for_answers()).await);
     };
     app.crew.spawn(work.instrument(Span::current()));
     answer.await.map_err(|_| ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed"))

@@ -30,8 +30,8 @@ pub(crate) use self::leases::Lease;
 pub(crate) use self::nodes::{NODE_KNOWN_FOR_S, NodeRecord, NodeStore};
 pub(crate) use self::places::PlaceStore;
 pub(crate) use self::replays::{
-    ANSWER_OVERHEAD, Keyed, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, UNANSWERED_FOR,
-    part_of_key,
+    ANSWER_OVERHEAD, AnswerRoom, Keyed, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved,
+    UNANSWERED_FOR,
 };
 pub(crate) use self::tasks::{
     Full, KNOWN_FOR, MOST_ENDED, MOST_NOTICES, MOST_TASKS, Most, Output, Problem, Resumed, State, Task,

@@ -31,7 +31,7 @@ use tokio::runtime::Handle;
 use self::record::Record;
 use self::waiting::{Late, Waiting};
 use super::asking::Asking;
-use super::durable::{Keyed, Lease, Reserved, Store};
+use super::durable::{AnswerRoom, Keyed, Lease, Reserved, Store};
 use super::files;
 use super::memory::Answers;
 use super::sealing::Sealer;
@@ -286,9 +286,8 @@ async fn attend(replays: Weak<Replays>) {
 }
 
 impl UnderWay {
-    /// Stores the response if it is final, and returns it. `hundredths`: how much of the room for answers those of its API key
-    /// may take.
-    pub(crate) async fn answered(mut self, response: Response, hundredths: u8) -> Response {
+    /// Stores the response if it is final, and returns it. `room`: for it and its like.
+    pub(crate) async fn answered(mut self, response: Response, room: AnswerRoom) -> Response {
         let length = http_body::Body::size_hint(response.body()).exact();
         let short = length.is_some_and(|length| length <= LONGEST_ANSWER as u64);
         if !short || passes(response.status()) {
@@ -303,18 +302,18 @@ impl UnderWay {
         };
         let record = Record { status: head.status, headers: head.headers.clone(), body: body.clone() };
         if let Some(record) = record.written() {
-            self.keep(record, hundredths).await;
+            self.keep(record, room).await;
         }
         Response::from_parts(head, Body::from(body))
     }
 
-    async fn keep(&mut self, record: Vec<u8>, hundredths: u8) {
+    async fn keep(&mut self, record: Vec<u8>, room: AnswerRoom) {
         let Some(own) = self.own.take() else { return };
         let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
         let lease = self.lease.take();
         if !self.may_be_stored {
             // First here: a request that comes in between must not find the key free.
-            _ = replays.own.keep_answer(&own, &record, LIFETIME, hundredths);
+            _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             self.lease = lease;
             return self.free().await;
         }
@@ -327,7 +326,7 @@ impl UnderWay {
             };
             let kept = match &lease {
                 Some(lease) => {
-                    replays.asking.ask(replays.store.keep_answer(lease, &answer, LIFETIME, hundredths)).await
+                    replays.asking.ask(replays.store.keep_answer(lease, &answer, LIFETIME, room)).await
                 }
                 None => None,
             };
@@ -336,10 +335,10 @@ impl UnderWay {
                 replays.own.free_key(&own);
             } else {
                 // It answers here while the store is away.
-                _ = replays.own.keep_answer(&own, &record, LIFETIME, hundredths);
+                _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             }
             if kept.is_none() {
-                replays.keep_later(Late { keyed, lease, answer, made, hundredths });
+                replays.keep_later(Late { keyed, lease, answer, made, room });
             } else if let Some(lease) = &lease {
                 replays.held().remove(lease);
             }

@@ -8,10 +8,12 @@ use std::time::Duration;
 use super::Stored;
 use super::leases::Lease;
 
-/// Maximum number of answers of an operation; the oldest are removed first.
+/// Maximum number of answers of an operation in memory; the oldest are removed first.
 pub(crate) const MOST_ANSWERS: usize = 1_000;
-/// Maximum size of the answers of an operation, in bytes.
-pub(crate) const MOST_ANSWER_BYTES: usize = 8 * 1024 * 1024;
+/// What answers may take on average, in bytes.
+const ROOM_OF_ANSWER: usize = 8 * 1024;
+/// Maximum size of the answers of an operation in memory, in bytes.
+pub(crate) const MOST_ANSWER_BYTES: usize = MOST_ANSWERS * ROOM_OF_ANSWER;
 /// What an answer takes beside its bytes: its table entries.
 pub(crate) const ANSWER_OVERHEAD: usize = 512;
 
@@ -43,19 +45,28 @@ pub(crate) enum Reserved {
     Answered(Vec<u8>),
 }
 
+/// Room for the answers of an operation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnswerRoom {
+    /// How many there may be. All of them together may take 8 KiB each.
+    pub(crate) answers: usize,
+    /// How much of the room those of one API key may take.
+    pub(crate) hundredths: u8,
+}
+
 /// The store of answers by idempotency keys. What time it is, the store says: the clocks of the processes that use it differ.
 pub(crate) trait ReplayStore {
     /// Takes the lease of a request for some time, unless somebody has it, or the request is answered.
     fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved>;
 
     /// Keeps the answer to a request for some time. False if somebody else has taken the next lease, or this one is forgotten.
-    /// Old answers give way, in a database some answers later; `hundredths`: how much of the room those of one API key may take.
+    /// Old answers give way, in a database some answers later.
     fn keep_answer<'s>(
         &'s self,
         lease: &'s Lease,
         answer: &'s [u8],
         lasts: Duration,
-        hundredths: u8,
+        room: AnswerRoom,
     ) -> Stored<'s, bool>;
 
     /// Frees a key that came to no answer.
@@ -72,8 +83,36 @@ pub(crate) trait ReplayStore {
     fn age_replays(&self, by: Duration) -> Stored<'_, ()>;
 }
 
-/// How many answers of an operation, and bytes, one API key may have.
-pub(crate) fn part_of_key(hundredths: u8) -> (usize, usize) {
-    let part = |most: usize| most * usize::from(hundredths.min(100)) / 100;
-    (part(MOST_ANSWERS), part(MOST_ANSWER_BYTES))
+impl AnswerRoom {
+    /// This room in memory, where it is bounded.
+    pub(crate) fn in_memory(self) -> Self {
+        Self { answers: self.answers.min(MOST_ANSWERS), ..self }
+    }
+
+    /// Answers of an operation, and bytes.
+    pub(crate) fn of_all(self) -> (usize, usize) {
+        (self.answers, self.answers.saturating_mul(ROOM_OF_ANSWER))
+    }
+
+    /// Those that one API key may have.
+    pub(crate) fn of_key(self) -> (usize, usize) {
+        let part = |most: usize| most.saturating_mul(usize::from(self.hundredths.min(100))) / 100;
+        let (answers, bytes) = self.of_all();
+        (part(answers), part(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_room_is_told_in_answers_has_8_kib_for_each_and_is_bounded_in_memory() {
+        let room = AnswerRoom { answers: 10_000, hundredths: 50 };
+        assert_eq!(room.of_all(), (10_000, 81_920_000));
+        assert_eq!(room.of_key(), (5_000, 40_960_000));
+        assert_eq!(room.in_memory().of_all(), (MOST_ANSWERS, MOST_ANSWER_BYTES));
+        let small = AnswerRoom { answers: 10, hundredths: 100 };
+        assert_eq!(small.in_memory().of_key(), (10, 81_920));
+    }
 }

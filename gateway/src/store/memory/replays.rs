@@ -7,8 +7,7 @@ use std::time::Duration;
 use super::{MemoryStore, done, now};
 use crate::clock::millis;
 use crate::store::durable::{
-    ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, Stored,
-    UNANSWERED_FOR, part_of_key,
+    ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, ReplayStore, Reserved, Stored, UNANSWERED_FOR,
 };
 
 /// Requests under way, and the newest answers of each operation.
@@ -67,16 +66,17 @@ impl Kept {
         (request.lease == lease.number && request.answer.is_none()).then_some(request)
     }
 
-    fn shelve(&mut self, keyed: &Keyed, lease: i64, bytes: usize, hundredths: u8) {
+    fn shelve(&mut self, keyed: &Keyed, lease: i64, bytes: usize, room: AnswerRoom) {
         let Kept { requests, shelves } = self;
         let place = shelves.entry(keyed.operation).or_default();
         let owner = Arc::clone(&keyed.owner);
         place.answers.push_back(Answer { slot: keyed.slot.clone(), lease, owner, bytes });
         place.bytes += bytes;
-        let (own_count, own_bytes) = part_of_key(hundredths);
+        let room = room.in_memory();
+        let ((count, bytes), (own_count, own_bytes)) = (room.of_all(), room.of_key());
         loop {
             let own = || place.answers.iter().filter(|answer| answer.owner == keyed.owner);
-            let goes = if place.answers.len() > MOST_ANSWERS || place.bytes > MOST_ANSWER_BYTES {
+            let goes = if place.answers.len() > count || place.bytes > bytes {
                 Some(0)
             } else if own().count() > own_count || own().map(|answer| answer.bytes).sum::<usize>() > own_bytes
             {
@@ -110,13 +110,19 @@ impl Answers {
         Reserved::First(Lease { id: keyed.slot.clone(), number: lease })
     }
 
-    pub(crate) fn keep_answer(&self, lease: &Lease, answer: &[u8], lasts: Duration, hundredths: u8) -> bool {
+    pub(crate) fn keep_answer(
+        &self,
+        lease: &Lease,
+        answer: &[u8],
+        lasts: Duration,
+        room: AnswerRoom,
+    ) -> bool {
         let mut kept = self.lock();
         let due = now().saturating_add(millis(lasts));
         let Some(request) = kept.under_way(lease) else { return false };
         (request.answer, request.due) = (Some(answer.to_vec()), due);
         let keyed = request.keyed.clone();
-        kept.shelve(&keyed, lease.number, ANSWER_OVERHEAD + answer.len(), hundredths);
+        kept.shelve(&keyed, lease.number, ANSWER_OVERHEAD + answer.len(), room);
         true
     }
 
@@ -171,9 +177,9 @@ impl ReplayStore for MemoryStore {
         lease: &'s Lease,
         answer: &'s [u8],
         lasts: Duration,
-        hundredths: u8,
+        room: AnswerRoom,
     ) -> Stored<'s, bool> {
-        done(self.answers.keep_answer(lease, answer, lasts, hundredths))
+        done(self.answers.keep_answer(lease, answer, lasts, room))
     }
 
     fn free_key<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()> {

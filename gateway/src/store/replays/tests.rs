@@ -4,6 +4,7 @@ use super::*;
 use crate::store::{MemoryStore, SqlStore};
 
 const STREAM: &str = "stream";
+const ROOM: AnswerRoom = AnswerRoom { answers: 1_000, hundredths: 100 };
 
 /// Replays over a store that outlives them.
 fn lasting(store: &Arc<dyn Store>) -> Arc<Replays> {
@@ -29,7 +30,7 @@ async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<Begun, A
 /// Executes a request, which must be the first.
 async fn answer(replays: &Arc<Replays>, key: &str, body: &str, response: Response) -> Response {
     match begin(replays, key, body).await {
-        Ok(Begun::First(turn)) => turn.answered(response, 100).await,
+        Ok(Begun::First(turn)) => turn.answered(response, ROOM).await,
         _ => panic!("{key} is not the first"),
     }
 }
@@ -61,7 +62,7 @@ async fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_4
     let Ok(Begun::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     assert_eq!(again(&replays, "k", "{}").await, Err(409));
     assert_eq!(again(&replays, "k", "{ }").await, Err(422));
-    turn.answered(text("made"), 100).await;
+    turn.answered(text("made"), ROOM).await;
     assert_eq!(again(&replays, "k", "{}").await.as_deref(), Ok("made"));
     assert_eq!(again(&replays, "k", "{ }").await, Err(422));
     assert!(is_first(&replays, "another").await);
@@ -103,7 +104,7 @@ async fn another_gateway_and_the_next_process_give_the_first_answer_again() {
     let Ok(Begun::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
     assert_eq!(again(&other, "k", "{}").await, Err(409));
     assert_eq!(again(&other, "k", "{ }").await, Err(422));
-    turn.answered(text("a canary sings"), 100).await;
+    turn.answered(text("a canary sings"), ROOM).await;
     assert_eq!(again(&other, "k", "{}").await.as_deref(), Ok("a canary sings"));
     drop((one, other));
     assert_eq!(again(&lasting(&open()), "k", "{}").await.as_deref(), Ok("a canary sings"));
@@ -144,7 +145,7 @@ async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
     let Ok(Begun::First(turn)) = begin(&replays, "before", "{}").await else { panic!("not the first") };
     std::fs::rename(&file, &away).expect("taken");
     let begun = std::time::Instant::now();
-    turn.answered(text("one"), 100).await;
+    turn.answered(text("one"), ROOM).await;
     answer(&replays, "meanwhile", "{}", text("two")).await;
     let Ok(Begun::First(turn)) = begin(&replays, "long", "{}").await else { panic!("not the first") };
     assert_eq!(again(&replays, "long", "{}").await, Err(409));
@@ -153,7 +154,7 @@ async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
     }
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     std::fs::rename(&away, &file).expect("put back");
-    turn.answered(text("three"), 100).await;
+    turn.answered(text("three"), ROOM).await;
     // All of it is in the store when that is back, also what was begun without it.
     while !replays.waiting().is_empty() {
         assert!(begun.elapsed() < Duration::from_mins(1), "it is not written");
@@ -198,7 +199,7 @@ async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_
     assert_eq!(again(&replays, "ended", "{}").await.as_deref(), Ok("one"));
     assert_eq!(again(&replays, "ended", "{ }").await, Err(422));
     assert_eq!(again(&replays, "long", "{}").await, Err(409));
-    turn.answered(text("two"), 100).await;
+    turn.answered(text("two"), ROOM).await;
     assert_eq!(again(&replays, "long", "{}").await.as_deref(), Ok("two"));
     // What came to nothing may be made anew.
     drop(left);
@@ -211,7 +212,7 @@ async fn a_client_that_leaves_before_its_answer_is_kept_takes_nothing_back() {
     let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
     let (one, other) = (lasting(&store), lasting(&store));
     let Ok(Begun::First(turn)) = begin(&one, "k", "{}").await else { panic!("not the first") };
-    assert!(turn.answered(text("made"), 100).now_or_never().is_none());
+    assert!(turn.answered(text("made"), ROOM).now_or_never().is_none());
     let begun = std::time::Instant::now();
     while again(&one, "k", "{}").await != Ok("made".to_owned()) {
         assert!(begun.elapsed() < Duration::from_secs(20), "it is not kept");
@@ -238,7 +239,7 @@ async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() 
     assert_eq!(asked_after(half).await, Reserved::UnderWay);
     assert!(matches!(asked_after(LEASE).await, Reserved::First(_)));
     // The one who comes back too late changes nothing.
-    turn.answered(text("late"), 100).await;
+    turn.answered(text("late"), ROOM).await;
     assert!(replays.held().is_empty());
     assert_eq!(asked_after(Duration::ZERO).await, Reserved::UnderWay);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::{LEASE, LIFETIME, PAUSE, Replays};
 use crate::store::durable::{
-    ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, Reserved, StoreError,
+    ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, Reserved, StoreError,
 };
 
 /// An answer, as the store gets it.
@@ -18,8 +18,8 @@ pub(super) struct Late {
     pub(super) answer: Vec<u8>,
     /// When it was made.
     pub(super) made: Instant,
-    /// How much of the room for answers those of its API key may take.
-    pub(super) hundredths: u8,
+    /// The room for it and its like.
+    pub(super) room: AnswerRoom,
 }
 
 /// See the module.
@@ -127,7 +127,7 @@ impl Replays {
                 _ => return Ok(()),
             },
         };
-        self.store.keep_answer(lease, &late.answer, lasts, late.hundredths).await.map(drop)
+        self.store.keep_answer(lease, &late.answer, lasts, late.room).await.map(drop)
     }
 
     fn let_go(&self, late: &Late) {
@@ -169,7 +169,7 @@ mod tests {
             lease: None,
             answer: vec![b'x'; bytes],
             made: *FIRST + Duration::from_secs(number),
-            hundredths: 100,
+            room: AnswerRoom { answers: MOST_ANSWERS, hundredths: 100 },
         }
     }
 

@@ -8,8 +8,7 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::{SqlStore, signed, stored};
 use crate::clock::millis;
 use crate::store::durable::{
-    ANSWER_OVERHEAD, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, ReplayStore, Reserved, StoreError,
-    Stored, UNANSWERED_FOR, part_of_key,
+    ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, ReplayStore, Reserved, StoreError, Stored, UNANSWERED_FOR,
 };
 
 /// One statement, so that of two requests at once one is the first. What has run out is as if it were not there.
@@ -120,7 +119,7 @@ impl ReplayStore for SqlStore {
         lease: &'s Lease,
         answer: &'s [u8],
         lasts: Duration,
-        hundredths: u8,
+        room: AnswerRoom,
     ) -> Stored<'s, bool> {
         stored(async move {
             let database = self.connections().await?;
@@ -132,15 +131,15 @@ impl ReplayStore for SqlStore {
             if keep.execute(&database).await?.rows_affected() == 0 {
                 return Ok(false);
             }
-            let (own_count, own_bytes) = part_of_key(hundredths);
-            if !self.kept_since.add(bytes, (own_count, own_bytes)) {
+            let ((count, size), (own_count, own_size)) = (room.of_all(), room.of_key());
+            if !self.kept_since.add(bytes, (own_count, own_size)) {
                 return Ok(true);
             }
             let give_way = sqlx::query(GIVE_WAY)
-                .bind(signed(MOST_ANSWERS as u64))
-                .bind(signed(MOST_ANSWER_BYTES as u64))
+                .bind(signed(count as u64))
+                .bind(signed(size as u64))
                 .bind(signed(own_count as u64))
-                .bind(signed(own_bytes as u64));
+                .bind(signed(own_size as u64));
             if let Err(error) = give_way.execute(&database).await {
                 // Another process removes them at this moment; the answer is kept all the same.
                 tracing::debug!("{error}: old answers give way with the next one");

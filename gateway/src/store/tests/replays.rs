@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::kinds::Shared;
 use crate::store::Store;
-use crate::store::durable::{Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, Reserved, UNANSWERED_FOR};
+use crate::store::durable::{AnswerRoom, Keyed, Lease, Reserved, UNANSWERED_FOR};
 
 in_every_store! {
     one_of_several_at_once_is_the_first
@@ -19,6 +19,13 @@ in_every_store! {
 const WHILE: Duration = Duration::from_mins(10);
 /// Less than that by more than the tests take.
 const SHORTER: Duration = Duration::from_mins(8);
+
+/// How many answers of an operation are kept here.
+const ANSWERS: usize = 160;
+
+fn room(hundredths: u8) -> AnswerRoom {
+    AnswerRoom { answers: ANSWERS, hundredths }
+}
 
 fn keyed(slot: &str, owner: &str) -> Keyed {
     Keyed { slot: slot.to_owned(), operation: "create_video", owner: owner.into(), fingerprint: [7; 32] }
@@ -36,12 +43,12 @@ async fn first(store: &dyn Store, keyed: &Keyed) -> Lease {
 }
 
 async fn keep(store: &dyn Store, lease: &Lease, answer: &[u8]) -> bool {
-    store.keep_answer(lease, answer, WHILE, 100).await.expect("a store")
+    store.keep_answer(lease, answer, WHILE, room(100)).await.expect("a store")
 }
 
 async fn answer(store: &dyn Store, keyed: &Keyed, answer: &[u8], hundredths: u8) {
     let lease = first(store, keyed).await;
-    assert!(store.keep_answer(&lease, answer, WHILE, hundredths).await.expect("a store"));
+    assert!(store.keep_answer(&lease, answer, WHILE, room(hundredths)).await.expect("a store"));
 }
 
 async fn age(store: &dyn Store, by: Duration) {
@@ -144,8 +151,8 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
     let store = &*shared.one;
     let second = Duration::from_secs(1);
     // A database counts them now and then.
-    let some_more = MOST_ANSWERS / 10;
-    for number in 0..MOST_ANSWERS + some_more {
+    let some_more = ANSWERS / 10;
+    for number in 0..ANSWERS + some_more {
         answer(store, &keyed(&number.to_string(), "key"), b"x", 100).await;
         // Which of those is oldest that came within a millisecond, nobody says.
         if number == 0 {
@@ -161,7 +168,7 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
         answer(store, &Keyed { operation, ..keyed(&format!("other {number}"), "key") }, b"x", 100).await;
     }
     assert!(matches!(reserve(store, &newer).await, Reserved::Answered(_)));
-    let large = vec![b'x'; MOST_ANSWER_BYTES / 4];
+    let large = vec![b'x'; room(100).of_all().1 / 4];
     for number in 0..4 {
         age(store, second).await;
         answer(store, &keyed(&format!("large {number}"), "key"), &large, 100).await;
@@ -175,10 +182,11 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
 
 async fn the_answers_of_a_key_leave_room_to_others(shared: Shared) {
     let store = &*shared.one;
-    answer(store, &keyed("other", "other"), b"x", 1).await;
-    for number in 0..=10 {
+    // 16 for each key.
+    answer(store, &keyed("other", "other"), b"x", 10).await;
+    for number in 0..=16 {
         age(store, Duration::from_secs(1)).await;
-        answer(store, &keyed(&number.to_string(), "key"), b"x", 1).await;
+        answer(store, &keyed(&number.to_string(), "key"), b"x", 10).await;
     }
     assert!(matches!(reserve(store, "0").await, Reserved::First(_)));
     assert!(matches!(reserve(store, "1").await, Reserved::Answered(_)));

@@ -73,8 +73,11 @@ type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>
 /// Measures. `with_peers`: also the gateways of other makers, which are installed first. `rounds`: of which the median
 /// counts.
 pub(super) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
-    step("build the gateway, the stub and the load", || {
-        run(cargo().args(["build", "--release", "-p", "gatewright-cli", "-p", "gatewright-bench"]))
+    step("build the gateway as the packages have it", || {
+        run(cargo().args(["build", "--profile", "dist", "-p", "gatewright-cli"]))
+    })?;
+    step("build the stub and the load", || {
+        run(cargo().args(["build", "--release", "-p", "gatewright-bench"]))
     })?;
     let stub = start_stub()?;
     let mut gateways = vec![start_ours("relayed", &stub, "chat", "/v1/chat/completions")?];
@@ -104,6 +107,10 @@ fn release(program: &str) -> PathBuf {
     target().join("release").join(program)
 }
 
+fn packaged(program: &str) -> PathBuf {
+    target().join("dist").join(program)
+}
+
 pub(super) fn start_stub() -> Result<Running> {
     let mut child =
         command(release("stub")).stdout(Stdio::piped()).spawn().context("cannot start the stub")?;
@@ -130,13 +137,13 @@ fn start_ours(name: &'static str, stub: &Running, kind: &str, path: &'static str
     if data.exists() {
         fs::remove_dir_all(&data)?;
     }
-    let mut create = command(release("gatewright"));
+    let mut create = command(packaged("gatewright"));
     create.args(["keys", "create", "bench", "--json", "--data"]).arg(&data);
     for limit in LIMITS {
         create.args([limit, "1000000000"]);
     }
     let key: Value = serde_json::from_str(&output(&mut create)?)?;
-    let mut child = command(release("gatewright"))
+    let mut child = command(packaged("gatewright"))
         .args(["serve", "--json", "--config"])
         .arg(&file)
         .arg("--data")

@@ -106,6 +106,7 @@ fn all_keys_arrive() {
         [limits]
         max_body = "1KiB"
         max_files = "5GB"
+        max_idempotent_answers = 50_000
         max_connections = 3
         max_connections_per_peer = 4
         header_timeout = "5s"
@@ -166,6 +167,7 @@ fn all_keys_arrive() {
     assert_eq!(config.listen, ["127.0.0.1:1", "[::1]:2"]);
     assert_eq!((config.max_body_bytes, config.max_file_bytes), (1024, 5_000_000_000));
     assert_eq!((config.max_connections, config.max_connections_per_peer), (3, 4));
+    assert_eq!(config.max_idempotent_answers, 50_000);
     assert_eq!(config.write_timeout, Duration::from_secs(90));
     assert_eq!((config.shutdown_grace, config.drain_delay), (Duration::ZERO, Duration::from_secs(2)));
     assert_eq!(config.data.as_deref(), Some(Path::new("/etc/gatewright/data")));

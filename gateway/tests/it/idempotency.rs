@@ -40,6 +40,19 @@ async fn the_same_request_gets_the_first_answer_again() {
 }
 
 #[tokio::test]
+async fn as_many_answers_are_kept_as_the_configuration_says_and_the_oldest_gives_way() {
+    let data = tempfile::tempdir().expect("a folder");
+    for data in [None, Some(data.path().to_owned())] {
+        let server = start_with(Config { max_idempotent_answers: 2, data, ..Config::default() }).await;
+        for key in ["k1", "k2", "k3"] {
+            keyed(&server, PATH, key, &video("a comet")).await;
+        }
+        assert!(keyed(&server, PATH, "k2", &video("a comet")).await.2);
+        assert!(!keyed(&server, PATH, "k1", &video("a comet")).await.2);
+    }
+}
+
+#[tokio::test]
 async fn another_request_under_the_same_key_is_422_and_a_bad_key_400() {
     let server = start().await;
     keyed(&server, PATH, "k", &video("a comet")).await;

@@ -34,6 +34,15 @@ struct Request {
 #[derive(Debug, Default)]
 struct Shelf {
     answers: VecDeque<Answer>,
+    taken: Taken,
+    /// Of each API key that has answers here.
+    taken_by: HashMap<Arc<str>, Taken>,
+}
+
+/// The room that answers take.
+#[derive(Debug, Default, Clone, Copy)]
+struct Taken {
+    answers: usize,
     bytes: usize,
 }
 
@@ -70,27 +79,65 @@ impl Kept {
         let Kept { requests, shelves } = self;
         let place = shelves.entry(keyed.operation).or_default();
         let owner = Arc::clone(&keyed.owner);
-        place.answers.push_back(Answer { slot: keyed.slot.clone(), lease, owner, bytes });
-        place.bytes += bytes;
+        place.add(Answer { slot: keyed.slot.clone(), lease, owner, bytes });
         let room = room.in_memory();
-        let ((count, bytes), (own_count, own_bytes)) = (room.of_all(), room.of_key());
-        loop {
-            let own = || place.answers.iter().filter(|answer| answer.owner == keyed.owner);
-            let goes = if place.answers.len() > count || place.bytes > bytes {
-                Some(0)
-            } else if own().count() > own_count || own().map(|answer| answer.bytes).sum::<usize>() > own_bytes
-            {
-                place.answers.iter().position(|answer| answer.owner == keyed.owner)
-            } else {
-                None
-            };
-            let Some(gone) = goes.and_then(|at| place.answers.remove(at)) else { return };
-            place.bytes -= gone.bytes;
+        while let Some(gone) = place.give_way(&keyed.owner, room) {
             // Its key may stand for another request by now.
             if requests.get(&gone.slot).is_some_and(|request| request.lease == gone.lease) {
                 requests.remove(&gone.slot);
             }
         }
+    }
+}
+
+impl Shelf {
+    fn add(&mut self, answer: Answer) {
+        self.taken.add(answer.bytes);
+        self.taken_by.entry(Arc::clone(&answer.owner)).or_default().add(answer.bytes);
+        self.answers.push_back(answer);
+    }
+
+    /// The oldest answer, if there are too many; the owner's oldest, if the owner has too many.
+    fn give_way(&mut self, owner: &Arc<str>, room: AnswerRoom) -> Option<Answer> {
+        let at = if self.taken.is_over(room.of_all()) {
+            0
+        } else if self.taken_by.get(owner).is_some_and(|taken| taken.is_over(room.of_key())) {
+            self.answers.iter().position(|answer| answer.owner == *owner)?
+        } else {
+            return None;
+        };
+        let gone = self.answers.remove(at)?;
+        self.taken.remove(gone.bytes);
+        if let Some(taken) = self.taken_by.get_mut(&gone.owner) {
+            taken.remove(gone.bytes);
+            if taken.answers == 0 {
+                self.taken_by.remove(&gone.owner);
+            }
+        }
+        Some(gone)
+    }
+
+    /// Those alone that still stand for a request.
+    fn retain(&mut self, holds: impl Fn(&Answer) -> bool) {
+        for answer in std::mem::take(self).answers.into_iter().filter(holds) {
+            self.add(answer);
+        }
+    }
+}
+
+impl Taken {
+    fn add(&mut self, bytes: usize) {
+        self.answers += 1;
+        self.bytes += bytes;
+    }
+
+    fn remove(&mut self, bytes: usize) {
+        self.answers -= 1;
+        self.bytes -= bytes;
+    }
+
+    fn is_over(self, (answers, bytes): (usize, usize)) -> bool {
+        self.answers > answers || self.bytes > bytes
     }
 }
 
@@ -152,8 +199,7 @@ impl Answers {
             let holds = |answer: &Answer| {
                 requests.get(&answer.slot).is_some_and(|request| request.lease == answer.lease)
             };
-            shelf.answers.retain(holds);
-            shelf.bytes = shelf.answers.iter().map(|answer| answer.bytes).sum();
+            shelf.retain(holds);
         }
     }
 }

@@ -94,27 +94,60 @@ impl Logging {
 
     /// What is logged: as the variable says, else the flags, else the configuration file.
     fn directives(&self, of_file: LogLevel, reader: Reader) -> String {
-        let of_file = match of_file {
-            LogLevel::Info => 1,
-            LogLevel::Debug => 2,
-            LogLevel::Trace => 3,
-            // A person at a terminal sees requests without asking for them.
-            _ if reader == Reader::Person => 1,
-            _ => 0,
-        };
         let given = std::env::var(DIRECTIVES).unwrap_or_default();
         if !given.is_empty() {
             return given;
         }
-        if self.quiet {
-            return "error".to_owned();
-        }
-        let directives = match if self.verbose == 0 { of_file } else { self.verbose } {
-            0 => "warn",
-            1 => "warn,gatewright_gateway=info",
-            2 => "info,gatewright_gateway=debug",
-            _ => "trace",
+        let directives = match self.level(of_file, reader) {
+            LogLevel::Error => "error",
+            LogLevel::Info => "warn,gatewright_gateway=info",
+            LogLevel::Debug => "info,gatewright_gateway=debug",
+            LogLevel::Trace => "trace",
+            _ => "warn",
         };
         directives.to_owned()
+    }
+
+    fn level(&self, of_file: LogLevel, reader: Reader) -> LogLevel {
+        match self.verbose {
+            _ if self.quiet => LogLevel::Error,
+            // A person at a terminal sees requests without asking for them.
+            0 if of_file == LogLevel::Warn && reader == Reader::Person => LogLevel::Info,
+            0 => of_file,
+            1 => LogLevel::Info,
+            2 => LogLevel::Debug,
+            _ => LogLevel::Trace,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        logging: Logging,
+    }
+
+    fn level(flags: &[&str], of_file: LogLevel, reader: Reader) -> LogLevel {
+        let program = Program::try_parse_from(["gatewright"].iter().chain(flags)).expect("flags");
+        program.logging.level(of_file, reader)
+    }
+
+    #[test]
+    fn flags_go_before_the_file_and_a_person_sees_requests_unless_told_otherwise() {
+        let (person, program) = (Reader::Person, Reader::Program(LogFormat::Text));
+        assert_eq!(level(&[], LogLevel::Warn, program), LogLevel::Warn);
+        assert_eq!(level(&[], LogLevel::Warn, person), LogLevel::Info);
+        assert_eq!(level(&[], LogLevel::Error, person), LogLevel::Error);
+        assert_eq!(level(&[], LogLevel::Trace, program), LogLevel::Trace);
+        assert_eq!(level(&["-q"], LogLevel::Trace, person), LogLevel::Error);
+        assert_eq!(level(&["-v"], LogLevel::Error, program), LogLevel::Info);
+        assert_eq!(level(&["-vv"], LogLevel::Warn, program), LogLevel::Debug);
+        assert_eq!(level(&["-vvv"], LogLevel::Warn, program), LogLevel::Trace);
     }
 }

@@ -20,6 +20,8 @@ pub struct Log {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum LogLevel {
+    /// What failed.
+    Error,
     /// What needs someone's attention.
     #[default]
     Warn,

@@ -160,7 +160,7 @@ pub(super) fn nginx(stub: &str) -> Result<Running> {
 /// TensorZero's embedded gateway, which its Python package serves on a port of its own.
 pub(super) fn tensorzero(stub: &str) -> Result<Running> {
     let bin = python("tensorzero==2026.6.0")?;
-    python("openai")?;
+    python("openai==2.54.0")?;
     let config = folder().join("tensorzero.toml");
     let models = MODELS.iter().map(|model| {
         format!(

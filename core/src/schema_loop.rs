@@ -18,6 +18,7 @@ const ANNOTATIONS: &[&str] = &[
     "examples",
     "deprecated",
     "x-assumed-kind",
+    "x-built",
     "x-iterable",
     "x-json-mapping",
     "x-new",

@@ -17,6 +17,7 @@ use crate::process::{cargo, command, root, run};
 const HOME: Home = Home {
     rust_api: "rust",
     rust_api_module: "super",
+    rust_crate: "harbour",
     rust_client: "rust",
     rust_runtime: Some("::gatewright::runtime"),
     python: "python/harbour",

@@ -10,6 +10,16 @@ macro_rules! error_kinds {
         other { $other:ident }
     ) => {
         /// What went wrong. New kinds may be added.
+        ///
+        /// ```
+        /// use gatewright::ErrorKind;
+        ///
+        /// let kind = ErrorKind::from_status(429);
+        /// assert_eq!(kind, ErrorKind::RateLimit);
+        /// assert_eq!((kind.name(), kind.class()), ("rate_limit", "RateLimitError"));
+        /// assert!(kind.is_retryable());
+        /// println!("{}", kind.meaning());
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         pub enum ErrorKind {
@@ -67,6 +77,14 @@ macro_rules! error_codes {
         $native_status:literal, $native_http:literal, $native_reason:expr; $messages_type:literal; $meaning:literal;
     )+) => {
         /// A code of an error body, in the standard, the native and the messages form.
+        ///
+        /// ```
+        /// use gatewright::ErrorCode;
+        ///
+        /// let code = ErrorCode::ALL.iter().find(|code| code.code == "invalid_api_key").unwrap();
+        /// assert_eq!((code.status, code.error_type), (401, "invalid_request_error"));
+        /// assert_eq!((code.native_http, code.messages_type), (400, "authentication_error"));
+        /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct ErrorCode {

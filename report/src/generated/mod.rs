@@ -13,6 +13,39 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// Compatibility report that a client-side check kit produces against a gateway. No property other than those
 /// listed is allowed at any level.
+///
+/// ```
+/// use gatewright_report::Report;
+///
+/// let json = r#"{
+///     "schema_version": "1.0",
+///     "kit": { "name": "gatewright-checkkit", "version": "1.0.0" },
+///     "generated_at": "2026-01-02T03:04:05Z",
+///     "endpoint": "https://gateway.example.com",
+///     "configuration": {
+///         "base_path": "/v1",
+///         "agent_timeout_ms": 5000,
+///         "agent_mode": "skipped",
+///         "full": true,
+///         "models": ["model-sol"],
+///         "retries": { "api": 0, "agent_request": 0, "agent_stream": 0 },
+///         "timeout_ms": 1000
+///     },
+///     "environment": {
+///         "architecture": "x86_64",
+///         "agent_passthrough_env": [],
+///         "agent_version": "1.2.3",
+///         "runtime_version": "v1.95.0",
+///         "platform": "linux"
+///     },
+///     "checks": [{ "id": "models_endpoint", "layer": "api", "model": "model-sol", "status": "pass" }],
+///     "summary": { "passed": 1, "failed": 1, "skipped": 1 },
+///     "overall_status": "pass"
+/// }"#;
+/// let report: Report = serde_json::from_str(json)?;
+/// assert_eq!(report.schema_version, "1.0");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Version of this document format.
@@ -36,6 +69,13 @@ pub struct Report {
 }
 
 /// `pass` when no check failed, else `fail`.
+///
+/// ```
+/// use gatewright_report::OverallStatus;
+///
+/// assert_eq!(OverallStatus::Pass.name(), "pass");
+/// assert_eq!(OverallStatus::ALL.len(), 2);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum OverallStatus {
     /// `pass`
@@ -66,6 +106,15 @@ impl fmt::Display for OverallStatus {
 }
 
 /// The check kit that made the report.
+///
+/// ```
+/// use gatewright_report::Kit;
+///
+/// let json = r#"{ "name": "gatewright-checkkit", "version": "1.0.0" }"#;
+/// let kit: Kit = serde_json::from_str(json)?;
+/// assert_eq!(kit.version, "1.0.0");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kit {
     /// Name of the kit.
@@ -75,6 +124,23 @@ pub struct Kit {
 }
 
 /// What the kit was told to do.
+///
+/// ```
+/// use gatewright_report::Configuration;
+///
+/// let json = r#"{
+///     "base_path": "/v1",
+///     "agent_timeout_ms": 5000,
+///     "agent_mode": "skipped",
+///     "full": true,
+///     "models": ["model-sol"],
+///     "retries": { "api": 0, "agent_request": 0, "agent_stream": 0 },
+///     "timeout_ms": 1000
+/// }"#;
+/// let configuration: Configuration = serde_json::from_str(json)?;
+/// assert_eq!(configuration.base_path, "/v1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
     /// Path under the endpoint that the API's paths are appended to.
@@ -94,6 +160,13 @@ pub struct Configuration {
 }
 
 /// Which models the agent check runs on.
+///
+/// ```
+/// use gatewright_report::AgentMode;
+///
+/// assert_eq!(AgentMode::Skipped.name(), "skipped");
+/// assert_eq!(AgentMode::ALL.len(), 3);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AgentMode {
     /// `skipped`
@@ -128,6 +201,15 @@ impl fmt::Display for AgentMode {
 }
 
 /// How often a request is repeated: a check kit shows what a service does at the first attempt.
+///
+/// ```
+/// use gatewright_report::Retries;
+///
+/// let json = r#"{ "api": 0, "agent_request": 0, "agent_stream": 0 }"#;
+/// let retries: Retries = serde_json::from_str(json)?;
+/// assert_eq!(retries.api, 0);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Retries {
     /// Retries of API requests.
@@ -139,6 +221,21 @@ pub struct Retries {
 }
 
 /// Where the kit ran.
+///
+/// ```
+/// use gatewright_report::Environment;
+///
+/// let json = r#"{
+///     "architecture": "x86_64",
+///     "agent_passthrough_env": ["agent_passthrough_env"],
+///     "agent_version": "1.2.3",
+///     "runtime_version": "v1.95.0",
+///     "platform": "linux"
+/// }"#;
+/// let environment: Environment = serde_json::from_str(json)?;
+/// assert_eq!(environment.architecture, "x86_64");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
     /// Processor architecture.
@@ -154,6 +251,15 @@ pub struct Environment {
 }
 
 /// Result of one check on one model.
+///
+/// ```
+/// use gatewright_report::{Check, CheckId};
+///
+/// let json = r#"{ "id": "models_endpoint", "layer": "api", "model": "model-sol", "status": "pass" }"#;
+/// let check: Check = serde_json::from_str(json)?;
+/// assert_eq!(check.id, CheckId::ModelsEndpoint);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Which check this is.
@@ -236,6 +342,14 @@ pub struct Check {
 }
 
 /// Which check this is.
+///
+/// ```
+/// use gatewright_report::CheckId;
+///
+/// assert_eq!(CheckId::ModelsEndpoint.name(), "models_endpoint");
+/// assert_eq!(CheckId::ALL.len(), 6);
+/// assert_eq!(CheckId::ModelsEndpoint.meaning(), "The service lists its models, each with an id.");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum CheckId {
     /// `models_endpoint`: The service lists its models, each with an id.
@@ -296,6 +410,13 @@ impl fmt::Display for CheckId {
 }
 
 /// Whether the API was called or an agent was run.
+///
+/// ```
+/// use gatewright_report::Layer;
+///
+/// assert_eq!(Layer::Api.name(), "api");
+/// assert_eq!(Layer::ALL.len(), 2);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Layer {
     /// `api`
@@ -326,6 +447,13 @@ impl fmt::Display for Layer {
 }
 
 /// Result of the check.
+///
+/// ```
+/// use gatewright_report::Status;
+///
+/// assert_eq!(Status::Pass.name(), "pass");
+/// assert_eq!(Status::ALL.len(), 3);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Status {
     /// `pass`
@@ -360,6 +488,22 @@ impl fmt::Display for Status {
 }
 
 /// Tokens a check used, as the service reported them; a part it did not report is null, never 0.
+///
+/// ```
+/// use gatewright_report::Usage;
+///
+/// let json = r#"{
+///     "input_tokens": 1,
+///     "output_tokens": 1,
+///     "total_tokens": 1,
+///     "cached_tokens": 1,
+///     "cache_write_tokens": 1,
+///     "reasoning_tokens": 1
+/// }"#;
+/// let usage: Usage = serde_json::from_str(json)?;
+/// assert_eq!(usage.input_tokens, Some(1));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompt.
@@ -377,6 +521,21 @@ pub struct Usage {
 }
 
 /// What went wrong first.
+///
+/// ```
+/// use gatewright_report::CheckError;
+///
+/// let json = r#"{
+///     "category": "http_status",
+///     "code": "model_not_found",
+///     "message": "the model does not exist",
+///     "param": "model",
+///     "type": "invalid_request_error"
+/// }"#;
+/// let error: CheckError = serde_json::from_str(json)?;
+/// assert_eq!(error.category, "http_status");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckError {
     /// Kind of failure.
@@ -393,6 +552,15 @@ pub struct CheckError {
 }
 
 /// How many checks had which result.
+///
+/// ```
+/// use gatewright_report::Summary;
+///
+/// let json = r#"{ "passed": 1, "failed": 1, "skipped": 1 }"#;
+/// let summary: Summary = serde_json::from_str(json)?;
+/// assert_eq!(summary.passed, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Checks that passed.

@@ -135,6 +135,7 @@ impl Builder<'_> {
                 source: source.to_owned(),
                 deprecated: inner.get("deprecated") == Some(&Value::Bool(true)),
                 position: inner.get("x-position") == Some(&Value::Bool(true)),
+                example: example(inner),
             });
         }
         let additional = match merged.get("additionalProperties") {
@@ -146,7 +147,16 @@ impl Builder<'_> {
         let text = node.get("x-text").cloned().map(serde_json::from_value).transpose();
         let protobuf = node.get("x-json-mapping").is_some();
         let new_by_hand = node.get("x-new").is_some();
-        Ok(Object { fields, additional, iterable, text: text.context("x-text")?, protobuf, new_by_hand })
+        let built = node.get("x-built").and_then(Value::as_str).map(str::to_owned);
+        Ok(Object {
+            fields,
+            additional,
+            iterable,
+            text: text.context("x-text")?,
+            protobuf,
+            new_by_hand,
+            built,
+        })
     }
 
     /// The type of a schema; `name` is what an inline object in it is called.
@@ -350,6 +360,7 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
         source: source.to_owned(),
         kind,
         constraints: constraints(node).unwrap_or_default(),
+        example: example(node),
         rules: Vec::new(),
         in_request: false,
         in_response: false,
@@ -359,6 +370,11 @@ fn named(name: &str, node: &Value, source: &str, kind: Kind) -> Schema {
 fn attribute<T: serde::de::DeserializeOwned>(node: &Value, key: &str) -> Result<T> {
     serde_json::from_value(node.get(key).cloned().unwrap_or_default())
         .with_context(|| format!("{key} is not known"))
+}
+
+/// The first of the examples.
+fn example(node: &Value) -> Option<Value> {
+    node.get("examples")?.get(0).cloned()
 }
 
 /// The strings of a list; none where there is no list.

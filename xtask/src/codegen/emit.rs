@@ -17,6 +17,7 @@ pub(super) mod report;
 pub(super) mod resources;
 pub(super) mod routes;
 pub(super) mod rust;
+mod samples;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -35,6 +36,12 @@ const WIDTH: usize = 110;
 /// Text as comment lines, each after `prefix`.
 pub(super) fn comment(text: &str, prefix: &str) -> String {
     wrapped(text, prefix, prefix, WIDTH)
+}
+
+/// Code that documentation shows and tests run, as comment lines after those of the documentation.
+fn shown_code(code: &str, prefix: &str) -> String {
+    let lines = ["", "```"].into_iter().chain(code.lines()).chain(["```"]);
+    lines.flat_map(|line| [format!("{prefix}{line}").trim_end().to_owned(), "\n".to_owned()]).collect()
 }
 
 /// Text in lines of at most so many columns, unless a word is longer: the first after `first`, the others after `rest`.

@@ -8,6 +8,8 @@ pub(crate) struct Home {
     pub rust_api: &'static str,
     /// Path of their parent module, from the client's modules.
     pub rust_api_module: &'static str,
+    /// The crate, as those who use it call it.
+    pub rust_crate: &'static str,
     /// Folder of the Rust modules that call it: `resources`.
     pub rust_client: &'static str,
     /// The module of another crate with everything that they use; none if they are part of that crate.
@@ -26,6 +28,7 @@ pub(crate) struct Home {
 pub(crate) const GATEWRIGHT: Home = Home {
     rust_api: "core/src/api/generated",
     rust_api_module: "crate::api",
+    rust_crate: "gatewright",
     rust_client: "core/src/client/generated",
     rust_runtime: None,
     python: "bindings-python/python/gatewright/generated",

@@ -88,6 +88,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "x-text",
     "x-json-mapping",
     "x-new",
+    "x-built",
 ];
 
 const DOCUMENT: &[&str] = &[

@@ -199,7 +199,7 @@ impl Lowering<'_> {
             match keyword.as_str() {
                 // Read above, or documentation for which Rust has another source.
                 "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-iterable"
-                | "x-text" | "x-json-mapping" | "x-new" | "x-position" | "x-assumed-kind" => {}
+                | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position" | "x-assumed-kind" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }

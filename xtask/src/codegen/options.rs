@@ -32,6 +32,9 @@ pub(crate) struct Scope {
     /// The guide that has the table of them, in a part that is generated.
     #[serde(default)]
     pub guide: Option<String>,
+    /// Lines of Rust that use the options, for the documentation of their type; tests run them.
+    #[serde(default)]
+    pub rust_example: Vec<String>,
     pub options: Vec<Entry>,
 }
 

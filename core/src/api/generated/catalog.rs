@@ -2,6 +2,13 @@
 //! Model families, models and their limits, as data.
 
 /// A provider family.
+///
+/// ```
+/// use gatewright::catalog::FAMILIES;
+///
+/// let family = FAMILIES.iter().find(|family| family.id == "family_one").unwrap();
+/// assert_eq!(family.title, "First provider family");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Family {
@@ -18,6 +25,13 @@ pub struct Family {
 }
 
 /// A model that makes text.
+///
+/// ```
+/// use gatewright::catalog::TEXT_MODELS;
+///
+/// let model = TEXT_MODELS.iter().find(|model| model.id == "model-sol").unwrap();
+/// assert_eq!(model.family, "family_one");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TextModel {
@@ -32,6 +46,13 @@ pub struct TextModel {
 }
 
 /// A model that makes videos, and its limits; `None`: not stated.
+///
+/// ```
+/// use gatewright::catalog::VIDEO_MODELS;
+///
+/// let model = VIDEO_MODELS.iter().find(|model| model.id == "video_model_1").unwrap();
+/// assert_eq!(model.max_duration_s, Some(15));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VideoModel {
@@ -54,6 +75,13 @@ pub struct VideoModel {
 }
 
 /// A model that makes images, and its limits; `None`: not stated.
+///
+/// ```
+/// use gatewright::catalog::IMAGE_MODELS;
+///
+/// let model = IMAGE_MODELS.iter().find(|model| model.id == "image_model_1").unwrap();
+/// assert_eq!(model.max_width, 1792);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImageModel {

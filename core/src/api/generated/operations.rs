@@ -494,6 +494,11 @@ pub const ALL: &[&Operation] = &[
 ];
 
 /// Finds an operation by its id.
+///
+/// ```
+/// let operation = gatewright::operations::by_id("create_chat_completion").unwrap();
+/// assert_eq!(operation.path, "/v1/chat/completions");
+/// ```
 pub fn by_id(id: &str) -> Option<&'static Operation> {
     match id {
         "create_chat_completion" => Some(&CREATE_CHAT_COMPLETION),

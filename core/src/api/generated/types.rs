@@ -19,6 +19,21 @@ pub mod error {
 }
 
 /// Some of the tools, and whether one must be called.
+///
+/// ```
+/// use gatewright::types::{ChatAllowedTools, ChatAllowedToolsMode, ChatToolChoice, ChatToolName};
+///
+/// let tools = ChatAllowedTools::new(
+///     ChatAllowedToolsMode::Auto,
+///     vec![
+///         ChatToolChoice::new("function")
+///         .with_function(ChatToolName::new("get_weather"))
+///     ],
+/// );
+/// let json = serde_json::json!({ "mode": "auto", "tools": [{ "type": "function", "function": { "name": "get_weather" } }] });
+/// assert_eq!(serde_json::to_value(&tools)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatAllowedTools {
@@ -31,6 +46,21 @@ pub struct ChatAllowedTools {
 }
 constructor! { ChatAllowedTools: pub fn new(mode: ChatAllowedToolsMode, tools: Vec<ChatToolChoice>); extra }
 /// Limits the choice to some of the tools.
+///
+/// ```
+/// use gatewright::types::{ChatAllowedToolsChoice, ChatAllowedToolsMode};
+///
+/// let json = r#"{
+///     "type": "allowed_tools",
+///     "allowed_tools": {
+///         "mode": "auto",
+///         "tools": [{ "type": "function", "function": { "name": "get_weather" } }]
+///     }
+/// }"#;
+/// let choice: ChatAllowedToolsChoice = serde_json::from_str(json)?;
+/// assert_eq!(choice.allowed_tools.mode, ChatAllowedToolsMode::Auto);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatAllowedToolsChoice {
@@ -43,13 +73,38 @@ pub struct ChatAllowedToolsChoice {
 }
 closed_words! {
     /// Kind of the choice.
+    ///
+    /// ```
+    /// use gatewright::types::ChatAllowedToolsChoiceType;
+    ///
+    /// assert_eq!(ChatAllowedToolsChoiceType::AllowedTools.as_str(), "allowed_tools");
+    /// assert_eq!("allowed_tools".parse::<ChatAllowedToolsChoiceType>()?, ChatAllowedToolsChoiceType::AllowedTools);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatAllowedToolsChoiceType { AllowedTools = "allowed_tools" }
 }
 closed_words! {
     /// required forces a call.
+    ///
+    /// ```
+    /// use gatewright::types::ChatAllowedToolsMode;
+    ///
+    /// assert_eq!(ChatAllowedToolsMode::Auto.as_str(), "auto");
+    /// assert_eq!("required".parse::<ChatAllowedToolsMode>()?, ChatAllowedToolsMode::Required);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatAllowedToolsMode { Auto = "auto", Required = "required" }
 }
 /// One choice.
+///
+/// ```
+/// use gatewright::types::ChatChoice;
+///
+/// let json = r#"{ "index": 0, "message": { "role": "assistant", "content": "Say hello." }, "finish_reason": "stop" }"#;
+/// let choice: ChatChoice = serde_json::from_str(json)?;
+/// assert_eq!(choice.index, 0);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChoice {
@@ -66,11 +121,27 @@ pub struct ChatChoice {
 }
 open_words! {
     /// Why generation ended.
+    ///
+    /// ```
+    /// use gatewright::types::ChatChoiceFinishReason;
+    ///
+    /// let reason = ChatChoiceFinishReason::from("stop");
+    /// assert_eq!(reason.as_str(), ChatChoiceFinishReason::STOP);
+    /// assert_eq!(ChatChoiceFinishReason::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ChatChoiceFinishReason {
         STOP = "stop", LENGTH = "length", TOOL_CALLS = "tool_calls", CONTENT_FILTER = "content_filter",
     }
 }
 /// What is new of one choice.
+///
+/// ```
+/// use gatewright::types::ChatChunkChoice;
+///
+/// let choice: ChatChunkChoice = serde_json::from_str(r#"{ "index": 0, "delta": {}, "finish_reason": "stop" }"#)?;
+/// assert_eq!(choice.index, 0);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChunkChoice {
@@ -88,11 +159,41 @@ pub struct ChatChunkChoice {
 }
 open_words! {
     /// null on content chunks; the reason on the last chunk.
+    ///
+    /// ```
+    /// use gatewright::types::ChatChunkChoiceFinishReason;
+    ///
+    /// let reason = ChatChunkChoiceFinishReason::from("stop");
+    /// assert_eq!(reason.as_str(), ChatChunkChoiceFinishReason::STOP);
+    /// assert_eq!(ChatChunkChoiceFinishReason::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ChatChunkChoiceFinishReason {
         STOP = "stop", LENGTH = "length", TOOL_CALLS = "tool_calls", CONTENT_FILTER = "content_filter",
     }
 }
 /// Chat completion response (stream false).
+///
+/// ```
+/// use gatewright::types::ChatCompletion;
+///
+/// let json = r#"{
+///     "id": "chatcmpl_1",
+///     "object": "chat.completion",
+///     "created": 1767323045,
+///     "model": "model-sol",
+///     "choices": [
+///         {
+///             "index": 0,
+///             "message": { "role": "assistant", "content": "Say hello." },
+///             "finish_reason": "stop"
+///         }
+///     ],
+///     "usage": { "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21 }
+/// }"#;
+/// let completion: ChatCompletion = serde_json::from_str(json)?;
+/// assert_eq!(completion.id, "chatcmpl_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletion {
@@ -117,6 +218,19 @@ pub struct ChatCompletion {
     pub extra: Map<String, Value>,
 }
 /// Chat completion stream chunk (stream true).
+///
+/// ```
+/// use gatewright::types::ChatCompletionChunk;
+///
+/// let json = r#"{
+///     "id": "chatcmpl_1",
+///     "object": "chat.completion.chunk",
+///     "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }]
+/// }"#;
+/// let chunk: ChatCompletionChunk = serde_json::from_str(json)?;
+/// assert_eq!(chunk.id, "chatcmpl_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionChunk {
@@ -145,6 +259,14 @@ pub struct ChatCompletionChunk {
     pub extra: Map<String, Value>,
 }
 /// The assistant's message.
+///
+/// ```
+/// use gatewright::types::ChatCompletionMessage;
+///
+/// let message: ChatCompletionMessage = serde_json::from_str(r#"{ "role": "assistant", "content": "Say hello." }"#)?;
+/// assert_eq!(message.content.as_deref(), Some("Say hello."));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionMessage {
@@ -167,9 +289,31 @@ pub struct ChatCompletionMessage {
 }
 open_words! {
     /// Always assistant.
+    ///
+    /// ```
+    /// use gatewright::types::ChatCompletionMessageRole;
+    ///
+    /// let role = ChatCompletionMessageRole::from("assistant");
+    /// assert_eq!(role.as_str(), ChatCompletionMessageRole::ASSISTANT);
+    /// assert_eq!(ChatCompletionMessageRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ChatCompletionMessageRole { ASSISTANT = "assistant" }
 }
 /// Chat completion request.
+///
+/// ```
+/// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+///
+/// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+///     .with_temperature(1.0);
+/// let json = serde_json::json!({
+///     "model": "model-sol",
+///     "messages": [{ "role": "user", "content": "Say hello." }],
+///     "temperature": 1.0
+/// });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionRequest {
@@ -271,19 +415,57 @@ setters! { ChatCompletionRequest {
 } }
 open_words! {
     /// How long the model may think.
+    ///
+    /// ```
+    /// use gatewright::types::ChatCompletionRequestReasoningEffort;
+    ///
+    /// let effort = ChatCompletionRequestReasoningEffort::from("none");
+    /// assert_eq!(effort.as_str(), ChatCompletionRequestReasoningEffort::NONE);
+    /// assert_eq!(ChatCompletionRequestReasoningEffort::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ChatCompletionRequestReasoningEffort {
         NONE = "none", MINIMAL = "minimal", LOW = "low", MEDIUM = "medium", HIGH = "high",
     }
 }
 untagged! {
     /// `ChatCompletionRequestStop`
+    ///
+    /// ```
+    /// use gatewright::types::ChatCompletionRequestStop;
+    ///
+    /// let stop = ChatCompletionRequestStop::from("stop");
+    /// assert_eq!(serde_json::to_value(&stop)?, "stop");
+    /// let stop = ChatCompletionRequestStop::from(vec!["stop".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&stop)?, serde_json::json!(["stop"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     ChatCompletionRequestStop { String(String), Array(Vec<String>) }
 }
 untagged! {
     /// `ChatCompletionRequestToolChoice`
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequestToolChoice, ChatToolChoice, ChatToolName};
+    ///
+    /// let choice = ChatCompletionRequestToolChoice::from("auto");
+    /// assert_eq!(serde_json::to_value(&choice)?, "auto");
+    /// let choice = ChatCompletionRequestToolChoice::from(
+    ///     ChatToolChoice::new("function").with_function(ChatToolName::new("get_weather")),
+    /// );
+    /// assert_eq!(serde_json::to_value(&choice)?, serde_json::json!({ "type": "function", "function": { "name": "get_weather" } }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     ChatCompletionRequestToolChoice { String(String), ChatToolChoice(ChatToolChoice) }
 }
 /// Parts of the generated tokens.
+///
+/// ```
+/// use gatewright::types::ChatCompletionTokensDetails;
+///
+/// let details: ChatCompletionTokensDetails = serde_json::from_str(r#"{ "reasoning_tokens": 5 }"#)?;
+/// assert_eq!(details.reasoning_tokens, Some(5));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCompletionTokensDetails {
@@ -294,6 +476,15 @@ pub struct ChatCompletionTokensDetails {
     pub extra: Map<String, Value>,
 }
 /// One part of a message's content; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ChatContentPart;
+///
+/// let part = ChatContentPart::new("text").with_text("Say hello.");
+/// let json = serde_json::json!({ "type": "text", "text": "Say hello." });
+/// assert_eq!(serde_json::to_value(&part)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatContentPart {
@@ -311,6 +502,15 @@ pub struct ChatContentPart {
 constructor! { ChatContentPart: pub fn new(type_: impl Into<String>); text, image_url, extra }
 setters! { ChatContentPart { with_text(text: impl Into<String>), with_image_url(image_url: ChatImageUrl) } }
 /// A tool that takes free text and that the caller can run.
+///
+/// ```
+/// use gatewright::types::ChatCustom;
+///
+/// let custom = ChatCustom::new("get_weather").with_description("The weather of a city.");
+/// let json = serde_json::json!({ "name": "get_weather", "description": "The weather of a city." });
+/// assert_eq!(serde_json::to_value(&custom)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustom {
@@ -327,6 +527,15 @@ pub struct ChatCustom {
 constructor! { ChatCustom: pub fn new(name: impl Into<String>); description, format, extra }
 setters! { ChatCustom { with_description(description: impl Into<String>), with_format(format: ChatCustomFormat) } }
 /// A custom tool and the text for it.
+///
+/// ```
+/// use gatewright::types::ChatCustomCall;
+///
+/// let call = ChatCustomCall::new("get_weather", "Say hello.");
+/// let json = serde_json::json!({ "name": "get_weather", "input": "Say hello." });
+/// assert_eq!(serde_json::to_value(&call)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustomCall {
@@ -339,6 +548,14 @@ pub struct ChatCustomCall {
 }
 constructor! { ChatCustomCall: pub fn new(name: impl Into<String>, input: impl Into<String>); extra }
 /// A piece of a custom tool's call.
+///
+/// ```
+/// use gatewright::types::ChatCustomCallDelta;
+///
+/// let delta: ChatCustomCallDelta = serde_json::from_str(r#"{ "name": "get_weather" }"#)?;
+/// assert_eq!(delta.name.as_deref(), Some("get_weather"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustomCallDelta {
@@ -352,6 +569,14 @@ pub struct ChatCustomCallDelta {
     pub extra: Map<String, Value>,
 }
 /// Format of the text; any text if absent. Unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ChatCustomFormat;
+///
+/// let format = ChatCustomFormat::new("text");
+/// assert_eq!(serde_json::to_value(&format)?, serde_json::json!({ "type": "text" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustomFormat {
@@ -366,6 +591,14 @@ pub struct ChatCustomFormat {
 constructor! { ChatCustomFormat: pub fn new(type_: impl Into<String>); grammar, extra }
 setters! { ChatCustomFormat { with_grammar(grammar: CustomGrammar) } }
 /// A tool that takes free text.
+///
+/// ```
+/// use gatewright::types::ChatCustomTool;
+///
+/// let tool: ChatCustomTool = serde_json::from_str(r#"{ "type": "custom", "custom": { "name": "get_weather" } }"#)?;
+/// assert_eq!(tool.custom.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustomTool {
@@ -377,6 +610,15 @@ pub struct ChatCustomTool {
     pub extra: Map<String, Value>,
 }
 /// A call of a custom tool.
+///
+/// ```
+/// use gatewright::types::ChatCustomToolCall;
+///
+/// let json = r#"{ "id": "call_1", "type": "custom", "custom": { "name": "get_weather", "input": "Say hello." } }"#;
+/// let call: ChatCustomToolCall = serde_json::from_str(json)?;
+/// assert_eq!(call.id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustomToolCall {
@@ -391,13 +633,37 @@ pub struct ChatCustomToolCall {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ChatCustomToolCallType;
+    ///
+    /// assert_eq!(ChatCustomToolCallType::Custom.as_str(), "custom");
+    /// assert_eq!("custom".parse::<ChatCustomToolCallType>()?, ChatCustomToolCallType::Custom);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatCustomToolCallType { Custom = "custom" }
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ChatCustomToolType;
+    ///
+    /// assert_eq!(ChatCustomToolType::Custom.as_str(), "custom");
+    /// assert_eq!("custom".parse::<ChatCustomToolType>()?, ChatCustomToolType::Custom);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatCustomToolType { Custom = "custom" }
 }
 /// The new piece; empty on the last chunk.
+///
+/// ```
+/// use gatewright::types::ChatDelta;
+///
+/// let delta: ChatDelta = serde_json::from_str(r#"{ "content": "Say hello." }"#)?;
+/// assert_eq!(delta.content.as_deref(), Some("Say hello."));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatDelta {
@@ -421,9 +687,26 @@ pub struct ChatDelta {
 }
 open_words! {
     /// On the first chunk.
+    ///
+    /// ```
+    /// use gatewright::types::ChatDeltaRole;
+    ///
+    /// let role = ChatDeltaRole::from("assistant");
+    /// assert_eq!(role.as_str(), ChatDeltaRole::ASSISTANT);
+    /// assert_eq!(ChatDeltaRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ChatDeltaRole { ASSISTANT = "assistant" }
 }
 /// A function that the caller can run.
+///
+/// ```
+/// use gatewright::types::ChatFunction;
+///
+/// let function = ChatFunction::new("get_weather").with_description("The weather of a city.");
+/// let json = serde_json::json!({ "name": "get_weather", "description": "The weather of a city." });
+/// assert_eq!(serde_json::to_value(&function)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunction {
@@ -447,6 +730,15 @@ setters! { ChatFunction {
     with_strict(strict: bool),
 } }
 /// A function and its arguments.
+///
+/// ```
+/// use gatewright::types::ChatFunctionCall;
+///
+/// let call = ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}");
+/// let json = serde_json::json!({ "name": "get_weather", "arguments": "{\"city\":\"Oslo\"}" });
+/// assert_eq!(serde_json::to_value(&call)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionCall {
@@ -459,6 +751,14 @@ pub struct ChatFunctionCall {
 }
 constructor! { ChatFunctionCall: pub fn new(name: impl Into<String>, arguments: impl Into<String>); extra }
 /// A piece of a function call.
+///
+/// ```
+/// use gatewright::types::ChatFunctionCallDelta;
+///
+/// let delta: ChatFunctionCallDelta = serde_json::from_str(r#"{ "name": "get_weather" }"#)?;
+/// assert_eq!(delta.name.as_deref(), Some("get_weather"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionCallDelta {
@@ -472,6 +772,15 @@ pub struct ChatFunctionCallDelta {
     pub extra: Map<String, Value>,
 }
 /// A function as a tool.
+///
+/// ```
+/// use gatewright::types::ChatFunctionTool;
+///
+/// let json = r#"{ "type": "function", "function": { "name": "get_weather" } }"#;
+/// let tool: ChatFunctionTool = serde_json::from_str(json)?;
+/// assert_eq!(tool.function.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionTool {
@@ -483,6 +792,19 @@ pub struct ChatFunctionTool {
     pub extra: Map<String, Value>,
 }
 /// A call of a function.
+///
+/// ```
+/// use gatewright::types::ChatFunctionToolCall;
+///
+/// let json = r#"{
+///     "id": "call_1",
+///     "type": "function",
+///     "function": { "name": "get_weather", "arguments": "{\"city\":\"Oslo\"}" }
+/// }"#;
+/// let call: ChatFunctionToolCall = serde_json::from_str(json)?;
+/// assert_eq!(call.id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionToolCall {
@@ -497,13 +819,38 @@ pub struct ChatFunctionToolCall {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ChatFunctionToolCallType;
+    ///
+    /// assert_eq!(ChatFunctionToolCallType::Function.as_str(), "function");
+    /// assert_eq!("function".parse::<ChatFunctionToolCallType>()?, ChatFunctionToolCallType::Function);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatFunctionToolCallType { Function = "function" }
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ChatFunctionToolType;
+    ///
+    /// assert_eq!(ChatFunctionToolType::Function.as_str(), "function");
+    /// assert_eq!("function".parse::<ChatFunctionToolType>()?, ChatFunctionToolType::Function);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatFunctionToolType { Function = "function" }
 }
 /// Text of a grammar.
+///
+/// ```
+/// use gatewright::types::ChatGrammarFormat;
+///
+/// let json = r#"{ "type": "grammar", "grammar": { "syntax": "lark", "definition": "/[a-z]+/" } }"#;
+/// let format: ChatGrammarFormat = serde_json::from_str(json)?;
+/// assert_eq!(format.grammar.definition, "/[a-z]+/");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatGrammarFormat {
@@ -516,9 +863,26 @@ pub struct ChatGrammarFormat {
 }
 closed_words! {
     /// Kind of the format.
+    ///
+    /// ```
+    /// use gatewright::types::ChatGrammarFormatType;
+    ///
+    /// assert_eq!(ChatGrammarFormatType::Grammar.as_str(), "grammar");
+    /// assert_eq!("grammar".parse::<ChatGrammarFormatType>()?, ChatGrammarFormatType::Grammar);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatGrammarFormatType { Grammar = "grammar" }
 }
 /// An image by URL or as a data URL.
+///
+/// ```
+/// use gatewright::types::ChatImagePart;
+///
+/// let json = r#"{ "type": "image_url", "image_url": { "url": "https://example.com/boat.png" } }"#;
+/// let part: ChatImagePart = serde_json::from_str(json)?;
+/// assert_eq!(part.image_url.url, "https://example.com/boat.png");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatImagePart {
@@ -531,9 +895,26 @@ pub struct ChatImagePart {
 }
 closed_words! {
     /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::ChatImagePartType;
+    ///
+    /// assert_eq!(ChatImagePartType::ImageUrl.as_str(), "image_url");
+    /// assert_eq!("image_url".parse::<ChatImagePartType>()?, ChatImagePartType::ImageUrl);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatImagePartType { ImageUrl = "image_url" }
 }
 /// Where an image is.
+///
+/// ```
+/// use gatewright::types::{ChatImageUrl, ChatImageUrlDetail};
+///
+/// let url = ChatImageUrl::new("https://example.com/boat.png").with_detail(ChatImageUrlDetail::AUTO);
+/// let json = serde_json::json!({ "url": "https://example.com/boat.png", "detail": "auto" });
+/// assert_eq!(serde_json::to_value(&url)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatImageUrl {
@@ -549,9 +930,31 @@ constructor! { ChatImageUrl: pub fn new(url: impl Into<String>); detail, extra }
 setters! { ChatImageUrl { with_detail(detail: impl Into<ChatImageUrlDetail>) } }
 open_words! {
     /// How closely to look.
+    ///
+    /// ```
+    /// use gatewright::types::ChatImageUrlDetail;
+    ///
+    /// let detail = ChatImageUrlDetail::from("auto");
+    /// assert_eq!(detail.as_str(), ChatImageUrlDetail::AUTO);
+    /// assert_eq!(ChatImageUrlDetail::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ChatImageUrlDetail { AUTO = "auto", LOW = "low", HIGH = "high" }
 }
 /// A JSON Schema that the response must follow.
+///
+/// ```
+/// use gatewright::types::ChatJsonSchemaFormat;
+///
+/// let format = ChatJsonSchemaFormat::new("weather").with_description("The weather of a city.")
+///     .with_schema(serde_json::from_value(serde_json::json!({ "type": "object", "properties": { "city": { "type": "string" } } }))?);
+/// let json = serde_json::json!({
+///     "name": "weather",
+///     "schema": { "type": "object", "properties": { "city": { "type": "string" } } },
+///     "description": "The weather of a city."
+/// });
+/// assert_eq!(serde_json::to_value(&format)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatJsonSchemaFormat {
@@ -575,6 +978,24 @@ setters! { ChatJsonSchemaFormat {
     with_strict(strict: bool),
 } }
 /// JSON that follows a schema.
+///
+/// ```
+/// use gatewright::types::ChatJsonSchemaResponseFormat;
+///
+/// let json = r#"{
+///     "type": "json_schema",
+///     "json_schema": {
+///         "name": "weather",
+///         "schema": {
+///             "type": "object",
+///             "properties": { "city": { "type": "string" } }
+///         }
+///     }
+/// }"#;
+/// let format: ChatJsonSchemaResponseFormat = serde_json::from_str(json)?;
+/// assert_eq!(format.json_schema.name, "weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatJsonSchemaResponseFormat {
@@ -587,9 +1008,25 @@ pub struct ChatJsonSchemaResponseFormat {
 }
 closed_words! {
     /// Kind of the form.
+    ///
+    /// ```
+    /// use gatewright::types::ChatJsonSchemaResponseFormatType;
+    ///
+    /// assert_eq!(ChatJsonSchemaResponseFormatType::JsonSchema.as_str(), "json_schema");
+    /// assert_eq!("json_schema".parse::<ChatJsonSchemaResponseFormatType>()?, ChatJsonSchemaResponseFormatType::JsonSchema);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatJsonSchemaResponseFormatType { JsonSchema = "json_schema" }
 }
 /// Log probabilities of the tokens of a choice or of its new piece.
+///
+/// ```
+/// use gatewright::types::ChatLogprobs;
+///
+/// let logprobs: ChatLogprobs = serde_json::from_str(r#"{ "content": [{ "token": "Hel", "logprob": 0.5 }] }"#)?;
+/// assert_eq!(logprobs.content.map(|list| list.len()), Some(1));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatLogprobs {
@@ -603,6 +1040,15 @@ pub struct ChatLogprobs {
     pub extra: Map<String, Value>,
 }
 /// One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
+///
+/// ```
+/// use gatewright::types::ChatMessage;
+///
+/// let message = ChatMessage::user("Say hello.");
+/// let json = serde_json::json!({ "role": "user", "content": "Say hello." });
+/// assert_eq!(serde_json::to_value(&message)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatMessage {
@@ -632,15 +1078,41 @@ setters! { ChatMessage {
 } }
 untagged! {
     /// `ChatMessageContent`
+    ///
+    /// ```
+    /// use gatewright::types::{ChatContentPart, ChatMessageContent};
+    ///
+    /// let content = ChatMessageContent::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&content)?, "Say hello.");
+    /// let content = ChatMessageContent::from(vec![ChatContentPart::new("text").with_text("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&content)?, serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     ChatMessageContent { String(String), Array(Vec<ChatContentPart>) }
 }
 closed_words! {
     /// Who speaks.
+    ///
+    /// ```
+    /// use gatewright::types::ChatMessageRole;
+    ///
+    /// assert_eq!(ChatMessageRole::System.as_str(), "system");
+    /// assert_eq!("tool".parse::<ChatMessageRole>()?, ChatMessageRole::Tool);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatMessageRole {
         System = "system", User = "user", Assistant = "assistant", Developer = "developer", Tool = "tool",
     }
 }
 /// Forces one custom tool.
+///
+/// ```
+/// use gatewright::types::ChatNamedCustomToolChoice;
+///
+/// let choice: ChatNamedCustomToolChoice = serde_json::from_str(r#"{ "type": "custom", "custom": { "name": "get_weather" } }"#)?;
+/// assert_eq!(choice.custom.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatNamedCustomToolChoice {
@@ -653,9 +1125,26 @@ pub struct ChatNamedCustomToolChoice {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ChatNamedCustomToolChoiceType;
+    ///
+    /// assert_eq!(ChatNamedCustomToolChoiceType::Custom.as_str(), "custom");
+    /// assert_eq!("custom".parse::<ChatNamedCustomToolChoiceType>()?, ChatNamedCustomToolChoiceType::Custom);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatNamedCustomToolChoiceType { Custom = "custom" }
 }
 /// Forces one function.
+///
+/// ```
+/// use gatewright::types::ChatNamedToolChoice;
+///
+/// let json = r#"{ "type": "function", "function": { "name": "get_weather" } }"#;
+/// let choice: ChatNamedToolChoice = serde_json::from_str(json)?;
+/// assert_eq!(choice.function.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatNamedToolChoice {
@@ -668,9 +1157,25 @@ pub struct ChatNamedToolChoice {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ChatNamedToolChoiceType;
+    ///
+    /// assert_eq!(ChatNamedToolChoiceType::Function.as_str(), "function");
+    /// assert_eq!("function".parse::<ChatNamedToolChoiceType>()?, ChatNamedToolChoiceType::Function);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatNamedToolChoiceType { Function = "function" }
 }
 /// Parts of the input tokens.
+///
+/// ```
+/// use gatewright::types::ChatPromptTokensDetails;
+///
+/// let details: ChatPromptTokensDetails = serde_json::from_str(r#"{ "cached_tokens": 4 }"#)?;
+/// assert_eq!(details.cached_tokens, Some(4));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatPromptTokensDetails {
@@ -681,6 +1186,14 @@ pub struct ChatPromptTokensDetails {
     pub extra: Map<String, Value>,
 }
 /// Format of the response; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ChatResponseFormat;
+///
+/// let format = ChatResponseFormat::new("text");
+/// assert_eq!(serde_json::to_value(&format)?, serde_json::json!({ "type": "text" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatResponseFormat {
@@ -695,6 +1208,14 @@ pub struct ChatResponseFormat {
 constructor! { ChatResponseFormat: pub fn new(type_: impl Into<String>); json_schema, extra }
 setters! { ChatResponseFormat { with_json_schema(json_schema: ChatJsonSchemaFormat) } }
 /// Options of a chat stream.
+///
+/// ```
+/// use gatewright::types::ChatStreamOptions;
+///
+/// let options = ChatStreamOptions::default().with_include_usage(true);
+/// assert_eq!(serde_json::to_value(&options)?, serde_json::json!({ "include_usage": true }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatStreamOptions {
@@ -706,6 +1227,14 @@ pub struct ChatStreamOptions {
 }
 setters! { ChatStreamOptions { with_include_usage(include_usage: bool) } }
 /// Text.
+///
+/// ```
+/// use gatewright::types::ChatTextPart;
+///
+/// let part: ChatTextPart = serde_json::from_str(r#"{ "type": "text", "text": "Say hello." }"#)?;
+/// assert_eq!(part.text, "Say hello.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatTextPart {
@@ -719,9 +1248,26 @@ pub struct ChatTextPart {
 }
 closed_words! {
     /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::ChatTextPartType;
+    ///
+    /// assert_eq!(ChatTextPartType::Text.as_str(), "text");
+    /// assert_eq!("text".parse::<ChatTextPartType>()?, ChatTextPartType::Text);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ChatTextPartType { Text = "text" }
 }
 /// A tool the model may call; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::{ChatFunction, ChatTool};
+///
+/// let tool = ChatTool::new("function").with_function(ChatFunction::new("get_weather"));
+/// let json = serde_json::json!({ "type": "function", "function": { "name": "get_weather" } });
+/// assert_eq!(serde_json::to_value(&tool)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatTool {
@@ -738,6 +1284,20 @@ pub struct ChatTool {
 constructor! { ChatTool: pub fn new(type_: impl Into<String>); function, custom, extra }
 setters! { ChatTool { with_function(function: ChatFunction), with_custom(custom: ChatCustom) } }
 /// A call of a tool; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::{ChatFunctionCall, ChatToolCall};
+///
+/// let call = ChatToolCall::new("call_1", "function")
+///     .with_function(ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}"));
+/// let json = serde_json::json!({
+///     "id": "call_1",
+///     "type": "function",
+///     "function": { "name": "get_weather", "arguments": "{\"city\":\"Oslo\"}" }
+/// });
+/// assert_eq!(serde_json::to_value(&call)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCall {
@@ -758,6 +1318,14 @@ constructor! { ChatToolCall: pub fn new(id: impl Into<String>, type_: impl Into<
 }
 setters! { ChatToolCall { with_function(function: ChatFunctionCall), with_custom(custom: ChatCustomCall) } }
 /// A piece of a tool call; pieces with the same index belong together.
+///
+/// ```
+/// use gatewright::types::ChatToolCallDelta;
+///
+/// let delta: ChatToolCallDelta = serde_json::from_str(r#"{ "index": 0 }"#)?;
+/// assert_eq!(delta.index, Some(0));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCallDelta {
@@ -779,9 +1347,26 @@ pub struct ChatToolCallDelta {
 }
 open_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ChatToolCallDeltaType;
+    ///
+    /// let value = ChatToolCallDeltaType::from("function");
+    /// assert_eq!(value.as_str(), ChatToolCallDeltaType::FUNCTION);
+    /// assert_eq!(ChatToolCallDeltaType::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ChatToolCallDeltaType { FUNCTION = "function", CUSTOM = "custom" }
 }
 /// Which tools are called; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::{ChatToolChoice, ChatToolName};
+///
+/// let choice = ChatToolChoice::new("function").with_function(ChatToolName::new("get_weather"));
+/// let json = serde_json::json!({ "type": "function", "function": { "name": "get_weather" } });
+/// assert_eq!(serde_json::to_value(&choice)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolChoice {
@@ -803,6 +1388,14 @@ setters! { ChatToolChoice {
     with_allowed_tools(allowed_tools: ChatAllowedTools),
 } }
 /// A tool by name.
+///
+/// ```
+/// use gatewright::types::ChatToolName;
+///
+/// let name = ChatToolName::new("get_weather");
+/// assert_eq!(serde_json::to_value(&name)?, serde_json::json!({ "name": "get_weather" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolName {
@@ -813,6 +1406,15 @@ pub struct ChatToolName {
 }
 constructor! { ChatToolName: pub fn new(name: impl Into<String>); extra }
 /// Tokens used.
+///
+/// ```
+/// use gatewright::types::ChatUsage;
+///
+/// let json = r#"{ "prompt_tokens": 9, "completion_tokens": 12, "total_tokens": 21 }"#;
+/// let usage: ChatUsage = serde_json::from_str(json)?;
+/// assert_eq!(usage.prompt_tokens, 9);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatUsage {
@@ -832,6 +1434,15 @@ pub struct ChatUsage {
     pub extra: Map<String, Value>,
 }
 /// Compaction request.
+///
+/// ```
+/// use gatewright::types::CompactRequest;
+///
+/// let request = CompactRequest::new("model-sol").with_input("Say hello.");
+/// let json = serde_json::json!({ "model": "model-sol", "input": "Say hello." });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactRequest {
@@ -858,9 +1469,47 @@ setters! { CompactRequest {
 } }
 untagged! {
     /// `CompactRequestInput`
+    ///
+    /// ```
+    /// use gatewright::types::{CompactRequestInput, InputItem, InputItemRole};
+    ///
+    /// let input = CompactRequestInput::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&input)?, "Say hello.");
+    /// let input = CompactRequestInput::from(
+    ///     vec![
+    ///         InputItem::default().with_role(InputItemRole::User)
+    ///         .with_content("Say hello.")
+    ///     ],
+    /// );
+    /// assert_eq!(serde_json::to_value(&input)?, serde_json::json!([{ "role": "user", "content": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     CompactRequestInput { String(String), Array(Vec<InputItem>) }
 }
 /// A compacted conversation.
+///
+/// ```
+/// use gatewright::types::CompactedResponse;
+///
+/// let json = r#"{
+///     "id": "resp_2",
+///     "object": "response.compaction",
+///     "created_at": 0.5,
+///     "output": [
+///         {
+///             "type": "message",
+///             "id": "item_1",
+///             "role": "assistant",
+///             "content": [{ "type": "output_text", "text": "Say hello." }],
+///             "status": "in_progress"
+///         }
+///     ],
+///     "usage": { "input_tokens": 9, "output_tokens": 12, "total_tokens": 21 }
+/// }"#;
+/// let response: CompactedResponse = serde_json::from_str(json)?;
+/// assert_eq!(response.id, "resp_2");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactedResponse {
@@ -877,6 +1526,14 @@ pub struct CompactedResponse {
     pub extra: Map<String, Value>,
 }
 /// Represents a conversation that was compacted.
+///
+/// ```
+/// use gatewright::types::CompactionItem;
+///
+/// let item: CompactionItem = serde_json::from_str(r#"{ "type": "compaction", "encrypted_content": "c2VhbGVk" }"#)?;
+/// assert_eq!(item.encrypted_content, "c2VhbGVk");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactionItem {
@@ -893,9 +1550,25 @@ pub struct CompactionItem {
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::CompactionItemType;
+    ///
+    /// assert_eq!(CompactionItemType::Compaction.as_str(), "compaction");
+    /// assert_eq!("compaction".parse::<CompactionItemType>()?, CompactionItemType::Compaction);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     CompactionItemType { Compaction = "compaction" }
 }
 /// As the last input item, requests one compaction item instead of a reply.
+///
+/// ```
+/// use gatewright::types::{CompactionTriggerItem, CompactionTriggerItemType};
+///
+/// let item: CompactionTriggerItem = serde_json::from_str(r#"{ "type": "compaction_trigger" }"#)?;
+/// assert_eq!(item.type_, CompactionTriggerItemType::CompactionTrigger);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CompactionTriggerItem {
@@ -907,9 +1580,34 @@ pub struct CompactionTriggerItem {
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::CompactionTriggerItemType;
+    ///
+    /// assert_eq!(CompactionTriggerItemType::CompactionTrigger.as_str(), "compaction_trigger");
+    /// assert_eq!("compaction_trigger".parse::<CompactionTriggerItemType>()?, CompactionTriggerItemType::CompactionTrigger);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     CompactionTriggerItemType { CompactionTrigger = "compaction_trigger" }
 }
 /// What to count; members as in a message request.
+///
+/// ```
+/// use gatewright::types::{CountMessageTokensRequest, MessageTurn, MessageTurnRole};
+///
+/// let request = CountMessageTokensRequest::new(
+///     "model-sol",
+///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+/// )
+/// .with_system("Answer in one sentence.");
+/// let json = serde_json::json!({
+///     "model": "model-sol",
+///     "messages": [{ "role": "user", "content": "Say hello." }],
+///     "system": "Answer in one sentence."
+/// });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountMessageTokensRequest {
@@ -945,9 +1643,27 @@ setters! { CountMessageTokensRequest {
 } }
 untagged! {
     /// `CountMessageTokensRequestSystem`
+    ///
+    /// ```
+    /// use gatewright::types::{CountMessageTokensRequestSystem, MessageTextBlock};
+    ///
+    /// let system = CountMessageTokensRequestSystem::from("Answer in one sentence.");
+    /// assert_eq!(serde_json::to_value(&system)?, "Answer in one sentence.");
+    /// let system = CountMessageTokensRequestSystem::from(vec![MessageTextBlock::new("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&system)?, serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     CountMessageTokensRequestSystem { String(String), Array(Vec<MessageTextBlock>) }
 }
 /// The count.
+///
+/// ```
+/// use gatewright::types::CountMessageTokensResponse;
+///
+/// let response: CountMessageTokensResponse = serde_json::from_str(r#"{ "input_tokens": 9 }"#)?;
+/// assert_eq!(response.input_tokens, 9);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountMessageTokensResponse {
@@ -957,6 +1673,14 @@ pub struct CountMessageTokensResponse {
     pub extra: Map<String, Value>,
 }
 /// What to count; contents, or a whole generate-content request.
+///
+/// ```
+/// use gatewright::types::CountTokensRequest;
+///
+/// let request = CountTokensRequest::default();
+/// assert_eq!(serde_json::to_value(&request)?, serde_json::json!({}));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountTokensRequest {
@@ -974,6 +1698,14 @@ setters! { CountTokensRequest {
     with_generate_content_request(generate_content_request: GenerateContentRequest),
 } }
 /// The count.
+///
+/// ```
+/// use gatewright::types::CountTokensResponse;
+///
+/// let response: CountTokensResponse = serde_json::from_str(r#"{ "totalTokens": 9 }"#)?;
+/// assert_eq!(response.total_tokens, 9);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CountTokensResponse {
@@ -984,6 +1716,15 @@ pub struct CountTokensResponse {
     pub extra: Map<String, Value>,
 }
 /// A grammar and how it is written.
+///
+/// ```
+/// use gatewright::types::{CustomGrammar, CustomGrammarSyntax};
+///
+/// let grammar = CustomGrammar::new(CustomGrammarSyntax::Lark, "/[a-z]+/");
+/// let json = serde_json::json!({ "syntax": "lark", "definition": "/[a-z]+/" });
+/// assert_eq!(serde_json::to_value(&grammar)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CustomGrammar {
@@ -997,9 +1738,25 @@ pub struct CustomGrammar {
 constructor! { CustomGrammar: pub fn new(syntax: CustomGrammarSyntax, definition: impl Into<String>); extra }
 closed_words! {
     /// How it is written.
+    ///
+    /// ```
+    /// use gatewright::types::CustomGrammarSyntax;
+    ///
+    /// assert_eq!(CustomGrammarSyntax::Lark.as_str(), "lark");
+    /// assert_eq!("regex".parse::<CustomGrammarSyntax>()?, CustomGrammarSyntax::Regex);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     CustomGrammarSyntax { Lark = "lark", Regex = "regex" }
 }
 /// Any text.
+///
+/// ```
+/// use gatewright::types::{CustomTextFormat, CustomTextFormatType};
+///
+/// let format: CustomTextFormat = serde_json::from_str(r#"{ "type": "text" }"#)?;
+/// assert_eq!(format.type_, CustomTextFormatType::Text);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CustomTextFormat {
@@ -1011,9 +1768,26 @@ pub struct CustomTextFormat {
 }
 closed_words! {
     /// Kind of the format.
+    ///
+    /// ```
+    /// use gatewright::types::CustomTextFormatType;
+    ///
+    /// assert_eq!(CustomTextFormatType::Text.as_str(), "text");
+    /// assert_eq!("text".parse::<CustomTextFormatType>()?, CustomTextFormatType::Text);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     CustomTextFormatType { Text = "text" }
 }
 /// A call of a custom tool.
+///
+/// ```
+/// use gatewright::types::CustomToolCallItem;
+///
+/// let json = r#"{ "type": "custom_tool_call", "call_id": "call_1", "name": "get_weather", "input": "Say hello." }"#;
+/// let item: CustomToolCallItem = serde_json::from_str(json)?;
+/// assert_eq!(item.call_id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CustomToolCallItem {
@@ -1037,9 +1811,26 @@ pub struct CustomToolCallItem {
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::CustomToolCallItemType;
+    ///
+    /// assert_eq!(CustomToolCallItemType::CustomToolCall.as_str(), "custom_tool_call");
+    /// assert_eq!("custom_tool_call".parse::<CustomToolCallItemType>()?, CustomToolCallItemType::CustomToolCall);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     CustomToolCallItemType { CustomToolCall = "custom_tool_call" }
 }
 /// The result of a custom tool's call.
+///
+/// ```
+/// use gatewright::types::CustomToolCallOutputItem;
+///
+/// let json = r#"{ "type": "custom_tool_call_output", "call_id": "call_1", "output": "8 °C" }"#;
+/// let item: CustomToolCallOutputItem = serde_json::from_str(json)?;
+/// assert_eq!(item.call_id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CustomToolCallOutputItem {
@@ -1061,13 +1852,41 @@ pub struct CustomToolCallOutputItem {
 }
 untagged! {
     /// The result, as text or parts.
+    ///
+    /// ```
+    /// use gatewright::types::{CustomToolCallOutputItemOutput, InputContent};
+    ///
+    /// let output = CustomToolCallOutputItemOutput::from("8 °C");
+    /// assert_eq!(serde_json::to_value(&output)?, "8 °C");
+    /// let output = CustomToolCallOutputItemOutput::from(
+    ///     vec![InputContent::new("input_text").with_text("Say hello.")],
+    /// );
+    /// assert_eq!(serde_json::to_value(&output)?, serde_json::json!([{ "type": "input_text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     CustomToolCallOutputItemOutput { String(String), Array(Vec<InputContent>) }
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::CustomToolCallOutputItemType;
+    ///
+    /// assert_eq!(CustomToolCallOutputItemType::CustomToolCallOutput.as_str(), "custom_tool_call_output");
+    /// assert_eq!("custom_tool_call_output".parse::<CustomToolCallOutputItemType>()?, CustomToolCallOutputItemType::CustomToolCallOutput);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     CustomToolCallOutputItemType { CustomToolCallOutput = "custom_tool_call_output" }
 }
 /// A stored response was deleted.
+///
+/// ```
+/// use gatewright::types::DeletedResponse;
+///
+/// let response: DeletedResponse = serde_json::from_str(r#"{ "id": "resp_1", "object": "response", "deleted": true }"#)?;
+/// assert_eq!(response.id, "resp_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct DeletedResponse {
@@ -1082,9 +1901,31 @@ pub struct DeletedResponse {
 }
 open_words! {
     /// Kind of the record.
+    ///
+    /// ```
+    /// use gatewright::types::DeletedResponseObject;
+    ///
+    /// let object = DeletedResponseObject::from("response");
+    /// assert_eq!(object.as_str(), DeletedResponseObject::RESPONSE);
+    /// assert_eq!(DeletedResponseObject::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     DeletedResponseObject { RESPONSE = "response" }
 }
 /// A function call of the model.
+///
+/// ```
+/// use gatewright::types::FunctionCallItem;
+///
+/// let json = r#"{
+///     "type": "function_call",
+///     "call_id": "call_1",
+///     "name": "get_weather",
+///     "arguments": "{\"city\":\"Oslo\"}"
+/// }"#;
+/// let item: FunctionCallItem = serde_json::from_str(json)?;
+/// assert_eq!(item.call_id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct FunctionCallItem {
@@ -1108,13 +1949,38 @@ pub struct FunctionCallItem {
 }
 open_words! {
     /// State of the item.
+    ///
+    /// ```
+    /// use gatewright::types::FunctionCallItemStatus;
+    ///
+    /// let status = FunctionCallItemStatus::from("in_progress");
+    /// assert_eq!(status.as_str(), FunctionCallItemStatus::IN_PROGRESS);
+    /// assert_eq!(FunctionCallItemStatus::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     FunctionCallItemStatus { IN_PROGRESS = "in_progress", COMPLETED = "completed", INCOMPLETE = "incomplete" }
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::FunctionCallItemType;
+    ///
+    /// assert_eq!(FunctionCallItemType::FunctionCall.as_str(), "function_call");
+    /// assert_eq!("function_call".parse::<FunctionCallItemType>()?, FunctionCallItemType::FunctionCall);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     FunctionCallItemType { FunctionCall = "function_call" }
 }
 /// The result of a function call.
+///
+/// ```
+/// use gatewright::types::FunctionCallOutputItem;
+///
+/// let json = r#"{ "type": "function_call_output", "call_id": "call_1", "output": "8 °C" }"#;
+/// let item: FunctionCallOutputItem = serde_json::from_str(json)?;
+/// assert_eq!(item.call_id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct FunctionCallOutputItem {
@@ -1136,13 +2002,42 @@ pub struct FunctionCallOutputItem {
 }
 untagged! {
     /// The result, as text or parts.
+    ///
+    /// ```
+    /// use gatewright::types::{FunctionCallOutputItemOutput, InputContent};
+    ///
+    /// let output = FunctionCallOutputItemOutput::from("8 °C");
+    /// assert_eq!(serde_json::to_value(&output)?, "8 °C");
+    /// let output = FunctionCallOutputItemOutput::from(
+    ///     vec![InputContent::new("input_text").with_text("Say hello.")],
+    /// );
+    /// assert_eq!(serde_json::to_value(&output)?, serde_json::json!([{ "type": "input_text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     FunctionCallOutputItemOutput { String(String), Array(Vec<InputContent>) }
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::FunctionCallOutputItemType;
+    ///
+    /// assert_eq!(FunctionCallOutputItemType::FunctionCallOutput.as_str(), "function_call_output");
+    /// assert_eq!("function_call_output".parse::<FunctionCallOutputItemType>()?, FunctionCallOutputItemType::FunctionCallOutput);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     FunctionCallOutputItemType { FunctionCallOutput = "function_call_output" }
 }
 /// Native generate-content request. The source shows contents; the other fields are ours.
+///
+/// ```
+/// use gatewright::types::GenerateContentRequest;
+///
+/// let request = GenerateContentRequest::new("Say hello.");
+/// let json = serde_json::json!({ "contents": [{ "parts": [{ "text": "Say hello." }] }] });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct GenerateContentRequest {
@@ -1180,6 +2075,14 @@ setters! { GenerateContentRequest {
     with_cached_content(cached_content: impl Into<String>),
 } }
 /// Native response, or one event of a native stream.
+///
+/// ```
+/// use gatewright::types::GenerateContentResponse;
+///
+/// let response: GenerateContentResponse = serde_json::from_str(r#"{ "candidates": [{}] }"#)?;
+/// assert_eq!(response.candidates.len(), 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct GenerateContentResponse {
@@ -1201,6 +2104,14 @@ pub struct GenerateContentResponse {
     pub extra: Map<String, Value>,
 }
 /// One image.
+///
+/// ```
+/// use gatewright::types::Image;
+///
+/// let image: Image = serde_json::from_str(r#"{ "url": "https://example.com/boat.png" }"#)?;
+/// assert_eq!(image.url.as_deref(), Some("https://example.com/boat.png"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct Image {
@@ -1217,6 +2128,15 @@ pub struct Image {
     pub extra: Map<String, Value>,
 }
 /// Image generation request. The catalog lists the limits of each model (2.8, 2.10).
+///
+/// ```
+/// use gatewright::types::ImageGenerationRequest;
+///
+/// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.").with_n(1);
+/// let json = serde_json::json!({ "model": "model-sol", "prompt": "Waves on a beach.", "n": 1 });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ImageGenerationRequest {
@@ -1252,17 +2172,49 @@ setters! { ImageGenerationRequest {
 } }
 closed_words! {
     /// Only image_model_1 supports it.
+    ///
+    /// ```
+    /// use gatewright::types::ImageGenerationRequestQuality;
+    ///
+    /// assert_eq!(ImageGenerationRequestQuality::Standard.as_str(), "standard");
+    /// assert_eq!("hd".parse::<ImageGenerationRequestQuality>()?, ImageGenerationRequestQuality::Hd);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ImageGenerationRequestQuality { Standard = "standard", Hd = "hd" }
 }
 closed_words! {
     /// Whether images are returned as URLs or as base64.
+    ///
+    /// ```
+    /// use gatewright::types::ImageGenerationRequestResponseFormat;
+    ///
+    /// assert_eq!(ImageGenerationRequestResponseFormat::Url.as_str(), "url");
+    /// assert_eq!("b64_json".parse::<ImageGenerationRequestResponseFormat>()?, ImageGenerationRequestResponseFormat::B64Json);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ImageGenerationRequestResponseFormat { Url = "url", B64Json = "b64_json" }
 }
 closed_words! {
     /// Only image_model_1 supports it.
+    ///
+    /// ```
+    /// use gatewright::types::ImageGenerationRequestStyle;
+    ///
+    /// assert_eq!(ImageGenerationRequestStyle::Vivid.as_str(), "vivid");
+    /// assert_eq!("natural".parse::<ImageGenerationRequestStyle>()?, ImageGenerationRequestStyle::Natural);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ImageGenerationRequestStyle { Vivid = "vivid", Natural = "natural" }
 }
 /// Image generation response.
+///
+/// ```
+/// use gatewright::types::ImageGenerationResponse;
+///
+/// let response: ImageGenerationResponse = serde_json::from_str(r#"{ "created": 1767323045, "data": [{}] }"#)?;
+/// assert_eq!(response.created, 1767323045);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ImageGenerationResponse {
@@ -1274,6 +2226,15 @@ pub struct ImageGenerationResponse {
     pub extra: Map<String, Value>,
 }
 /// One part of a message; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::InputContent;
+///
+/// let content = InputContent::new("input_text").with_text("Say hello.");
+/// let json = serde_json::json!({ "type": "input_text", "text": "Say hello." });
+/// assert_eq!(serde_json::to_value(&content)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputContent {
@@ -1312,9 +2273,26 @@ setters! { InputContent {
 } }
 open_words! {
     /// How closely to look.
+    ///
+    /// ```
+    /// use gatewright::types::InputContentDetail;
+    ///
+    /// let detail = InputContentDetail::from("auto");
+    /// assert_eq!(detail.as_str(), InputContentDetail::AUTO);
+    /// assert_eq!(InputContentDetail::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     InputContentDetail { AUTO = "auto", LOW = "low", HIGH = "high" }
 }
 /// An image of the caller.
+///
+/// ```
+/// use gatewright::types::InputImageContent;
+///
+/// let json = r#"{ "type": "input_image", "image_url": "https://example.com/boat.png" }"#;
+/// let content: InputImageContent = serde_json::from_str(json)?;
+/// assert_eq!(content.image_url.as_deref(), Some("https://example.com/boat.png"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputImageContent {
@@ -1332,13 +2310,39 @@ pub struct InputImageContent {
 }
 open_words! {
     /// How closely to look.
+    ///
+    /// ```
+    /// use gatewright::types::InputImageContentDetail;
+    ///
+    /// let detail = InputImageContentDetail::from("auto");
+    /// assert_eq!(detail.as_str(), InputImageContentDetail::AUTO);
+    /// assert_eq!(InputImageContentDetail::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     InputImageContentDetail { AUTO = "auto", LOW = "low", HIGH = "high" }
 }
 closed_words! {
     /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::InputImageContentType;
+    ///
+    /// assert_eq!(InputImageContentType::InputImage.as_str(), "input_image");
+    /// assert_eq!("input_image".parse::<InputImageContentType>()?, InputImageContentType::InputImage);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     InputImageContentType { InputImage = "input_image" }
 }
 /// One item of the input; unknown kinds are accepted and passed on.
+///
+/// ```
+/// use gatewright::types::{InputItem, InputItemRole};
+///
+/// let item = InputItem::default().with_type("message").with_role(InputItemRole::User)
+///     .with_content("Say hello.");
+/// let json = serde_json::json!({ "role": "user", "content": "Say hello.", "type": "message" });
+/// assert_eq!(serde_json::to_value(&item)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputItem {
@@ -1391,17 +2395,53 @@ setters! { InputItem {
 } }
 untagged! {
     /// The text or its parts.
+    ///
+    /// ```
+    /// use gatewright::types::{InputContent, InputItemContent};
+    ///
+    /// let content = InputItemContent::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&content)?, "Say hello.");
+    /// let content = InputItemContent::from(vec![InputContent::new("input_text").with_text("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&content)?, serde_json::json!([{ "type": "input_text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     InputItemContent { String(String), Array(Vec<InputContent>) }
 }
 untagged! {
     /// The result, as text or parts.
+    ///
+    /// ```
+    /// use gatewright::types::{InputContent, InputItemOutput};
+    ///
+    /// let output = InputItemOutput::from("8 °C");
+    /// assert_eq!(serde_json::to_value(&output)?, "8 °C");
+    /// let output = InputItemOutput::from(vec![InputContent::new("input_text").with_text("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&output)?, serde_json::json!([{ "type": "input_text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     InputItemOutput { String(String), Array(Vec<InputContent>) }
 }
 closed_words! {
     /// Who speaks.
+    ///
+    /// ```
+    /// use gatewright::types::InputItemRole;
+    ///
+    /// assert_eq!(InputItemRole::User.as_str(), "user");
+    /// assert_eq!("developer".parse::<InputItemRole>()?, InputItemRole::Developer);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     InputItemRole { User = "user", Assistant = "assistant", System = "system", Developer = "developer" }
 }
 /// A message; type may be left out.
+///
+/// ```
+/// use gatewright::types::{InputMessage, InputMessageRole};
+///
+/// let message: InputMessage = serde_json::from_str(r#"{ "role": "user", "content": "Say hello." }"#)?;
+/// assert_eq!(message.role, InputMessageRole::User);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputMessage {
@@ -1423,17 +2463,53 @@ pub struct InputMessage {
 }
 untagged! {
     /// The text or its parts.
+    ///
+    /// ```
+    /// use gatewright::types::{InputContent, InputMessageContent};
+    ///
+    /// let content = InputMessageContent::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&content)?, "Say hello.");
+    /// let content = InputMessageContent::from(
+    ///     vec![InputContent::new("input_text").with_text("Say hello.")],
+    /// );
+    /// assert_eq!(serde_json::to_value(&content)?, serde_json::json!([{ "type": "input_text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     InputMessageContent { String(String), Array(Vec<InputContent>) }
 }
 closed_words! {
     /// Who speaks.
+    ///
+    /// ```
+    /// use gatewright::types::InputMessageRole;
+    ///
+    /// assert_eq!(InputMessageRole::User.as_str(), "user");
+    /// assert_eq!("developer".parse::<InputMessageRole>()?, InputMessageRole::Developer);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     InputMessageRole { User = "user", Assistant = "assistant", System = "system", Developer = "developer" }
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::InputMessageType;
+    ///
+    /// assert_eq!(InputMessageType::Message.as_str(), "message");
+    /// assert_eq!("message".parse::<InputMessageType>()?, InputMessageType::Message);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     InputMessageType { Message = "message" }
 }
 /// Text of the caller.
+///
+/// ```
+/// use gatewright::types::InputTextContent;
+///
+/// let content: InputTextContent = serde_json::from_str(r#"{ "type": "input_text", "text": "Say hello." }"#)?;
+/// assert_eq!(content.text, "Say hello.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct InputTextContent {
@@ -1447,9 +2523,25 @@ pub struct InputTextContent {
 }
 closed_words! {
     /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::InputTextContentType;
+    ///
+    /// assert_eq!(InputTextContentType::InputText.as_str(), "input_text");
+    /// assert_eq!("input_text".parse::<InputTextContentType>()?, InputTextContentType::InputText);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     InputTextContentType { InputText = "input_text" }
 }
 /// Any JSON object.
+///
+/// ```
+/// use gatewright::types::{JsonObjectFormat, JsonObjectFormatType};
+///
+/// let format: JsonObjectFormat = serde_json::from_str(r#"{ "type": "json_object" }"#)?;
+/// assert_eq!(format.type_, JsonObjectFormatType::JsonObject);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct JsonObjectFormat {
@@ -1461,13 +2553,47 @@ pub struct JsonObjectFormat {
 }
 closed_words! {
     /// Kind of the form.
+    ///
+    /// ```
+    /// use gatewright::types::JsonObjectFormatType;
+    ///
+    /// assert_eq!(JsonObjectFormatType::JsonObject.as_str(), "json_object");
+    /// assert_eq!("json_object".parse::<JsonObjectFormatType>()?, JsonObjectFormatType::JsonObject);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     JsonObjectFormatType { JsonObject = "json_object" }
 }
 closed_words! {
     /// `ListResponseInputItemsOrder`
+    ///
+    /// ```
+    /// use gatewright::types::ListResponseInputItemsOrder;
+    ///
+    /// assert_eq!(ListResponseInputItemsOrder::Asc.as_str(), "asc");
+    /// assert_eq!("desc".parse::<ListResponseInputItemsOrder>()?, ListResponseInputItemsOrder::Desc);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ListResponseInputItemsOrder { Asc = "asc", Desc = "desc" }
 }
 /// A message of the model.
+///
+/// ```
+/// use gatewright::types::Message;
+///
+/// let json = r#"{
+///     "id": "msg_1",
+///     "type": "message",
+///     "role": "assistant",
+///     "model": "model-sol",
+///     "content": [{ "type": "text", "text": "Say hello." }],
+///     "stop_reason": "end_turn",
+///     "stop_sequence": "END",
+///     "usage": { "input_tokens": 9, "output_tokens": 12 }
+/// }"#;
+/// let message: Message = serde_json::from_str(json)?;
+/// assert_eq!(message.id, "msg_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct Message {
@@ -1493,6 +2619,14 @@ pub struct Message {
     pub extra: Map<String, Value>,
 }
 /// The model decides how long it thinks.
+///
+/// ```
+/// use gatewright::types::MessageAdaptiveThinking;
+///
+/// let thinking: MessageAdaptiveThinking = serde_json::from_str(r#"{ "type": "adaptive", "display": "summarized" }"#)?;
+/// assert_eq!(thinking.display, Some("summarized".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageAdaptiveThinking {
@@ -1507,13 +2641,37 @@ pub struct MessageAdaptiveThinking {
 }
 open_words! {
     /// How the thoughts are shown.
+    ///
+    /// ```
+    /// use gatewright::types::MessageAdaptiveThinkingDisplay;
+    ///
+    /// let display = MessageAdaptiveThinkingDisplay::from("summarized");
+    /// assert_eq!(display.as_str(), MessageAdaptiveThinkingDisplay::SUMMARIZED);
+    /// assert_eq!(MessageAdaptiveThinkingDisplay::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageAdaptiveThinkingDisplay { SUMMARIZED = "summarized", OMITTED = "omitted" }
 }
 closed_words! {
     /// Kind of thinking.
+    ///
+    /// ```
+    /// use gatewright::types::MessageAdaptiveThinkingType;
+    ///
+    /// assert_eq!(MessageAdaptiveThinkingType::Adaptive.as_str(), "adaptive");
+    /// assert_eq!("adaptive".parse::<MessageAdaptiveThinkingType>()?, MessageAdaptiveThinkingType::Adaptive);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageAdaptiveThinkingType { Adaptive = "adaptive" }
 }
 /// The model calls a tool.
+///
+/// ```
+/// use gatewright::types::MessageAnyToolChoice;
+///
+/// let choice: MessageAnyToolChoice = serde_json::from_str(r#"{ "type": "any", "disable_parallel_tool_use": true }"#)?;
+/// assert_eq!(choice.disable_parallel_tool_use, Some(true));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageAnyToolChoice {
@@ -1528,9 +2686,25 @@ pub struct MessageAnyToolChoice {
 }
 closed_words! {
     /// Kind of the choice.
+    ///
+    /// ```
+    /// use gatewright::types::MessageAnyToolChoiceType;
+    ///
+    /// assert_eq!(MessageAnyToolChoiceType::Any.as_str(), "any");
+    /// assert_eq!("any".parse::<MessageAnyToolChoiceType>()?, MessageAnyToolChoiceType::Any);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageAnyToolChoiceType { Any = "any" }
 }
 /// The model decides.
+///
+/// ```
+/// use gatewright::types::MessageAutoToolChoice;
+///
+/// let choice: MessageAutoToolChoice = serde_json::from_str(r#"{ "type": "auto", "disable_parallel_tool_use": true }"#)?;
+/// assert_eq!(choice.disable_parallel_tool_use, Some(true));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageAutoToolChoice {
@@ -1545,9 +2719,26 @@ pub struct MessageAutoToolChoice {
 }
 closed_words! {
     /// Kind of the choice.
+    ///
+    /// ```
+    /// use gatewright::types::MessageAutoToolChoiceType;
+    ///
+    /// assert_eq!(MessageAutoToolChoiceType::Auto.as_str(), "auto");
+    /// assert_eq!("auto".parse::<MessageAutoToolChoiceType>()?, MessageAutoToolChoiceType::Auto);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageAutoToolChoiceType { Auto = "auto" }
 }
 /// Data with its media type.
+///
+/// ```
+/// use gatewright::types::MessageBase64Source;
+///
+/// let json = r#"{ "type": "base64", "media_type": "image/png", "data": "aGVsbG8=" }"#;
+/// let source: MessageBase64Source = serde_json::from_str(json)?;
+/// assert_eq!(source.media_type, "image/png");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageBase64Source {
@@ -1563,9 +2754,26 @@ pub struct MessageBase64Source {
 }
 closed_words! {
     /// Kind of the source.
+    ///
+    /// ```
+    /// use gatewright::types::MessageBase64SourceType;
+    ///
+    /// assert_eq!(MessageBase64SourceType::Base64.as_str(), "base64");
+    /// assert_eq!("base64".parse::<MessageBase64SourceType>()?, MessageBase64SourceType::Base64);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageBase64SourceType { Base64 = "base64" }
 }
 /// One block of a message's content, the same in requests and responses, so that a response's content is the next turn of the assistant. Unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::MessageBlock;
+///
+/// let block = MessageBlock::new("text").with_text("Say hello.");
+/// let json = serde_json::json!({ "type": "text", "text": "Say hello." });
+/// assert_eq!(serde_json::to_value(&block)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageBlock {
@@ -1635,9 +2843,27 @@ setters! { MessageBlock {
 } }
 untagged! {
     /// `MessageBlockContent`
+    ///
+    /// ```
+    /// use gatewright::types::{MessageBlock, MessageBlockContent};
+    ///
+    /// let content = MessageBlockContent::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&content)?, "Say hello.");
+    /// let content = MessageBlockContent::from(vec![MessageBlock::new("text").with_text("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&content)?, serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     MessageBlockContent { String(String), Array(Vec<MessageBlock>) }
 }
 /// A piece of a block; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::MessageBlockDelta;
+///
+/// let delta: MessageBlockDelta = serde_json::from_str(r#"{ "type": "text_delta", "text": "Hello!" }"#)?;
+/// assert_eq!(delta.text.as_deref(), Some("Hello!"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageBlockDelta {
@@ -1663,6 +2889,15 @@ pub struct MessageBlockDelta {
     pub extra: Map<String, Value>,
 }
 /// A new piece of a block.
+///
+/// ```
+/// use gatewright::types::MessageBlockDeltaEvent;
+///
+/// let json = r#"{ "type": "content_block_delta", "index": 1, "delta": { "type": "text_delta", "text": "Hello!" } }"#;
+/// let event: MessageBlockDeltaEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.index, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageBlockDeltaEvent {
@@ -1677,6 +2912,19 @@ pub struct MessageBlockDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// A new block.
+///
+/// ```
+/// use gatewright::types::MessageBlockStartEvent;
+///
+/// let json = r#"{
+///     "type": "content_block_start",
+///     "index": 1,
+///     "content_block": { "type": "text", "text": "Say hello." }
+/// }"#;
+/// let event: MessageBlockStartEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.index, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageBlockStartEvent {
@@ -1690,6 +2938,14 @@ pub struct MessageBlockStartEvent {
     pub extra: Map<String, Value>,
 }
 /// A block is complete.
+///
+/// ```
+/// use gatewright::types::MessageBlockStopEvent;
+///
+/// let event: MessageBlockStopEvent = serde_json::from_str(r#"{ "type": "content_block_stop", "index": 1 }"#)?;
+/// assert_eq!(event.index, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageBlockStopEvent {
@@ -1702,6 +2958,16 @@ pub struct MessageBlockStopEvent {
     pub extra: Map<String, Value>,
 }
 /// Marks the end of a prefix to cache.
+///
+/// ```
+/// use gatewright::types::{MessageCacheControl, MessageCacheControlTtl, MessageCacheControlType};
+///
+/// let control = MessageCacheControl::new(MessageCacheControlType::EPHEMERAL)
+///     .with_ttl(MessageCacheControlTtl::X5M);
+/// let json = serde_json::json!({ "type": "ephemeral", "ttl": "5m" });
+/// assert_eq!(serde_json::to_value(&control)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageCacheControl {
@@ -1718,13 +2984,37 @@ constructor! { MessageCacheControl: pub fn new(type_: impl Into<MessageCacheCont
 setters! { MessageCacheControl { with_ttl(ttl: impl Into<MessageCacheControlTtl>) } }
 open_words! {
     /// How long it is kept.
+    ///
+    /// ```
+    /// use gatewright::types::MessageCacheControlTtl;
+    ///
+    /// let ttl = MessageCacheControlTtl::from("5m");
+    /// assert_eq!(ttl.as_str(), MessageCacheControlTtl::X5M);
+    /// assert_eq!(MessageCacheControlTtl::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageCacheControlTtl { X5M = "5m", X1H = "1h" }
 }
 open_words! {
     /// Kind of the cache.
+    ///
+    /// ```
+    /// use gatewright::types::MessageCacheControlType;
+    ///
+    /// let value = MessageCacheControlType::from("ephemeral");
+    /// assert_eq!(value.as_str(), MessageCacheControlType::EPHEMERAL);
+    /// assert_eq!(MessageCacheControlType::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageCacheControlType { EPHEMERAL = "ephemeral" }
 }
 /// Tokens written to a cache.
+///
+/// ```
+/// use gatewright::types::MessageCacheCreation;
+///
+/// let creation: MessageCacheCreation = serde_json::from_str(r#"{ "ephemeral_5m_input_tokens": 4 }"#)?;
+/// assert_eq!(creation.ephemeral_5m_input_tokens, Some(4));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageCacheCreation {
@@ -1738,6 +3028,15 @@ pub struct MessageCacheCreation {
     pub extra: Map<String, Value>,
 }
 /// What the text before it cites.
+///
+/// ```
+/// use gatewright::types::MessageCitationsDelta;
+///
+/// let json = r#"{ "type": "citations_delta", "citation": { "key": "value" } }"#;
+/// let delta: MessageCitationsDelta = serde_json::from_str(json)?;
+/// assert_eq!(delta.type_, "citations_delta");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageCitationsDelta {
@@ -1750,6 +3049,18 @@ pub struct MessageCitationsDelta {
     pub extra: Map<String, Value>,
 }
 /// A tool that the caller can run; type may be left out.
+///
+/// ```
+/// use gatewright::types::MessageCustomTool;
+///
+/// let json = r#"{
+///     "name": "get_weather",
+///     "input_schema": { "type": "object", "properties": { "city": { "type": "string" } } }
+/// }"#;
+/// let tool: MessageCustomTool = serde_json::from_str(json)?;
+/// assert_eq!(tool.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageCustomTool {
@@ -1774,9 +3085,25 @@ pub struct MessageCustomTool {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::MessageCustomToolType;
+    ///
+    /// assert_eq!(MessageCustomToolType::Custom.as_str(), "custom");
+    /// assert_eq!("custom".parse::<MessageCustomToolType>()?, MessageCustomToolType::Custom);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageCustomToolType { Custom = "custom" }
 }
 /// Members of the message that are now known.
+///
+/// ```
+/// use gatewright::types::MessageDelta;
+///
+/// let delta: MessageDelta = serde_json::from_str(r#"{ "stop_reason": "end_turn" }"#)?;
+/// assert_eq!(delta.stop_reason, Some("end_turn".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageDelta {
@@ -1790,6 +3117,14 @@ pub struct MessageDelta {
     pub extra: Map<String, Value>,
 }
 /// What changed of the message itself.
+///
+/// ```
+/// use gatewright::types::MessageDeltaEvent;
+///
+/// let event: MessageDeltaEvent = serde_json::from_str(r#"{ "type": "message_delta", "delta": {} }"#)?;
+/// assert_eq!(event.type_, "message_delta");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageDeltaEvent {
@@ -1806,12 +3141,28 @@ pub struct MessageDeltaEvent {
 }
 open_words! {
     /// Why generation ended.
+    ///
+    /// ```
+    /// use gatewright::types::MessageDeltaStopReason;
+    ///
+    /// let reason = MessageDeltaStopReason::from("end_turn");
+    /// assert_eq!(reason.as_str(), MessageDeltaStopReason::END_TURN);
+    /// assert_eq!(MessageDeltaStopReason::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageDeltaStopReason {
         END_TURN = "end_turn", MAX_TOKENS = "max_tokens", STOP_SEQUENCE = "stop_sequence",
         TOOL_USE = "tool_use", PAUSE_TURN = "pause_turn", REFUSAL = "refusal",
     }
 }
 /// Tokens used so far.
+///
+/// ```
+/// use gatewright::types::MessageDeltaUsage;
+///
+/// let usage: MessageDeltaUsage = serde_json::from_str(r#"{ "input_tokens": 9 }"#)?;
+/// assert_eq!(usage.input_tokens, Some(9));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageDeltaUsage {
@@ -1834,6 +3185,14 @@ pub struct MessageDeltaUsage {
     pub extra: Map<String, Value>,
 }
 /// The model does not think first.
+///
+/// ```
+/// use gatewright::types::{MessageDisabledThinking, MessageDisabledThinkingType};
+///
+/// let thinking: MessageDisabledThinking = serde_json::from_str(r#"{ "type": "disabled" }"#)?;
+/// assert_eq!(thinking.type_, MessageDisabledThinkingType::Disabled);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageDisabledThinking {
@@ -1845,9 +3204,29 @@ pub struct MessageDisabledThinking {
 }
 closed_words! {
     /// Kind of thinking.
+    ///
+    /// ```
+    /// use gatewright::types::MessageDisabledThinkingType;
+    ///
+    /// assert_eq!(MessageDisabledThinkingType::Disabled.as_str(), "disabled");
+    /// assert_eq!("disabled".parse::<MessageDisabledThinkingType>()?, MessageDisabledThinkingType::Disabled);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageDisabledThinkingType { Disabled = "disabled" }
 }
 /// A document of the caller.
+///
+/// ```
+/// use gatewright::types::MessageDocumentBlock;
+///
+/// let json = r#"{
+///     "type": "document",
+///     "source": { "type": "base64", "media_type": "image/png", "data": "aGVsbG8=" }
+/// }"#;
+/// let block: MessageDocumentBlock = serde_json::from_str(json)?;
+/// assert_eq!(block.source.media_type.as_deref(), Some("image/png"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageDocumentBlock {
@@ -1872,9 +3251,25 @@ pub struct MessageDocumentBlock {
 }
 closed_words! {
     /// Kind of the block.
+    ///
+    /// ```
+    /// use gatewright::types::MessageDocumentBlockType;
+    ///
+    /// assert_eq!(MessageDocumentBlockType::Document.as_str(), "document");
+    /// assert_eq!("document".parse::<MessageDocumentBlockType>()?, MessageDocumentBlockType::Document);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageDocumentBlockType { Document = "document" }
 }
 /// The model thinks, within a budget.
+///
+/// ```
+/// use gatewright::types::MessageEnabledThinking;
+///
+/// let thinking: MessageEnabledThinking = serde_json::from_str(r#"{ "type": "enabled", "budget_tokens": 1024 }"#)?;
+/// assert_eq!(thinking.budget_tokens, 1024);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageEnabledThinking {
@@ -1891,13 +3286,38 @@ pub struct MessageEnabledThinking {
 }
 open_words! {
     /// How the thoughts are shown.
+    ///
+    /// ```
+    /// use gatewright::types::MessageEnabledThinkingDisplay;
+    ///
+    /// let display = MessageEnabledThinkingDisplay::from("summarized");
+    /// assert_eq!(display.as_str(), MessageEnabledThinkingDisplay::SUMMARIZED);
+    /// assert_eq!(MessageEnabledThinkingDisplay::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageEnabledThinkingDisplay { SUMMARIZED = "summarized", OMITTED = "omitted" }
 }
 closed_words! {
     /// Kind of thinking.
+    ///
+    /// ```
+    /// use gatewright::types::MessageEnabledThinkingType;
+    ///
+    /// assert_eq!(MessageEnabledThinkingType::Enabled.as_str(), "enabled");
+    /// assert_eq!("enabled".parse::<MessageEnabledThinkingType>()?, MessageEnabledThinkingType::Enabled);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageEnabledThinkingType { Enabled = "enabled" }
 }
 /// What went wrong, messages form.
+///
+/// ```
+/// use gatewright::types::MessageError;
+///
+/// let json = r#"{ "type": "invalid_request_error", "message": "temperature is at most 2" }"#;
+/// let error: MessageError = serde_json::from_str(json)?;
+/// assert_eq!(error.message, "temperature is at most 2");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageError {
@@ -1919,6 +3339,18 @@ pub struct MessageError {
     pub extra: Map<String, Value>,
 }
 /// Error body of the messages endpoints; also the event that ends a stream with an error.
+///
+/// ```
+/// use gatewright::types::MessageErrorBody;
+///
+/// let json = r#"{
+///     "type": "error",
+///     "error": { "type": "invalid_request_error", "message": "temperature is at most 2" }
+/// }"#;
+/// let body: MessageErrorBody = serde_json::from_str(json)?;
+/// assert_eq!(body.error.message, "temperature is at most 2");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageErrorBody {
@@ -1934,6 +3366,14 @@ pub struct MessageErrorBody {
 }
 open_words! {
     /// Class of the error.
+    ///
+    /// ```
+    /// use gatewright::types::MessageErrorType;
+    ///
+    /// let value = MessageErrorType::from("invalid_request_error");
+    /// assert_eq!(value.as_str(), MessageErrorType::INVALID_REQUEST_ERROR);
+    /// assert_eq!(MessageErrorType::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageErrorType {
         INVALID_REQUEST_ERROR = "invalid_request_error", AUTHENTICATION_ERROR = "authentication_error",
         PERMISSION_ERROR = "permission_error", NOT_FOUND_ERROR = "not_found_error",
@@ -1942,6 +3382,14 @@ open_words! {
     }
 }
 /// A file that the provider keeps.
+///
+/// ```
+/// use gatewright::types::MessageFileSource;
+///
+/// let source: MessageFileSource = serde_json::from_str(r#"{ "type": "file", "file_id": "file_1" }"#)?;
+/// assert_eq!(source.file_id, "file_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageFileSource {
@@ -1955,9 +3403,26 @@ pub struct MessageFileSource {
 }
 closed_words! {
     /// Kind of the source.
+    ///
+    /// ```
+    /// use gatewright::types::MessageFileSourceType;
+    ///
+    /// assert_eq!(MessageFileSourceType::File.as_str(), "file");
+    /// assert_eq!("file".parse::<MessageFileSourceType>()?, MessageFileSourceType::File);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageFileSourceType { File = "file" }
 }
 /// An image of the caller.
+///
+/// ```
+/// use gatewright::types::MessageImageBlock;
+///
+/// let json = r#"{ "type": "image", "source": { "type": "base64", "media_type": "image/png", "data": "aGVsbG8=" } }"#;
+/// let block: MessageImageBlock = serde_json::from_str(json)?;
+/// assert_eq!(block.source.media_type.as_deref(), Some("image/png"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageImageBlock {
@@ -1973,9 +3438,25 @@ pub struct MessageImageBlock {
 }
 closed_words! {
     /// Kind of the block.
+    ///
+    /// ```
+    /// use gatewright::types::MessageImageBlockType;
+    ///
+    /// assert_eq!(MessageImageBlockType::Image.as_str(), "image");
+    /// assert_eq!("image".parse::<MessageImageBlockType>()?, MessageImageBlockType::Image);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageImageBlockType { Image = "image" }
 }
 /// New piece of a call's input.
+///
+/// ```
+/// use gatewright::types::MessageInputJsonDelta;
+///
+/// let delta: MessageInputJsonDelta = serde_json::from_str(r#"{ "type": "input_json_delta", "partial_json": "{\"city\":" }"#)?;
+/// assert_eq!(delta.partial_json, "{\"city\":");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageInputJsonDelta {
@@ -1988,6 +3469,18 @@ pub struct MessageInputJsonDelta {
     pub extra: Map<String, Value>,
 }
 /// JSON that follows a schema.
+///
+/// ```
+/// use gatewright::types::{MessageJsonSchemaFormat, MessageJsonSchemaFormatType};
+///
+/// let json = r#"{
+///     "type": "json_schema",
+///     "schema": { "type": "object", "properties": { "city": { "type": "string" } } }
+/// }"#;
+/// let format: MessageJsonSchemaFormat = serde_json::from_str(json)?;
+/// assert_eq!(format.type_, MessageJsonSchemaFormatType::JsonSchema);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageJsonSchemaFormat {
@@ -2001,9 +3494,25 @@ pub struct MessageJsonSchemaFormat {
 }
 closed_words! {
     /// Kind of the form.
+    ///
+    /// ```
+    /// use gatewright::types::MessageJsonSchemaFormatType;
+    ///
+    /// assert_eq!(MessageJsonSchemaFormatType::JsonSchema.as_str(), "json_schema");
+    /// assert_eq!("json_schema".parse::<MessageJsonSchemaFormatType>()?, MessageJsonSchemaFormatType::JsonSchema);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageJsonSchemaFormatType { JsonSchema = "json_schema" }
 }
 /// On whose behalf a request is.
+///
+/// ```
+/// use gatewright::types::MessageMetadata;
+///
+/// let metadata = MessageMetadata::default().with_user_id("user_1");
+/// assert_eq!(serde_json::to_value(&metadata)?, serde_json::json!({ "user_id": "user_1" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageMetadata {
@@ -2015,6 +3524,14 @@ pub struct MessageMetadata {
 }
 setters! { MessageMetadata { with_user_id(user_id: impl Into<String>) } }
 /// The model calls this tool.
+///
+/// ```
+/// use gatewright::types::MessageNamedToolChoice;
+///
+/// let choice: MessageNamedToolChoice = serde_json::from_str(r#"{ "type": "tool", "name": "get_weather" }"#)?;
+/// assert_eq!(choice.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageNamedToolChoice {
@@ -2031,9 +3548,25 @@ pub struct MessageNamedToolChoice {
 }
 closed_words! {
     /// Kind of the choice.
+    ///
+    /// ```
+    /// use gatewright::types::MessageNamedToolChoiceType;
+    ///
+    /// assert_eq!(MessageNamedToolChoiceType::Tool.as_str(), "tool");
+    /// assert_eq!("tool".parse::<MessageNamedToolChoiceType>()?, MessageNamedToolChoiceType::Tool);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageNamedToolChoiceType { Tool = "tool" }
 }
 /// The model calls no tool.
+///
+/// ```
+/// use gatewright::types::{MessageNoToolChoice, MessageNoToolChoiceType};
+///
+/// let choice: MessageNoToolChoice = serde_json::from_str(r#"{ "type": "none" }"#)?;
+/// assert_eq!(choice.type_, MessageNoToolChoiceType::None);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageNoToolChoice {
@@ -2045,9 +3578,25 @@ pub struct MessageNoToolChoice {
 }
 closed_words! {
     /// Kind of the choice.
+    ///
+    /// ```
+    /// use gatewright::types::MessageNoToolChoiceType;
+    ///
+    /// assert_eq!(MessageNoToolChoiceType::None.as_str(), "none");
+    /// assert_eq!("none".parse::<MessageNoToolChoiceType>()?, MessageNoToolChoiceType::None);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageNoToolChoiceType { None = "none" }
 }
 /// Effort and form of the output.
+///
+/// ```
+/// use gatewright::types::{MessageOutputConfig, MessageOutputConfigEffort};
+///
+/// let config = MessageOutputConfig::default().with_effort(MessageOutputConfigEffort::LOW);
+/// assert_eq!(serde_json::to_value(&config)?, serde_json::json!({ "effort": "low" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageOutputConfig {
@@ -2065,9 +3614,36 @@ setters! { MessageOutputConfig {
 } }
 open_words! {
     /// How thorough the model is.
+    ///
+    /// ```
+    /// use gatewright::types::MessageOutputConfigEffort;
+    ///
+    /// let effort = MessageOutputConfigEffort::from("low");
+    /// assert_eq!(effort.as_str(), MessageOutputConfigEffort::LOW);
+    /// assert_eq!(MessageOutputConfigEffort::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageOutputConfigEffort { LOW = "low", MEDIUM = "medium", HIGH = "high", XHIGH = "xhigh", MAX = "max" }
 }
 /// Form of the output; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::MessageOutputFormat;
+///
+/// let format = MessageOutputFormat::new(
+///     "json_schema",
+///     serde_json::from_value(
+///         serde_json::json!(
+///             { "type": "object", "properties": { "city": { "type": "string" } } }
+///         ),
+///     )?,
+/// );
+/// let json = serde_json::json!({
+///     "type": "json_schema",
+///     "schema": { "type": "object", "properties": { "city": { "type": "string" } } }
+/// });
+/// assert_eq!(serde_json::to_value(&format)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageOutputFormat {
@@ -2081,6 +3657,14 @@ pub struct MessageOutputFormat {
 }
 constructor! { MessageOutputFormat: pub fn new(type_: impl Into<String>, schema: Map<String, Value>); extra }
 /// A sign of life.
+///
+/// ```
+/// use gatewright::types::MessagePingEvent;
+///
+/// let event: MessagePingEvent = serde_json::from_str(r#"{ "type": "ping" }"#)?;
+/// assert_eq!(event.type_, "ping");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessagePingEvent {
@@ -2091,6 +3675,14 @@ pub struct MessagePingEvent {
     pub extra: Map<String, Value>,
 }
 /// What the model thought and does not show.
+///
+/// ```
+/// use gatewright::types::MessageRedactedThinkingBlock;
+///
+/// let block: MessageRedactedThinkingBlock = serde_json::from_str(r#"{ "type": "redacted_thinking", "data": "aGVsbG8=" }"#)?;
+/// assert_eq!(block.data, "aGVsbG8=");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageRedactedThinkingBlock {
@@ -2104,9 +3696,36 @@ pub struct MessageRedactedThinkingBlock {
 }
 closed_words! {
     /// Kind of the block.
+    ///
+    /// ```
+    /// use gatewright::types::MessageRedactedThinkingBlockType;
+    ///
+    /// assert_eq!(MessageRedactedThinkingBlockType::RedactedThinking.as_str(), "redacted_thinking");
+    /// assert_eq!("redacted_thinking".parse::<MessageRedactedThinkingBlockType>()?, MessageRedactedThinkingBlockType::RedactedThinking);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageRedactedThinkingBlockType { RedactedThinking = "redacted_thinking" }
 }
 /// Message request.
+///
+/// ```
+/// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+///
+/// let request = MessageRequest::new(
+///     "model-sol",
+///     64,
+///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+/// )
+/// .with_system("Answer in one sentence.");
+/// let json = serde_json::json!({
+///     "model": "model-sol",
+///     "max_tokens": 64,
+///     "messages": [{ "role": "user", "content": "Say hello." }],
+///     "system": "Answer in one sentence."
+/// });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageRequest {
@@ -2178,17 +3797,51 @@ setters! { MessageRequest {
 } }
 open_words! {
     /// Processing tier.
+    ///
+    /// ```
+    /// use gatewright::types::MessageRequestServiceTier;
+    ///
+    /// let tier = MessageRequestServiceTier::from("auto");
+    /// assert_eq!(tier.as_str(), MessageRequestServiceTier::AUTO);
+    /// assert_eq!(MessageRequestServiceTier::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageRequestServiceTier { AUTO = "auto", STANDARD_ONLY = "standard_only" }
 }
 untagged! {
     /// `MessageRequestSystem`
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequestSystem, MessageTextBlock};
+    ///
+    /// let system = MessageRequestSystem::from("Answer in one sentence.");
+    /// assert_eq!(serde_json::to_value(&system)?, "Answer in one sentence.");
+    /// let system = MessageRequestSystem::from(vec![MessageTextBlock::new("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&system)?, serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     MessageRequestSystem { String(String), Array(Vec<MessageTextBlock>) }
 }
 open_words! {
     /// Always assistant.
+    ///
+    /// ```
+    /// use gatewright::types::MessageRole;
+    ///
+    /// let role = MessageRole::from("assistant");
+    /// assert_eq!(role.as_str(), MessageRole::ASSISTANT);
+    /// assert_eq!(MessageRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageRole { ASSISTANT = "assistant" }
 }
 /// The signature of the thoughts before it.
+///
+/// ```
+/// use gatewright::types::MessageSignatureDelta;
+///
+/// let delta: MessageSignatureDelta = serde_json::from_str(r#"{ "type": "signature_delta", "signature": "c2lnbmVk" }"#)?;
+/// assert_eq!(delta.signature, "c2lnbmVk");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageSignatureDelta {
@@ -2201,6 +3854,15 @@ pub struct MessageSignatureDelta {
     pub extra: Map<String, Value>,
 }
 /// Where an image or a document is; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::MessageSource;
+///
+/// let source = MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8=");
+/// let json = serde_json::json!({ "type": "base64", "media_type": "image/png", "data": "aGVsbG8=" });
+/// assert_eq!(serde_json::to_value(&source)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageSource {
@@ -2228,6 +3890,27 @@ setters! { MessageSource {
     with_url(url: impl Into<String>), with_file_id(file_id: impl Into<String>),
 } }
 /// The message exists; its content is empty.
+///
+/// ```
+/// use gatewright::types::MessageStartEvent;
+///
+/// let json = r#"{
+///     "type": "message_start",
+///     "message": {
+///         "id": "msg_1",
+///         "type": "message",
+///         "role": "assistant",
+///         "model": "model-sol",
+///         "content": [{ "type": "text", "text": "Say hello." }],
+///         "stop_reason": "end_turn",
+///         "stop_sequence": "END",
+///         "usage": { "input_tokens": 9, "output_tokens": 12 }
+///     }
+/// }"#;
+/// let event: MessageStartEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.message.id, "msg_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageStartEvent {
@@ -2239,6 +3922,14 @@ pub struct MessageStartEvent {
     pub extra: Map<String, Value>,
 }
 /// Terminal: the message is complete.
+///
+/// ```
+/// use gatewright::types::MessageStopEvent;
+///
+/// let event: MessageStopEvent = serde_json::from_str(r#"{ "type": "message_stop" }"#)?;
+/// assert_eq!(event.type_, "message_stop");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageStopEvent {
@@ -2250,12 +3941,41 @@ pub struct MessageStopEvent {
 }
 open_words! {
     /// Why generation ended; null until it has.
+    ///
+    /// ```
+    /// use gatewright::types::MessageStopReason;
+    ///
+    /// let reason = MessageStopReason::from("end_turn");
+    /// assert_eq!(reason.as_str(), MessageStopReason::END_TURN);
+    /// assert_eq!(MessageStopReason::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageStopReason {
         END_TURN = "end_turn", MAX_TOKENS = "max_tokens", STOP_SEQUENCE = "stop_sequence",
         TOOL_USE = "tool_use", PAUSE_TURN = "pause_turn", REFUSAL = "refusal",
     }
 }
 /// One event of a messages stream; unknown types pass through.
+///
+/// ```
+/// use gatewright::types::MessageStreamEvent;
+///
+/// let json = r#"{
+///     "type": "message_start",
+///     "message": {
+///         "id": "msg_1",
+///         "type": "message",
+///         "role": "assistant",
+///         "model": "model-sol",
+///         "content": [{ "type": "text", "text": "Say hello." }],
+///         "stop_reason": "end_turn",
+///         "stop_sequence": "END",
+///         "usage": { "input_tokens": 9, "output_tokens": 12 }
+///     }
+/// }"#;
+/// let event: MessageStreamEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.type_, "message_start");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageStreamEvent {
@@ -2284,6 +4004,14 @@ pub struct MessageStreamEvent {
     pub extra: Map<String, Value>,
 }
 /// What is new.
+///
+/// ```
+/// use gatewright::types::MessageStreamEventDelta;
+///
+/// let delta: MessageStreamEventDelta = serde_json::from_str(r#"{ "text": "Say hello." }"#)?;
+/// assert_eq!(delta.text.as_deref(), Some("Say hello."));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageStreamEventDelta {
@@ -2316,12 +4044,29 @@ pub struct MessageStreamEventDelta {
 }
 open_words! {
     /// Why generation ended.
+    ///
+    /// ```
+    /// use gatewright::types::MessageStreamEventDeltaStopReason;
+    ///
+    /// let reason = MessageStreamEventDeltaStopReason::from("end_turn");
+    /// assert_eq!(reason.as_str(), MessageStreamEventDeltaStopReason::END_TURN);
+    /// assert_eq!(MessageStreamEventDeltaStopReason::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageStreamEventDeltaStopReason {
         END_TURN = "end_turn", MAX_TOKENS = "max_tokens", STOP_SEQUENCE = "stop_sequence",
         TOOL_USE = "tool_use", PAUSE_TURN = "pause_turn", REFUSAL = "refusal",
     }
 }
 /// Text.
+///
+/// ```
+/// use gatewright::types::MessageTextBlock;
+///
+/// let block = MessageTextBlock::new("Say hello.");
+/// let json = serde_json::json!({ "type": "text", "text": "Say hello." });
+/// assert_eq!(serde_json::to_value(&block)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageTextBlock {
@@ -2346,9 +4091,25 @@ setters! { MessageTextBlock {
 } }
 closed_words! {
     /// Kind of the block.
+    ///
+    /// ```
+    /// use gatewright::types::MessageTextBlockType;
+    ///
+    /// assert_eq!(MessageTextBlockType::Text.as_str(), "text");
+    /// assert_eq!("text".parse::<MessageTextBlockType>()?, MessageTextBlockType::Text);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageTextBlockType { Text = "text" }
 }
 /// New text.
+///
+/// ```
+/// use gatewright::types::MessageTextDelta;
+///
+/// let delta: MessageTextDelta = serde_json::from_str(r#"{ "type": "text_delta", "text": "Hello!" }"#)?;
+/// assert_eq!(delta.text, "Hello!");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageTextDelta {
@@ -2361,6 +4122,15 @@ pub struct MessageTextDelta {
     pub extra: Map<String, Value>,
 }
 /// A document as plain text.
+///
+/// ```
+/// use gatewright::types::MessageTextSource;
+///
+/// let json = r#"{ "type": "text", "media_type": "image/png", "data": "aGVsbG8=" }"#;
+/// let source: MessageTextSource = serde_json::from_str(json)?;
+/// assert_eq!(source.media_type, "image/png");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageTextSource {
@@ -2376,9 +4146,27 @@ pub struct MessageTextSource {
 }
 closed_words! {
     /// Kind of the source.
+    ///
+    /// ```
+    /// use gatewright::types::MessageTextSourceType;
+    ///
+    /// assert_eq!(MessageTextSourceType::Text.as_str(), "text");
+    /// assert_eq!("text".parse::<MessageTextSourceType>()?, MessageTextSourceType::Text);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageTextSourceType { Text = "text" }
 }
 /// Whether and how long the model thinks; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::{MessageThinking, MessageThinkingDisplay};
+///
+/// let thinking = MessageThinking::new("enabled").with_budget_tokens(1024)
+///     .with_display(MessageThinkingDisplay::SUMMARIZED);
+/// let json = serde_json::json!({ "type": "enabled", "budget_tokens": 1024, "display": "summarized" });
+/// assert_eq!(serde_json::to_value(&thinking)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageThinking {
@@ -2399,6 +4187,15 @@ setters! { MessageThinking {
     with_budget_tokens(budget_tokens: i64), with_display(display: impl Into<MessageThinkingDisplay>),
 } }
 /// What the model thought.
+///
+/// ```
+/// use gatewright::types::MessageThinkingBlock;
+///
+/// let json = r#"{ "type": "thinking", "thinking": "Let me see.", "signature": "c2lnbmVk" }"#;
+/// let block: MessageThinkingBlock = serde_json::from_str(json)?;
+/// assert_eq!(block.thinking, "Let me see.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageThinkingBlock {
@@ -2414,9 +4211,25 @@ pub struct MessageThinkingBlock {
 }
 closed_words! {
     /// Kind of the block.
+    ///
+    /// ```
+    /// use gatewright::types::MessageThinkingBlockType;
+    ///
+    /// assert_eq!(MessageThinkingBlockType::Thinking.as_str(), "thinking");
+    /// assert_eq!("thinking".parse::<MessageThinkingBlockType>()?, MessageThinkingBlockType::Thinking);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageThinkingBlockType { Thinking = "thinking" }
 }
 /// New text of the model's thoughts.
+///
+/// ```
+/// use gatewright::types::MessageThinkingDelta;
+///
+/// let delta: MessageThinkingDelta = serde_json::from_str(r#"{ "type": "thinking_delta", "thinking": "Let me see." }"#)?;
+/// assert_eq!(delta.thinking, "Let me see.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageThinkingDelta {
@@ -2430,9 +4243,39 @@ pub struct MessageThinkingDelta {
 }
 open_words! {
     /// How the thoughts are shown.
+    ///
+    /// ```
+    /// use gatewright::types::MessageThinkingDisplay;
+    ///
+    /// let display = MessageThinkingDisplay::from("summarized");
+    /// assert_eq!(display.as_str(), MessageThinkingDisplay::SUMMARIZED);
+    /// assert_eq!(MessageThinkingDisplay::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageThinkingDisplay { SUMMARIZED = "summarized", OMITTED = "omitted" }
 }
 /// A tool the model may call; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::MessageTool;
+///
+/// let tool = MessageTool::new(
+///     "get_weather",
+///     serde_json::from_value(
+///         serde_json::json!(
+///             { "type": "object", "properties": { "city": { "type": "string" }
+///             } }
+///         ),
+///     )?,
+/// )
+/// .with_type("custom");
+/// let json = serde_json::json!({
+///     "name": "get_weather",
+///     "input_schema": { "type": "object", "properties": { "city": { "type": "string" } } },
+///     "type": "custom"
+/// });
+/// assert_eq!(serde_json::to_value(&tool)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageTool {
@@ -2463,6 +4306,15 @@ setters! { MessageTool {
     with_strict(strict: bool), with_cache_control(cache_control: MessageCacheControl),
 } }
 /// Which tools are called; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::MessageToolChoice;
+///
+/// let choice = MessageToolChoice::new("auto").with_disable_parallel_tool_use(true);
+/// let json = serde_json::json!({ "type": "auto", "disable_parallel_tool_use": true });
+/// assert_eq!(serde_json::to_value(&choice)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageToolChoice {
@@ -2485,6 +4337,14 @@ setters! { MessageToolChoice {
     with_disable_parallel_tool_use(disable_parallel_tool_use: bool), with_name(name: impl Into<String>),
 } }
 /// The result of a call.
+///
+/// ```
+/// use gatewright::types::MessageToolResultBlock;
+///
+/// let block: MessageToolResultBlock = serde_json::from_str(r#"{ "type": "tool_result", "tool_use_id": "call_1" }"#)?;
+/// assert_eq!(block.tool_use_id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageToolResultBlock {
@@ -2507,13 +4367,42 @@ pub struct MessageToolResultBlock {
 }
 untagged! {
     /// `MessageToolResultBlockContent`
+    ///
+    /// ```
+    /// use gatewright::types::{MessageBlock, MessageToolResultBlockContent};
+    ///
+    /// let content = MessageToolResultBlockContent::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&content)?, "Say hello.");
+    /// let content = MessageToolResultBlockContent::from(
+    ///     vec![MessageBlock::new("text").with_text("Say hello.")],
+    /// );
+    /// assert_eq!(serde_json::to_value(&content)?, serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     MessageToolResultBlockContent { String(String), Array(Vec<MessageBlock>) }
 }
 closed_words! {
     /// Kind of the block.
+    ///
+    /// ```
+    /// use gatewright::types::MessageToolResultBlockType;
+    ///
+    /// assert_eq!(MessageToolResultBlockType::ToolResult.as_str(), "tool_result");
+    /// assert_eq!("tool_result".parse::<MessageToolResultBlockType>()?, MessageToolResultBlockType::ToolResult);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageToolResultBlockType { ToolResult = "tool_result" }
 }
 /// A call of a tool.
+///
+/// ```
+/// use gatewright::types::MessageToolUseBlock;
+///
+/// let json = r#"{ "type": "tool_use", "id": "call_1", "name": "get_weather", "input": { "city": "Oslo" } }"#;
+/// let block: MessageToolUseBlock = serde_json::from_str(json)?;
+/// assert_eq!(block.id, "call_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageToolUseBlock {
@@ -2534,9 +4423,26 @@ pub struct MessageToolUseBlock {
 }
 closed_words! {
     /// Kind of the block.
+    ///
+    /// ```
+    /// use gatewright::types::MessageToolUseBlockType;
+    ///
+    /// assert_eq!(MessageToolUseBlockType::ToolUse.as_str(), "tool_use");
+    /// assert_eq!("tool_use".parse::<MessageToolUseBlockType>()?, MessageToolUseBlockType::ToolUse);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageToolUseBlockType { ToolUse = "tool_use" }
 }
 /// One turn of the conversation.
+///
+/// ```
+/// use gatewright::types::{MessageTurn, MessageTurnRole};
+///
+/// let turn = MessageTurn::new(MessageTurnRole::User, "Say hello.");
+/// let json = serde_json::json!({ "role": "user", "content": "Say hello." });
+/// assert_eq!(serde_json::to_value(&turn)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageTurn {
@@ -2550,13 +4456,39 @@ pub struct MessageTurn {
 constructor! { MessageTurn: pub fn new(role: MessageTurnRole, content: impl Into<MessageTurnContent>); extra }
 untagged! {
     /// The text or its blocks.
+    ///
+    /// ```
+    /// use gatewright::types::{MessageBlock, MessageTurnContent};
+    ///
+    /// let content = MessageTurnContent::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&content)?, "Say hello.");
+    /// let content = MessageTurnContent::from(vec![MessageBlock::new("text").with_text("Say hello.")]);
+    /// assert_eq!(serde_json::to_value(&content)?, serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     MessageTurnContent { String(String), Array(Vec<MessageBlock>) }
 }
 closed_words! {
     /// Who speaks.
+    ///
+    /// ```
+    /// use gatewright::types::MessageTurnRole;
+    ///
+    /// assert_eq!(MessageTurnRole::User.as_str(), "user");
+    /// assert_eq!("system".parse::<MessageTurnRole>()?, MessageTurnRole::System);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageTurnRole { User = "user", Assistant = "assistant", System = "system" }
 }
 /// An address.
+///
+/// ```
+/// use gatewright::types::MessageUrlSource;
+///
+/// let source: MessageUrlSource = serde_json::from_str(r#"{ "type": "url", "url": "https://example.com/boat.png" }"#)?;
+/// assert_eq!(source.url, "https://example.com/boat.png");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageUrlSource {
@@ -2570,9 +4502,25 @@ pub struct MessageUrlSource {
 }
 closed_words! {
     /// Kind of the source.
+    ///
+    /// ```
+    /// use gatewright::types::MessageUrlSourceType;
+    ///
+    /// assert_eq!(MessageUrlSourceType::Url.as_str(), "url");
+    /// assert_eq!("url".parse::<MessageUrlSourceType>()?, MessageUrlSourceType::Url);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     MessageUrlSourceType { Url = "url" }
 }
 /// Tokens used. Tokens written to and read from a cache are not part of input_tokens.
+///
+/// ```
+/// use gatewright::types::MessageUsage;
+///
+/// let usage: MessageUsage = serde_json::from_str(r#"{ "input_tokens": 9, "output_tokens": 12 }"#)?;
+/// assert_eq!(usage.input_tokens, 9);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageUsage {
@@ -2600,9 +4548,26 @@ pub struct MessageUsage {
 }
 open_words! {
     /// Processing tier used.
+    ///
+    /// ```
+    /// use gatewright::types::MessageUsageServiceTier;
+    ///
+    /// let tier = MessageUsageServiceTier::from("standard");
+    /// assert_eq!(tier.as_str(), MessageUsageServiceTier::STANDARD);
+    /// assert_eq!(MessageUsageServiceTier::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     MessageUsageServiceTier { STANDARD = "standard", PRIORITY = "priority", BATCH = "batch" }
 }
 /// A model.
+///
+/// ```
+/// use gatewright::types::Model;
+///
+/// let json = r#"{ "id": "model-sol", "object": "model", "created": 1767323045, "owned_by": "sol" }"#;
+/// let model: Model = serde_json::from_str(json)?;
+/// assert_eq!(model.id, "model-sol");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct Model {
@@ -2624,6 +4589,18 @@ pub struct Model {
     pub extra: Map<String, Value>,
 }
 /// Model list.
+///
+/// ```
+/// use gatewright::types::ModelList;
+///
+/// let json = r#"{
+///     "object": "list",
+///     "data": [{ "id": "model-sol", "object": "model", "created": 1767323045, "owned_by": "sol" }]
+/// }"#;
+/// let list: ModelList = serde_json::from_str(json)?;
+/// assert_eq!(list.data.len(), 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ModelList {
@@ -2635,6 +4612,15 @@ pub struct ModelList {
     pub extra: Map<String, Value>,
 }
 /// Data with its media type.
+///
+/// ```
+/// use gatewright::types::NativeBlob;
+///
+/// let blob = NativeBlob::new("image/png", "aGVsbG8=");
+/// let json = serde_json::json!({ "mimeType": "image/png", "data": "aGVsbG8=" });
+/// assert_eq!(serde_json::to_value(&blob)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeBlob {
@@ -2648,6 +4634,14 @@ pub struct NativeBlob {
 }
 constructor! { NativeBlob: pub fn new(mime_type: impl Into<String>, data: impl Into<String>); extra }
 /// One candidate.
+///
+/// ```
+/// use gatewright::types::NativeCandidate;
+///
+/// let candidate: NativeCandidate = serde_json::from_str(r#"{ "index": 0 }"#)?;
+/// assert_eq!(candidate.index, Some(0));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeCandidate {
@@ -2664,12 +4658,28 @@ pub struct NativeCandidate {
 }
 open_words! {
     /// Why generation ended.
+    ///
+    /// ```
+    /// use gatewright::types::NativeCandidateFinishReason;
+    ///
+    /// let reason = NativeCandidateFinishReason::from("STOP");
+    /// assert_eq!(reason.as_str(), NativeCandidateFinishReason::STOP);
+    /// assert_eq!(NativeCandidateFinishReason::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     NativeCandidateFinishReason {
         STOP = "STOP", MAX_TOKENS = "MAX_TOKENS", SAFETY = "SAFETY", RECITATION = "RECITATION",
         OTHER = "OTHER",
     }
 }
 /// One turn.
+///
+/// ```
+/// use gatewright::types::{NativeContent, NativeContentRole, NativePart};
+///
+/// let content = NativeContent::new(vec![NativePart::default()]).with_role(NativeContentRole::USER);
+/// assert_eq!(serde_json::to_value(&content)?, serde_json::json!({ "parts": [{}], "role": "user" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeContent {
@@ -2685,9 +4695,26 @@ constructor! { NativeContent: pub fn new(parts: Vec<NativePart>); role, extra }
 setters! { NativeContent { with_role(role: impl Into<NativeContentRole>) } }
 open_words! {
     /// Role of the speaker; user if absent. Turns are by user, model or function.
+    ///
+    /// ```
+    /// use gatewright::types::NativeContentRole;
+    ///
+    /// let role = NativeContentRole::from("user");
+    /// assert_eq!(role.as_str(), NativeContentRole::USER);
+    /// assert_eq!(NativeContentRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     NativeContentRole { USER = "user", MODEL = "model", FUNCTION = "function", SYSTEM = "system" }
 }
 /// What went wrong, native form.
+///
+/// ```
+/// use gatewright::types::NativeError;
+///
+/// let json = r#"{ "code": 1, "message": "temperature is at most 2", "status": "INVALID_ARGUMENT" }"#;
+/// let error: NativeError = serde_json::from_str(json)?;
+/// assert_eq!(error.code, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeError {
@@ -2704,6 +4731,15 @@ pub struct NativeError {
     pub extra: Map<String, Value>,
 }
 /// Error body of the native endpoints.
+///
+/// ```
+/// use gatewright::types::NativeErrorBody;
+///
+/// let json = r#"{ "error": { "code": 1, "message": "temperature is at most 2", "status": "INVALID_ARGUMENT" } }"#;
+/// let body: NativeErrorBody = serde_json::from_str(json)?;
+/// assert_eq!(body.error.code, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeErrorBody {
@@ -2712,6 +4748,14 @@ pub struct NativeErrorBody {
     pub extra: Map<String, Value>,
 }
 /// One detail of a native error.
+///
+/// ```
+/// use gatewright::types::NativeErrorDetail;
+///
+/// let detail: NativeErrorDetail = serde_json::from_str(r#"{ "@type": "@type" }"#)?;
+/// assert_eq!(detail.type_.as_deref(), Some("@type"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeErrorDetail {
@@ -2729,6 +4773,14 @@ pub struct NativeErrorDetail {
 }
 open_words! {
     /// Canonical status word.
+    ///
+    /// ```
+    /// use gatewright::types::NativeErrorStatus;
+    ///
+    /// let status = NativeErrorStatus::from("INVALID_ARGUMENT");
+    /// assert_eq!(status.as_str(), NativeErrorStatus::INVALID_ARGUMENT);
+    /// assert_eq!(NativeErrorStatus::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     NativeErrorStatus {
         INVALID_ARGUMENT = "INVALID_ARGUMENT", FAILED_PRECONDITION = "FAILED_PRECONDITION",
         PERMISSION_DENIED = "PERMISSION_DENIED", NOT_FOUND = "NOT_FOUND",
@@ -2737,6 +4789,15 @@ open_words! {
     }
 }
 /// A function and its arguments.
+///
+/// ```
+/// use gatewright::types::NativeFunctionCall;
+///
+/// let call = NativeFunctionCall::new("get_weather").with_id("call_1");
+/// let json = serde_json::json!({ "name": "get_weather", "id": "call_1" });
+/// assert_eq!(serde_json::to_value(&call)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionCall {
@@ -2754,6 +4815,15 @@ pub struct NativeFunctionCall {
 constructor! { NativeFunctionCall: pub fn new(name: impl Into<String>); id, args, extra }
 setters! { NativeFunctionCall { with_id(id: impl Into<String>), with_args(args: Map<String, Value>) } }
 /// Whether and which function is called.
+///
+/// ```
+/// use gatewright::types::{NativeFunctionCallingConfig, NativeFunctionCallingConfigMode};
+///
+/// let config = NativeFunctionCallingConfig::default()
+///     .with_mode(NativeFunctionCallingConfigMode::AUTO);
+/// assert_eq!(serde_json::to_value(&config)?, serde_json::json!({ "mode": "AUTO" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionCallingConfig {
@@ -2772,9 +4842,27 @@ setters! { NativeFunctionCallingConfig {
 } }
 open_words! {
     /// ANY forces a call.
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionCallingConfigMode;
+    ///
+    /// let mode = NativeFunctionCallingConfigMode::from("AUTO");
+    /// assert_eq!(mode.as_str(), NativeFunctionCallingConfigMode::AUTO);
+    /// assert_eq!(NativeFunctionCallingConfigMode::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     NativeFunctionCallingConfigMode { AUTO = "AUTO", ANY = "ANY", NONE = "NONE" }
 }
 /// A function that the caller can run.
+///
+/// ```
+/// use gatewright::types::NativeFunctionDeclaration;
+///
+/// let declaration = NativeFunctionDeclaration::new("get_weather")
+///     .with_description("The weather of a city.");
+/// let json = serde_json::json!({ "name": "get_weather", "description": "The weather of a city." });
+/// assert_eq!(serde_json::to_value(&declaration)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionDeclaration {
@@ -2800,6 +4888,19 @@ setters! { NativeFunctionDeclaration {
     with_parameters_json_schema(parameters_json_schema: impl Into<Value>),
 } }
 /// A function's result.
+///
+/// ```
+/// use gatewright::types::NativeFunctionResponse;
+///
+/// let response = NativeFunctionResponse::new(
+///     "get_weather",
+///     serde_json::from_value(serde_json::json!({ "output": "8 °C" }))?,
+/// )
+/// .with_id("call_1");
+/// let json = serde_json::json!({ "name": "get_weather", "response": { "output": "8 °C" }, "id": "call_1" });
+/// assert_eq!(serde_json::to_value(&response)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeFunctionResponse {
@@ -2818,6 +4919,14 @@ constructor! { NativeFunctionResponse: pub fn new(name: impl Into<String>, respo
 }
 setters! { NativeFunctionResponse { with_id(id: impl Into<String>) } }
 /// How to generate.
+///
+/// ```
+/// use gatewright::types::NativeGenerationConfig;
+///
+/// let config = NativeGenerationConfig::default().with_temperature(1.0);
+/// assert_eq!(serde_json::to_value(&config)?, serde_json::json!({ "temperature": 1.0 }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeGenerationConfig {
@@ -2861,11 +4970,27 @@ setters! { NativeGenerationConfig {
 } }
 open_words! {
     /// Media type of the response; text/x.enum is one bare value of the schema's enum.
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfigResponseMimeType;
+    ///
+    /// let value = NativeGenerationConfigResponseMimeType::from("text/plain");
+    /// assert_eq!(value.as_str(), NativeGenerationConfigResponseMimeType::TEXT_PLAIN);
+    /// assert_eq!(NativeGenerationConfigResponseMimeType::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     NativeGenerationConfigResponseMimeType {
         TEXT_PLAIN = "text/plain", APPLICATION_JSON = "application/json", TEXT_X_ENUM = "text/x.enum",
     }
 }
 /// A model of the native list.
+///
+/// ```
+/// use gatewright::types::NativeModel;
+///
+/// let model: NativeModel = serde_json::from_str(r#"{ "name": "ada" }"#)?;
+/// assert_eq!(model.name, "ada");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeModel {
@@ -2900,6 +5025,14 @@ pub struct NativeModel {
     pub extra: Map<String, Value>,
 }
 /// One page of the native model list.
+///
+/// ```
+/// use gatewright::types::NativeModelList;
+///
+/// let list: NativeModelList = serde_json::from_str(r#"{ "models": [{ "name": "ada" }] }"#)?;
+/// assert_eq!(list.models.len(), 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeModelList {
@@ -2912,6 +5045,14 @@ pub struct NativeModelList {
     pub extra: Map<String, Value>,
 }
 /// One part. The source shows text; the other members are ours, and unknown ones pass through.
+///
+/// ```
+/// use gatewright::types::NativePart;
+///
+/// let part = NativePart::default().with_text("Say hello.");
+/// assert_eq!(serde_json::to_value(&part)?, serde_json::json!({ "text": "Say hello." }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativePart {
@@ -2943,6 +5084,14 @@ setters! { NativePart {
     with_function_response(function_response: NativeFunctionResponse),
 } }
 /// Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
+///
+/// ```
+/// use gatewright::types::NativeSchema;
+///
+/// let schema = NativeSchema::default().with_type("type");
+/// assert_eq!(serde_json::to_value(&schema)?, serde_json::json!({ "type": "type", "items": null }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeSchema {
@@ -3028,6 +5177,14 @@ setters! { NativeSchema {
     with_example(example: impl Into<Value>), with_default(default: impl Into<Value>),
 } }
 /// Tools; kinds other than functions pass through.
+///
+/// ```
+/// use gatewright::types::NativeTool;
+///
+/// let tool = NativeTool::default();
+/// assert_eq!(serde_json::to_value(&tool)?, serde_json::json!({}));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeTool {
@@ -3039,6 +5196,14 @@ pub struct NativeTool {
 }
 setters! { NativeTool { with_function_declarations(function_declarations: Vec<NativeFunctionDeclaration>) } }
 /// Whether and which function is called.
+///
+/// ```
+/// use gatewright::types::NativeToolConfig;
+///
+/// let config = NativeToolConfig::default();
+/// assert_eq!(serde_json::to_value(&config)?, serde_json::json!({}));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeToolConfig {
@@ -3049,6 +5214,14 @@ pub struct NativeToolConfig {
 }
 setters! { NativeToolConfig { with_function_calling_config(function_calling_config: NativeFunctionCallingConfig) } }
 /// Tokens used.
+///
+/// ```
+/// use gatewright::types::NativeUsage;
+///
+/// let usage: NativeUsage = serde_json::from_str(r#"{ "promptTokenCount": 9 }"#)?;
+/// assert_eq!(usage.prompt_token_count, Some(9));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeUsage {
@@ -3071,6 +5244,14 @@ pub struct NativeUsage {
     pub extra: Map<String, Value>,
 }
 /// One part of an output message; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::OutputContent;
+///
+/// let content: OutputContent = serde_json::from_str(r#"{ "type": "output_text", "text": "Say hello." }"#)?;
+/// assert_eq!(content.text.as_deref(), Some("Say hello."));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputContent {
@@ -3093,6 +5274,21 @@ pub struct OutputContent {
     pub extra: Map<String, Value>,
 }
 /// One item of the output; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::OutputItem;
+///
+/// let json = r#"{
+///     "type": "message",
+///     "id": "item_1",
+///     "role": "assistant",
+///     "content": [{ "type": "output_text", "text": "Say hello." }],
+///     "status": "in_progress"
+/// }"#;
+/// let item: OutputItem = serde_json::from_str(json)?;
+/// assert_eq!(item.id.as_deref(), Some("item_1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputItem {
@@ -3134,9 +5330,32 @@ pub struct OutputItem {
 }
 open_words! {
     /// Always assistant.
+    ///
+    /// ```
+    /// use gatewright::types::OutputItemRole;
+    ///
+    /// let role = OutputItemRole::from("assistant");
+    /// assert_eq!(role.as_str(), OutputItemRole::ASSISTANT);
+    /// assert_eq!(OutputItemRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     OutputItemRole { ASSISTANT = "assistant" }
 }
 /// A message of the model.
+///
+/// ```
+/// use gatewright::types::OutputMessage;
+///
+/// let json = r#"{
+///     "type": "message",
+///     "id": "item_1",
+///     "role": "assistant",
+///     "content": [{ "type": "output_text", "text": "Say hello." }],
+///     "status": "in_progress"
+/// }"#;
+/// let message: OutputMessage = serde_json::from_str(json)?;
+/// assert_eq!(message.id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputMessage {
@@ -3156,13 +5375,37 @@ pub struct OutputMessage {
 }
 open_words! {
     /// Always assistant.
+    ///
+    /// ```
+    /// use gatewright::types::OutputMessageRole;
+    ///
+    /// let role = OutputMessageRole::from("assistant");
+    /// assert_eq!(role.as_str(), OutputMessageRole::ASSISTANT);
+    /// assert_eq!(OutputMessageRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     OutputMessageRole { ASSISTANT = "assistant" }
 }
 open_words! {
     /// State of the item.
+    ///
+    /// ```
+    /// use gatewright::types::OutputMessageStatus;
+    ///
+    /// let status = OutputMessageStatus::from("in_progress");
+    /// assert_eq!(status.as_str(), OutputMessageStatus::IN_PROGRESS);
+    /// assert_eq!(OutputMessageStatus::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     OutputMessageStatus { IN_PROGRESS = "in_progress", COMPLETED = "completed", INCOMPLETE = "incomplete" }
 }
 /// Text of the model.
+///
+/// ```
+/// use gatewright::types::OutputTextContent;
+///
+/// let content: OutputTextContent = serde_json::from_str(r#"{ "type": "output_text", "text": "Say hello." }"#)?;
+/// assert_eq!(content.text, "Say hello.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct OutputTextContent {
@@ -3182,9 +5425,25 @@ pub struct OutputTextContent {
 }
 closed_words! {
     /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::OutputTextContentType;
+    ///
+    /// assert_eq!(OutputTextContentType::OutputText.as_str(), "output_text");
+    /// assert_eq!("output_text".parse::<OutputTextContentType>()?, OutputTextContentType::OutputText);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     OutputTextContentType { OutputText = "output_text" }
 }
 /// What the model thought.
+///
+/// ```
+/// use gatewright::types::ReasoningItem;
+///
+/// let item: ReasoningItem = serde_json::from_str(r#"{ "type": "reasoning", "id": "item_1" }"#)?;
+/// assert_eq!(item.id.as_deref(), Some("item_1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ReasoningItem {
@@ -3208,9 +5467,25 @@ pub struct ReasoningItem {
 }
 closed_words! {
     /// Kind of the item.
+    ///
+    /// ```
+    /// use gatewright::types::ReasoningItemType;
+    ///
+    /// assert_eq!(ReasoningItemType::Reasoning.as_str(), "reasoning");
+    /// assert_eq!("reasoning".parse::<ReasoningItemType>()?, ReasoningItemType::Reasoning);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ReasoningItemType { Reasoning = "reasoning" }
 }
 /// Why the model declined.
+///
+/// ```
+/// use gatewright::types::RefusalContent;
+///
+/// let content: RefusalContent = serde_json::from_str(r#"{ "type": "refusal", "refusal": "I cannot help with that." }"#)?;
+/// assert_eq!(content.refusal, "I cannot help with that.");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct RefusalContent {
@@ -3224,9 +5499,26 @@ pub struct RefusalContent {
 }
 closed_words! {
     /// Kind of the part.
+    ///
+    /// ```
+    /// use gatewright::types::RefusalContentType;
+    ///
+    /// assert_eq!(RefusalContentType::Refusal.as_str(), "refusal");
+    /// assert_eq!("refusal".parse::<RefusalContentType>()?, RefusalContentType::Refusal);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     RefusalContentType { Refusal = "refusal" }
 }
 /// One broken rule of a request.
+///
+/// ```
+/// use gatewright::types::RequestViolation;
+///
+/// let json = r#"{ "pointer": "/temperature", "rule": "maximum", "message": "temperature is at most 2" }"#;
+/// let violation: RequestViolation = serde_json::from_str(json)?;
+/// assert_eq!(violation.pointer, "/temperature");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct RequestViolation {
@@ -3243,6 +5535,30 @@ pub struct RequestViolation {
     pub extra: Map<String, Value>,
 }
 /// A response.
+///
+/// ```
+/// use gatewright::types::Response;
+///
+/// let json = r#"{
+///     "id": "resp_1",
+///     "object": "response",
+///     "created_at": 0.5,
+///     "model": "model-sol",
+///     "output": [],
+///     "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///     "incomplete_details": {},
+///     "instructions": "Answer in one sentence.",
+///     "metadata": { "key": "value" },
+///     "parallel_tool_calls": true,
+///     "temperature": 0.5,
+///     "top_p": 0.5,
+///     "tool_choice": "auto",
+///     "tools": []
+/// }"#;
+/// let response: Response = serde_json::from_str(json)?;
+/// assert_eq!(response.id, "resp_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct Response {
@@ -3328,6 +5644,19 @@ pub struct Response {
     pub extra: Map<String, Value>,
 }
 /// Limits the choice to some of the tools.
+///
+/// ```
+/// use gatewright::types::{ResponseAllowedToolsChoice, ResponseAllowedToolsChoiceMode};
+///
+/// let json = r#"{
+///     "type": "allowed_tools",
+///     "mode": "auto",
+///     "tools": [{ "type": "function", "name": "get_weather" }]
+/// }"#;
+/// let choice: ResponseAllowedToolsChoice = serde_json::from_str(json)?;
+/// assert_eq!(choice.mode, ResponseAllowedToolsChoiceMode::Auto);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseAllowedToolsChoice {
@@ -3343,13 +5672,56 @@ pub struct ResponseAllowedToolsChoice {
 }
 closed_words! {
     /// required forces a call.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseAllowedToolsChoiceMode;
+    ///
+    /// assert_eq!(ResponseAllowedToolsChoiceMode::Auto.as_str(), "auto");
+    /// assert_eq!("required".parse::<ResponseAllowedToolsChoiceMode>()?, ResponseAllowedToolsChoiceMode::Required);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseAllowedToolsChoiceMode { Auto = "auto", Required = "required" }
 }
 closed_words! {
     /// Kind of the choice.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseAllowedToolsChoiceType;
+    ///
+    /// assert_eq!(ResponseAllowedToolsChoiceType::AllowedTools.as_str(), "allowed_tools");
+    /// assert_eq!("allowed_tools".parse::<ResponseAllowedToolsChoiceType>()?, ResponseAllowedToolsChoiceType::AllowedTools);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseAllowedToolsChoiceType { AllowedTools = "allowed_tools" }
 }
 /// Terminal: the whole response.
+///
+/// ```
+/// use gatewright::types::ResponseCompletedEvent;
+///
+/// let json = r#"{
+///     "type": "response.completed",
+///     "response": {
+///         "id": "resp_1",
+///         "object": "response",
+///         "created_at": 0.5,
+///         "model": "model-sol",
+///         "output": [],
+///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "incomplete_details": {},
+///         "instructions": "Answer in one sentence.",
+///         "metadata": { "key": "value" },
+///         "parallel_tool_calls": true,
+///         "temperature": 0.5,
+///         "top_p": 0.5,
+///         "tool_choice": "auto",
+///         "tools": []
+///     }
+/// }"#;
+/// let event: ResponseCompletedEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.response.id, "resp_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCompletedEvent {
@@ -3364,6 +5736,21 @@ pub struct ResponseCompletedEvent {
     pub extra: Map<String, Value>,
 }
 /// A new part.
+///
+/// ```
+/// use gatewright::types::ResponseContentPartAddedEvent;
+///
+/// let json = r#"{
+///     "type": "response.content_part.added",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "content_index": 1,
+///     "part": { "type": "output_text", "text": "Say hello." }
+/// }"#;
+/// let event: ResponseContentPartAddedEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseContentPartAddedEvent {
@@ -3384,6 +5771,21 @@ pub struct ResponseContentPartAddedEvent {
     pub extra: Map<String, Value>,
 }
 /// A part is complete.
+///
+/// ```
+/// use gatewright::types::ResponseContentPartDoneEvent;
+///
+/// let json = r#"{
+///     "type": "response.content_part.done",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "content_index": 1,
+///     "part": { "type": "output_text", "text": "Say hello." }
+/// }"#;
+/// let event: ResponseContentPartDoneEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseContentPartDoneEvent {
@@ -3404,6 +5806,33 @@ pub struct ResponseContentPartDoneEvent {
     pub extra: Map<String, Value>,
 }
 /// The response exists.
+///
+/// ```
+/// use gatewright::types::ResponseCreatedEvent;
+///
+/// let json = r#"{
+///     "type": "response.created",
+///     "response": {
+///         "id": "resp_1",
+///         "object": "response",
+///         "created_at": 0.5,
+///         "model": "model-sol",
+///         "output": [],
+///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "incomplete_details": {},
+///         "instructions": "Answer in one sentence.",
+///         "metadata": { "key": "value" },
+///         "parallel_tool_calls": true,
+///         "temperature": 0.5,
+///         "top_p": 0.5,
+///         "tool_choice": "auto",
+///         "tools": []
+///     }
+/// }"#;
+/// let event: ResponseCreatedEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.response.id, "resp_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCreatedEvent {
@@ -3418,6 +5847,14 @@ pub struct ResponseCreatedEvent {
     pub extra: Map<String, Value>,
 }
 /// Format of the text; any text if absent. Unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ResponseCustomFormat;
+///
+/// let format = ResponseCustomFormat::new("text");
+/// assert_eq!(serde_json::to_value(&format)?, serde_json::json!({ "type": "text" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCustomFormat {
@@ -3439,9 +5876,25 @@ setters! { ResponseCustomFormat {
 } }
 closed_words! {
     /// How the grammar is written.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseCustomFormatSyntax;
+    ///
+    /// assert_eq!(ResponseCustomFormatSyntax::Lark.as_str(), "lark");
+    /// assert_eq!("regex".parse::<ResponseCustomFormatSyntax>()?, ResponseCustomFormatSyntax::Regex);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseCustomFormatSyntax { Lark = "lark", Regex = "regex" }
 }
 /// A tool that takes free text and that the caller can run.
+///
+/// ```
+/// use gatewright::types::ResponseCustomTool;
+///
+/// let tool: ResponseCustomTool = serde_json::from_str(r#"{ "type": "custom", "name": "get_weather" }"#)?;
+/// assert_eq!(tool.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCustomTool {
@@ -3459,6 +5912,20 @@ pub struct ResponseCustomTool {
     pub extra: Map<String, Value>,
 }
 /// New piece of a custom tool's text.
+///
+/// ```
+/// use gatewright::types::ResponseCustomToolCallInputDeltaEvent;
+///
+/// let json = r#"{
+///     "type": "response.custom_tool_call_input.delta",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "delta": "Hel"
+/// }"#;
+/// let event: ResponseCustomToolCallInputDeltaEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCustomToolCallInputDeltaEvent {
@@ -3478,6 +5945,20 @@ pub struct ResponseCustomToolCallInputDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// A custom tool's text is complete.
+///
+/// ```
+/// use gatewright::types::ResponseCustomToolCallInputDoneEvent;
+///
+/// let json = r#"{
+///     "type": "response.custom_tool_call_input.done",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "input": "Say hello."
+/// }"#;
+/// let event: ResponseCustomToolCallInputDoneEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseCustomToolCallInputDoneEvent {
@@ -3498,9 +5979,26 @@ pub struct ResponseCustomToolCallInputDoneEvent {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseCustomToolType;
+    ///
+    /// assert_eq!(ResponseCustomToolType::Custom.as_str(), "custom");
+    /// assert_eq!("custom".parse::<ResponseCustomToolType>()?, ResponseCustomToolType::Custom);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseCustomToolType { Custom = "custom" }
 }
 /// Why a response failed.
+///
+/// ```
+/// use gatewright::types::ResponseError;
+///
+/// let json = r#"{ "code": "invalid_request", "message": "temperature is at most 2" }"#;
+/// let error: ResponseError = serde_json::from_str(json)?;
+/// assert_eq!(error.code.as_deref(), Some("invalid_request"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseError {
@@ -3513,6 +6011,14 @@ pub struct ResponseError {
     pub extra: Map<String, Value>,
 }
 /// The stream failed; the members are at the top level or under error.
+///
+/// ```
+/// use gatewright::types::ResponseErrorEvent;
+///
+/// let event: ResponseErrorEvent = serde_json::from_str(r#"{ "type": "error", "sequence_number": 1 }"#)?;
+/// assert_eq!(event.sequence_number, Some(1));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseErrorEvent {
@@ -3538,6 +6044,33 @@ pub struct ResponseErrorEvent {
     pub extra: Map<String, Value>,
 }
 /// Terminal: the response failed.
+///
+/// ```
+/// use gatewright::types::ResponseFailedEvent;
+///
+/// let json = r#"{
+///     "type": "response.failed",
+///     "response": {
+///         "id": "resp_1",
+///         "object": "response",
+///         "created_at": 0.5,
+///         "model": "model-sol",
+///         "output": [],
+///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "incomplete_details": {},
+///         "instructions": "Answer in one sentence.",
+///         "metadata": { "key": "value" },
+///         "parallel_tool_calls": true,
+///         "temperature": 0.5,
+///         "top_p": 0.5,
+///         "tool_choice": "auto",
+///         "tools": []
+///     }
+/// }"#;
+/// let event: ResponseFailedEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.response.id, "resp_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseFailedEvent {
@@ -3552,6 +6085,20 @@ pub struct ResponseFailedEvent {
     pub extra: Map<String, Value>,
 }
 /// New piece of arguments.
+///
+/// ```
+/// use gatewright::types::ResponseFunctionCallArgumentsDeltaEvent;
+///
+/// let json = r#"{
+///     "type": "response.function_call_arguments.delta",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "delta": "Hel"
+/// }"#;
+/// let event: ResponseFunctionCallArgumentsDeltaEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseFunctionCallArgumentsDeltaEvent {
@@ -3571,6 +6118,20 @@ pub struct ResponseFunctionCallArgumentsDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// Arguments are complete.
+///
+/// ```
+/// use gatewright::types::ResponseFunctionCallArgumentsDoneEvent;
+///
+/// let json = r#"{
+///     "type": "response.function_call_arguments.done",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "arguments": "{\"city\":\"Oslo\"}"
+/// }"#;
+/// let event: ResponseFunctionCallArgumentsDoneEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseFunctionCallArgumentsDoneEvent {
@@ -3593,6 +6154,14 @@ pub struct ResponseFunctionCallArgumentsDoneEvent {
     pub extra: Map<String, Value>,
 }
 /// A function that the caller can run.
+///
+/// ```
+/// use gatewright::types::ResponseFunctionTool;
+///
+/// let tool: ResponseFunctionTool = serde_json::from_str(r#"{ "type": "function", "name": "get_weather" }"#)?;
+/// assert_eq!(tool.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseFunctionTool {
@@ -3615,9 +6184,26 @@ pub struct ResponseFunctionTool {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseFunctionToolType;
+    ///
+    /// assert_eq!(ResponseFunctionToolType::Function.as_str(), "function");
+    /// assert_eq!("function".parse::<ResponseFunctionToolType>()?, ResponseFunctionToolType::Function);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseFunctionToolType { Function = "function" }
 }
 /// Text of a grammar.
+///
+/// ```
+/// use gatewright::types::ResponseGrammarFormat;
+///
+/// let json = r#"{ "type": "grammar", "syntax": "lark", "definition": "/[a-z]+/" }"#;
+/// let format: ResponseGrammarFormat = serde_json::from_str(json)?;
+/// assert_eq!(format.definition, "/[a-z]+/");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseGrammarFormat {
@@ -3633,13 +6219,56 @@ pub struct ResponseGrammarFormat {
 }
 closed_words! {
     /// How the grammar is written.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseGrammarFormatSyntax;
+    ///
+    /// assert_eq!(ResponseGrammarFormatSyntax::Lark.as_str(), "lark");
+    /// assert_eq!("regex".parse::<ResponseGrammarFormatSyntax>()?, ResponseGrammarFormatSyntax::Regex);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseGrammarFormatSyntax { Lark = "lark", Regex = "regex" }
 }
 closed_words! {
     /// Kind of the format.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseGrammarFormatType;
+    ///
+    /// assert_eq!(ResponseGrammarFormatType::Grammar.as_str(), "grammar");
+    /// assert_eq!("grammar".parse::<ResponseGrammarFormatType>()?, ResponseGrammarFormatType::Grammar);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseGrammarFormatType { Grammar = "grammar" }
 }
 /// The model works.
+///
+/// ```
+/// use gatewright::types::ResponseInProgressEvent;
+///
+/// let json = r#"{
+///     "type": "response.in_progress",
+///     "response": {
+///         "id": "resp_1",
+///         "object": "response",
+///         "created_at": 0.5,
+///         "model": "model-sol",
+///         "output": [],
+///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "incomplete_details": {},
+///         "instructions": "Answer in one sentence.",
+///         "metadata": { "key": "value" },
+///         "parallel_tool_calls": true,
+///         "temperature": 0.5,
+///         "top_p": 0.5,
+///         "tool_choice": "auto",
+///         "tools": []
+///     }
+/// }"#;
+/// let event: ResponseInProgressEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.response.id, "resp_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseInProgressEvent {
@@ -3654,6 +6283,14 @@ pub struct ResponseInProgressEvent {
     pub extra: Map<String, Value>,
 }
 /// Why a response is incomplete.
+///
+/// ```
+/// use gatewright::types::ResponseIncompleteDetails;
+///
+/// let details: ResponseIncompleteDetails = serde_json::from_str(r#"{ "reason": "max_output_tokens" }"#)?;
+/// assert_eq!(details.reason, Some("max_output_tokens".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseIncompleteDetails {
@@ -3665,11 +6302,46 @@ pub struct ResponseIncompleteDetails {
 }
 open_words! {
     /// The reason.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseIncompleteDetailsReason;
+    ///
+    /// let reason = ResponseIncompleteDetailsReason::from("max_output_tokens");
+    /// assert_eq!(reason.as_str(), ResponseIncompleteDetailsReason::MAX_OUTPUT_TOKENS);
+    /// assert_eq!(ResponseIncompleteDetailsReason::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseIncompleteDetailsReason {
         MAX_OUTPUT_TOKENS = "max_output_tokens", CONTENT_FILTER = "content_filter",
     }
 }
 /// Terminal: the response stopped early.
+///
+/// ```
+/// use gatewright::types::ResponseIncompleteEvent;
+///
+/// let json = r#"{
+///     "type": "response.incomplete",
+///     "response": {
+///         "id": "resp_1",
+///         "object": "response",
+///         "created_at": 0.5,
+///         "model": "model-sol",
+///         "output": [],
+///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "incomplete_details": {},
+///         "instructions": "Answer in one sentence.",
+///         "metadata": { "key": "value" },
+///         "parallel_tool_calls": true,
+///         "temperature": 0.5,
+///         "top_p": 0.5,
+///         "tool_choice": "auto",
+///         "tools": []
+///     }
+/// }"#;
+/// let event: ResponseIncompleteEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.response.id, "resp_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseIncompleteEvent {
@@ -3684,6 +6356,14 @@ pub struct ResponseIncompleteEvent {
     pub extra: Map<String, Value>,
 }
 /// Parts of the input tokens.
+///
+/// ```
+/// use gatewright::types::ResponseInputTokensDetails;
+///
+/// let details: ResponseInputTokensDetails = serde_json::from_str(r#"{ "cached_tokens": 4 }"#)?;
+/// assert_eq!(details.cached_tokens, Some(4));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseInputTokensDetails {
@@ -3697,6 +6377,20 @@ pub struct ResponseInputTokensDetails {
     pub extra: Map<String, Value>,
 }
 /// An item that a response was generated from, as stored; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ResponseItem;
+///
+/// let json = r#"{
+///     "type": "message",
+///     "id": "item_1",
+///     "role": "user",
+///     "content": [{ "type": "input_text", "text": "Say hello." }]
+/// }"#;
+/// let item: ResponseItem = serde_json::from_str(json)?;
+/// assert_eq!(item.id.as_deref(), Some("item_1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseItem {
@@ -3740,6 +6434,28 @@ pub struct ResponseItem {
     pub extra: Map<String, Value>,
 }
 /// One page of the items that a response was generated from.
+///
+/// ```
+/// use gatewright::types::ResponseItemList;
+///
+/// let json = r#"{
+///     "object": "list",
+///     "data": [
+///         {
+///             "type": "message",
+///             "id": "item_1",
+///             "role": "user",
+///             "content": [{ "type": "input_text", "text": "Say hello." }]
+///         }
+///     ],
+///     "first_id": "item_1",
+///     "last_id": "item_1",
+///     "has_more": true
+/// }"#;
+/// let list: ResponseItemList = serde_json::from_str(json)?;
+/// assert_eq!(list.first_id.as_deref(), Some("item_1"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseItemList {
@@ -3760,13 +6476,46 @@ pub struct ResponseItemList {
 }
 untagged! {
     /// The result, as text or parts.
+    ///
+    /// ```
+    /// use gatewright::types::{InputContent, ResponseItemOutput};
+    ///
+    /// let output = ResponseItemOutput::from("8 °C");
+    /// assert_eq!(serde_json::to_value(&output)?, "8 °C");
+    /// let output = ResponseItemOutput::from(
+    ///     vec![InputContent::new("input_text").with_text("Say hello.")],
+    /// );
+    /// assert_eq!(serde_json::to_value(&output)?, serde_json::json!([{ "type": "input_text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     ResponseItemOutput { String(String), Array(Vec<InputContent>) }
 }
 open_words! {
     /// Who speaks.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseItemRole;
+    ///
+    /// let role = ResponseItemRole::from("user");
+    /// assert_eq!(role.as_str(), ResponseItemRole::USER);
+    /// assert_eq!(ResponseItemRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseItemRole { USER = "user", ASSISTANT = "assistant", SYSTEM = "system", DEVELOPER = "developer" }
 }
 /// JSON that follows a schema.
+///
+/// ```
+/// use gatewright::types::ResponseJsonSchemaFormat;
+///
+/// let json = r#"{
+///     "type": "json_schema",
+///     "name": "weather",
+///     "schema": { "type": "object", "properties": { "city": { "type": "string" } } }
+/// }"#;
+/// let format: ResponseJsonSchemaFormat = serde_json::from_str(json)?;
+/// assert_eq!(format.name, "weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseJsonSchemaFormat {
@@ -3789,9 +6538,31 @@ pub struct ResponseJsonSchemaFormat {
 }
 closed_words! {
     /// Kind of the form.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseJsonSchemaFormatType;
+    ///
+    /// assert_eq!(ResponseJsonSchemaFormatType::JsonSchema.as_str(), "json_schema");
+    /// assert_eq!("json_schema".parse::<ResponseJsonSchemaFormatType>()?, ResponseJsonSchemaFormatType::JsonSchema);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseJsonSchemaFormatType { JsonSchema = "json_schema" }
 }
 /// A message of the conversation.
+///
+/// ```
+/// use gatewright::types::ResponseMessageItem;
+///
+/// let json = r#"{
+///     "type": "message",
+///     "id": "item_1",
+///     "role": "user",
+///     "content": [{ "type": "input_text", "text": "Say hello." }]
+/// }"#;
+/// let item: ResponseMessageItem = serde_json::from_str(json)?;
+/// assert_eq!(item.id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseMessageItem {
@@ -3812,11 +6583,27 @@ pub struct ResponseMessageItem {
 }
 open_words! {
     /// Who speaks.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseMessageItemRole;
+    ///
+    /// let role = ResponseMessageItemRole::from("user");
+    /// assert_eq!(role.as_str(), ResponseMessageItemRole::USER);
+    /// assert_eq!(ResponseMessageItemRole::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseMessageItemRole {
         USER = "user", ASSISTANT = "assistant", SYSTEM = "system", DEVELOPER = "developer",
     }
 }
 /// Forces one custom tool.
+///
+/// ```
+/// use gatewright::types::ResponseNamedCustomToolChoice;
+///
+/// let choice: ResponseNamedCustomToolChoice = serde_json::from_str(r#"{ "type": "custom", "name": "get_weather" }"#)?;
+/// assert_eq!(choice.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseNamedCustomToolChoice {
@@ -3830,9 +6617,25 @@ pub struct ResponseNamedCustomToolChoice {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseNamedCustomToolChoiceType;
+    ///
+    /// assert_eq!(ResponseNamedCustomToolChoiceType::Custom.as_str(), "custom");
+    /// assert_eq!("custom".parse::<ResponseNamedCustomToolChoiceType>()?, ResponseNamedCustomToolChoiceType::Custom);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseNamedCustomToolChoiceType { Custom = "custom" }
 }
 /// Forces one function.
+///
+/// ```
+/// use gatewright::types::ResponseNamedToolChoice;
+///
+/// let choice: ResponseNamedToolChoice = serde_json::from_str(r#"{ "type": "function", "name": "get_weather" }"#)?;
+/// assert_eq!(choice.name, "get_weather");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseNamedToolChoice {
@@ -3846,9 +6649,36 @@ pub struct ResponseNamedToolChoice {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseNamedToolChoiceType;
+    ///
+    /// assert_eq!(ResponseNamedToolChoiceType::Function.as_str(), "function");
+    /// assert_eq!("function".parse::<ResponseNamedToolChoiceType>()?, ResponseNamedToolChoiceType::Function);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseNamedToolChoiceType { Function = "function" }
 }
 /// A new item.
+///
+/// ```
+/// use gatewright::types::ResponseOutputItemAddedEvent;
+///
+/// let json = r#"{
+///     "type": "response.output_item.added",
+///     "output_index": 1,
+///     "item": {
+///         "type": "message",
+///         "id": "item_1",
+///         "role": "assistant",
+///         "content": [{ "type": "output_text", "text": "Say hello." }],
+///         "status": "in_progress"
+///     }
+/// }"#;
+/// let event: ResponseOutputItemAddedEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.output_index, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseOutputItemAddedEvent {
@@ -3865,6 +6695,25 @@ pub struct ResponseOutputItemAddedEvent {
     pub extra: Map<String, Value>,
 }
 /// An item is complete.
+///
+/// ```
+/// use gatewright::types::ResponseOutputItemDoneEvent;
+///
+/// let json = r#"{
+///     "type": "response.output_item.done",
+///     "output_index": 1,
+///     "item": {
+///         "type": "message",
+///         "id": "item_1",
+///         "role": "assistant",
+///         "content": [{ "type": "output_text", "text": "Say hello." }],
+///         "status": "in_progress"
+///     }
+/// }"#;
+/// let event: ResponseOutputItemDoneEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.output_index, 1);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseOutputItemDoneEvent {
@@ -3881,6 +6730,14 @@ pub struct ResponseOutputItemDoneEvent {
     pub extra: Map<String, Value>,
 }
 /// Parts of the generated tokens.
+///
+/// ```
+/// use gatewright::types::ResponseOutputTokensDetails;
+///
+/// let details: ResponseOutputTokensDetails = serde_json::from_str(r#"{ "reasoning_tokens": 5 }"#)?;
+/// assert_eq!(details.reasoning_tokens, Some(5));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseOutputTokensDetails {
@@ -3891,6 +6748,14 @@ pub struct ResponseOutputTokensDetails {
     pub extra: Map<String, Value>,
 }
 /// How the model may think.
+///
+/// ```
+/// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsEffort};
+///
+/// let options = ResponseReasoningOptions::default().with_effort(ResponseReasoningOptionsEffort::NONE);
+/// assert_eq!(serde_json::to_value(&options)?, serde_json::json!({ "effort": "none" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseReasoningOptions {
@@ -3909,15 +6774,41 @@ setters! { ResponseReasoningOptions {
 } }
 open_words! {
     /// How long.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseReasoningOptionsEffort;
+    ///
+    /// let effort = ResponseReasoningOptionsEffort::from("none");
+    /// assert_eq!(effort.as_str(), ResponseReasoningOptionsEffort::NONE);
+    /// assert_eq!(ResponseReasoningOptionsEffort::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseReasoningOptionsEffort {
         NONE = "none", MINIMAL = "minimal", LOW = "low", MEDIUM = "medium", HIGH = "high",
     }
 }
 open_words! {
     /// How detailed it is.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseReasoningOptionsSummary;
+    ///
+    /// let summary = ResponseReasoningOptionsSummary::from("auto");
+    /// assert_eq!(summary.as_str(), ResponseReasoningOptionsSummary::AUTO);
+    /// assert_eq!(ResponseReasoningOptionsSummary::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseReasoningOptionsSummary { AUTO = "auto", CONCISE = "concise", DETAILED = "detailed" }
 }
 /// Responses request. The source shows model and input as a string; the other fields, and input as a list of items, are ours.
+///
+/// ```
+/// use gatewright::types::ResponseRequest;
+///
+/// let request = ResponseRequest::new("model-sol", "Say hello.")
+///     .with_instructions("Answer in one sentence.");
+/// let json = serde_json::json!({ "model": "model-sol", "input": "Say hello.", "instructions": "Answer in one sentence." });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseRequest {
@@ -4016,24 +6907,95 @@ setters! { ResponseRequest {
 } }
 untagged! {
     /// The prompt text, or a list of items.
+    ///
+    /// ```
+    /// use gatewright::types::{InputItem, InputItemRole, ResponseRequestInput};
+    ///
+    /// let input = ResponseRequestInput::from("Say hello.");
+    /// assert_eq!(serde_json::to_value(&input)?, "Say hello.");
+    /// let input = ResponseRequestInput::from(
+    ///     vec![
+    ///         InputItem::default().with_role(InputItemRole::User)
+    ///         .with_content("Say hello.")
+    ///     ],
+    /// );
+    /// assert_eq!(serde_json::to_value(&input)?, serde_json::json!([{ "role": "user", "content": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     ResponseRequestInput { String(String), Array(Vec<InputItem>) }
 }
 untagged! {
     /// `ResponseRequestToolChoice`
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseRequestToolChoice, ResponseToolChoice};
+    ///
+    /// let choice = ResponseRequestToolChoice::from("auto");
+    /// assert_eq!(serde_json::to_value(&choice)?, "auto");
+    /// let choice = ResponseRequestToolChoice::from(
+    ///     ResponseToolChoice::new("function").with_name("get_weather"),
+    /// );
+    /// assert_eq!(serde_json::to_value(&choice)?, serde_json::json!({ "type": "function", "name": "get_weather" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     ResponseRequestToolChoice { String(String), ResponseToolChoice(ResponseToolChoice) }
 }
 open_words! {
     /// What happens to input that is too long.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequestTruncation;
+    ///
+    /// let truncation = ResponseRequestTruncation::from("auto");
+    /// assert_eq!(truncation.as_str(), ResponseRequestTruncation::AUTO);
+    /// assert_eq!(ResponseRequestTruncation::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseRequestTruncation { AUTO = "auto", DISABLED = "disabled" }
 }
 open_words! {
     /// State of the response.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseStatus;
+    ///
+    /// let status = ResponseStatus::from("completed");
+    /// assert_eq!(status.as_str(), ResponseStatus::COMPLETED);
+    /// assert_eq!(ResponseStatus::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseStatus {
         COMPLETED = "completed", FAILED = "failed", IN_PROGRESS = "in_progress", CANCELLED = "cancelled",
         QUEUED = "queued", INCOMPLETE = "incomplete",
     }
 }
 /// One event of a responses stream; unknown types pass through.
+///
+/// ```
+/// use gatewright::types::ResponseStreamEvent;
+///
+/// let json = r#"{
+///     "type": "response.created",
+///     "response": {
+///         "id": "resp_1",
+///         "object": "response",
+///         "created_at": 0.5,
+///         "model": "model-sol",
+///         "output": [],
+///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "incomplete_details": {},
+///         "instructions": "Answer in one sentence.",
+///         "metadata": { "key": "value" },
+///         "parallel_tool_calls": true,
+///         "temperature": 0.5,
+///         "top_p": 0.5,
+///         "tool_choice": "auto",
+///         "tools": []
+///     },
+///     "sequence_number": 1
+/// }"#;
+/// let event: ResponseStreamEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.sequence_number, Some(1));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseStreamEvent {
@@ -4092,6 +7054,21 @@ pub struct ResponseStreamEvent {
     pub extra: Map<String, Value>,
 }
 /// New text.
+///
+/// ```
+/// use gatewright::types::ResponseTextDeltaEvent;
+///
+/// let json = r#"{
+///     "type": "response.output_text.delta",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "content_index": 1,
+///     "delta": "Hel"
+/// }"#;
+/// let event: ResponseTextDeltaEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextDeltaEvent {
@@ -4116,6 +7093,21 @@ pub struct ResponseTextDeltaEvent {
     pub extra: Map<String, Value>,
 }
 /// A text is complete.
+///
+/// ```
+/// use gatewright::types::ResponseTextDoneEvent;
+///
+/// let json = r#"{
+///     "type": "response.output_text.done",
+///     "item_id": "item_1",
+///     "output_index": 1,
+///     "content_index": 1,
+///     "text": "Hello!"
+/// }"#;
+/// let event: ResponseTextDoneEvent = serde_json::from_str(json)?;
+/// assert_eq!(event.item_id, "item_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextDoneEvent {
@@ -4140,6 +7132,14 @@ pub struct ResponseTextDoneEvent {
     pub extra: Map<String, Value>,
 }
 /// Format of the response; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ResponseTextFormat;
+///
+/// let format = ResponseTextFormat::new("text");
+/// assert_eq!(serde_json::to_value(&format)?, serde_json::json!({ "type": "text" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextFormat {
@@ -4169,6 +7169,14 @@ setters! { ResponseTextFormat {
     with_schema(schema: Map<String, Value>), with_strict(strict: bool),
 } }
 /// Form of the text.
+///
+/// ```
+/// use gatewright::types::{ResponseTextOptions, ResponseTextOptionsVerbosity};
+///
+/// let options = ResponseTextOptions::default().with_verbosity(ResponseTextOptionsVerbosity::LOW);
+/// assert_eq!(serde_json::to_value(&options)?, serde_json::json!({ "verbosity": "low" }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextOptions {
@@ -4186,9 +7194,27 @@ setters! { ResponseTextOptions {
 } }
 open_words! {
     /// How long responses are.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTextOptionsVerbosity;
+    ///
+    /// let verbosity = ResponseTextOptionsVerbosity::from("low");
+    /// assert_eq!(verbosity.as_str(), ResponseTextOptionsVerbosity::LOW);
+    /// assert_eq!(ResponseTextOptionsVerbosity::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     ResponseTextOptionsVerbosity { LOW = "low", MEDIUM = "medium", HIGH = "high" }
 }
 /// A tool; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ResponseTool;
+///
+/// let tool = ResponseTool::new("function").with_name("get_weather")
+///     .with_description("The weather of a city.");
+/// let json = serde_json::json!({ "type": "function", "name": "get_weather", "description": "The weather of a city." });
+/// assert_eq!(serde_json::to_value(&tool)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTool {
@@ -4221,6 +7247,15 @@ setters! { ResponseTool {
     with_format(format: ResponseCustomFormat),
 } }
 /// Which tools are called; unknown kinds pass through.
+///
+/// ```
+/// use gatewright::types::ResponseToolChoice;
+///
+/// let choice = ResponseToolChoice::new("function").with_name("get_weather");
+/// let json = serde_json::json!({ "type": "function", "name": "get_weather" });
+/// assert_eq!(serde_json::to_value(&choice)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseToolChoice {
@@ -4246,9 +7281,26 @@ setters! { ResponseToolChoice {
 } }
 closed_words! {
     /// required forces a call.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseToolChoiceMode;
+    ///
+    /// assert_eq!(ResponseToolChoiceMode::Auto.as_str(), "auto");
+    /// assert_eq!("required".parse::<ResponseToolChoiceMode>()?, ResponseToolChoiceMode::Required);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseToolChoiceMode { Auto = "auto", Required = "required" }
 }
 /// Tokens used.
+///
+/// ```
+/// use gatewright::types::ResponseUsage;
+///
+/// let json = r#"{ "input_tokens": 9, "output_tokens": 12, "total_tokens": 21 }"#;
+/// let usage: ResponseUsage = serde_json::from_str(json)?;
+/// assert_eq!(usage.input_tokens, 9);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseUsage {
@@ -4266,6 +7318,14 @@ pub struct ResponseUsage {
     pub extra: Map<String, Value>,
 }
 /// A search that the provider runs; its options pass through.
+///
+/// ```
+/// use gatewright::types::{ResponseWebSearchTool, ResponseWebSearchToolType};
+///
+/// let tool: ResponseWebSearchTool = serde_json::from_str(r#"{ "type": "web_search" }"#)?;
+/// assert_eq!(tool.type_, ResponseWebSearchToolType::WebSearch);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseWebSearchTool {
@@ -4277,9 +7337,31 @@ pub struct ResponseWebSearchTool {
 }
 closed_words! {
     /// Kind of the tool.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseWebSearchToolType;
+    ///
+    /// assert_eq!(ResponseWebSearchToolType::WebSearch.as_str(), "web_search");
+    /// assert_eq!("web_search".parse::<ResponseWebSearchToolType>()?, ResponseWebSearchToolType::WebSearch);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     ResponseWebSearchToolType { WebSearch = "web_search" }
 }
 /// What went wrong; all four members are always present.
+///
+/// ```
+/// use gatewright::types::StandardError;
+///
+/// let json = r#"{
+///     "message": "temperature is at most 2",
+///     "type": "invalid_request_error",
+///     "param": "temperature",
+///     "code": "invalid_request"
+/// }"#;
+/// let error: StandardError = serde_json::from_str(json)?;
+/// assert_eq!(error.message, "temperature is at most 2");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct StandardError {
@@ -4301,6 +7383,22 @@ pub struct StandardError {
     pub extra: Map<String, Value>,
 }
 /// Error body of the chat, responses, model, image and video endpoints.
+///
+/// ```
+/// use gatewright::types::StandardErrorBody;
+///
+/// let json = r#"{
+///     "error": {
+///         "message": "temperature is at most 2",
+///         "type": "invalid_request_error",
+///         "param": "temperature",
+///         "code": "invalid_request"
+///     }
+/// }"#;
+/// let body: StandardErrorBody = serde_json::from_str(json)?;
+/// assert_eq!(body.error.message, "temperature is at most 2");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct StandardErrorBody {
@@ -4310,12 +7408,28 @@ pub struct StandardErrorBody {
 }
 open_words! {
     /// Class of the error
+    ///
+    /// ```
+    /// use gatewright::types::StandardErrorType;
+    ///
+    /// let value = StandardErrorType::from("invalid_request_error");
+    /// assert_eq!(value.as_str(), StandardErrorType::INVALID_REQUEST_ERROR);
+    /// assert_eq!(StandardErrorType::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     StandardErrorType {
         INVALID_REQUEST_ERROR = "invalid_request_error", RATE_LIMIT_ERROR = "rate_limit_error",
         INSUFFICIENT_QUOTA = "insufficient_quota", SERVER_ERROR = "server_error",
     }
 }
 /// Plain text.
+///
+/// ```
+/// use gatewright::types::{TextFormat, TextFormatType};
+///
+/// let format: TextFormat = serde_json::from_str(r#"{ "type": "text" }"#)?;
+/// assert_eq!(format.type_, TextFormatType::Text);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct TextFormat {
@@ -4327,9 +7441,25 @@ pub struct TextFormat {
 }
 closed_words! {
     /// Kind of the form.
+    ///
+    /// ```
+    /// use gatewright::types::TextFormatType;
+    ///
+    /// assert_eq!(TextFormatType::Text.as_str(), "text");
+    /// assert_eq!("text".parse::<TextFormatType>()?, TextFormatType::Text);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     TextFormatType { Text = "text" }
 }
 /// The probability of a token and of its alternatives.
+///
+/// ```
+/// use gatewright::types::TokenLogprob;
+///
+/// let logprob = TokenLogprob::new("Hel").with_logprob(0.5);
+/// assert_eq!(serde_json::to_value(&logprob)?, serde_json::json!({ "token": "Hel", "logprob": 0.5 }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct TokenLogprob {
@@ -4353,6 +7483,14 @@ setters! { TokenLogprob {
     with_top_logprobs(top_logprobs: Vec<TopLogprob>),
 } }
 /// One of the most likely tokens at a position.
+///
+/// ```
+/// use gatewright::types::TopLogprob;
+///
+/// let logprob = TopLogprob::new("Hel").with_logprob(0.5);
+/// assert_eq!(serde_json::to_value(&logprob)?, serde_json::json!({ "token": "Hel", "logprob": 0.5 }));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct TopLogprob {
@@ -4370,6 +7508,14 @@ pub struct TopLogprob {
 constructor! { TopLogprob: pub fn new(token: impl Into<String>); logprob, bytes, extra }
 setters! { TopLogprob { with_logprob(logprob: f64), with_bytes(bytes: Vec<i64>) } }
 /// Why a task failed; the source shows only message.
+///
+/// ```
+/// use gatewright::types::VideoError;
+///
+/// let error: VideoError = serde_json::from_str(r#"{ "message": "temperature is at most 2" }"#)?;
+/// assert_eq!(error.message, "temperature is at most 2");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoError {
@@ -4382,6 +7528,15 @@ pub struct VideoError {
     pub extra: Map<String, Value>,
 }
 /// Video generation request.
+///
+/// ```
+/// use gatewright::types::VideoGenerationRequest;
+///
+/// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.").with_duration(5);
+/// let json = serde_json::json!({ "model": "model-sol", "prompt": "Waves on a beach.", "duration": 5 });
+/// assert_eq!(serde_json::to_value(&request)?, json);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoGenerationRequest {
@@ -4414,13 +7569,38 @@ setters! { VideoGenerationRequest {
 } }
 closed_words! {
     /// Width to height.
+    ///
+    /// ```
+    /// use gatewright::types::VideoGenerationRequestAspectRatio;
+    ///
+    /// assert_eq!(VideoGenerationRequestAspectRatio::X169.as_str(), "16:9");
+    /// assert_eq!("1:1".parse::<VideoGenerationRequestAspectRatio>()?, VideoGenerationRequestAspectRatio::X11);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     VideoGenerationRequestAspectRatio { X169 = "16:9", X916 = "9:16", X11 = "1:1" }
 }
 closed_words! {
     /// Not every model supports every resolution.
+    ///
+    /// ```
+    /// use gatewright::types::VideoGenerationRequestResolution;
+    ///
+    /// assert_eq!(VideoGenerationRequestResolution::X720p.as_str(), "720p");
+    /// assert_eq!("1080p".parse::<VideoGenerationRequestResolution>()?, VideoGenerationRequestResolution::X1080p);
+    /// # Ok::<(), gatewright::types::error::ConversionError>(())
+    /// ```
     VideoGenerationRequestResolution { X720p = "720p", X1080p = "1080p" }
 }
 /// The finished video; present when completed.
+///
+/// ```
+/// use gatewright::types::VideoOutput;
+///
+/// let json = r#"{ "url": "https://example.com/boat.png", "duration": 1, "resolution": "1280x720", "format": "mp4" }"#;
+/// let output: VideoOutput = serde_json::from_str(json)?;
+/// assert_eq!(output.url, "https://example.com/boat.png");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoOutput {
@@ -4437,9 +7617,26 @@ pub struct VideoOutput {
 }
 open_words! {
     /// File format.
+    ///
+    /// ```
+    /// use gatewright::types::VideoOutputFormat;
+    ///
+    /// let format = VideoOutputFormat::from("mp4");
+    /// assert_eq!(format.as_str(), VideoOutputFormat::MP4);
+    /// assert_eq!(VideoOutputFormat::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     VideoOutputFormat { MP4 = "mp4" }
 }
 /// Video task record: returned by submission, by the status look-up, and posted to the webhook.
+///
+/// ```
+/// use gatewright::types::VideoTask;
+///
+/// let json = r#"{ "id": "video_1", "status": "pending", "created": 1767323045, "model": "model-sol" }"#;
+/// let task: VideoTask = serde_json::from_str(json)?;
+/// assert_eq!(task.id, "video_1");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoTask {
@@ -4463,6 +7660,14 @@ pub struct VideoTask {
 }
 open_words! {
     /// State (3); treat unknown states as unfinished.
+    ///
+    /// ```
+    /// use gatewright::types::VideoTaskStatus;
+    ///
+    /// let status = VideoTaskStatus::from("pending");
+    /// assert_eq!(status.as_str(), VideoTaskStatus::PENDING);
+    /// assert_eq!(VideoTaskStatus::from("new").as_str(), "new"); // what a later server may say
+    /// ```
     VideoTaskStatus {
         PENDING = "pending", PROCESSING = "processing", COMPLETED = "completed", FAILED = "failed",
     }

@@ -13,6 +13,21 @@ use crate::transport::middleware::Middleware;
 use crate::transport::secret::ApiKeyProvider;
 
 /// Builds a [`Client`](crate::Client).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use gatewright::Client;
+///
+/// let client = Client::builder()
+///     .base_url("http://127.0.0.1:8080")
+///     .api_key("my-key")
+///     .timeout(Duration::from_secs(60))
+///     .max_retries(4)
+///     .build()?;
+/// assert_eq!(client.base_url(), "http://127.0.0.1:8080");
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Clone, Default)]
 #[must_use]
 pub struct ClientBuilder {

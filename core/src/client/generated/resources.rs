@@ -47,6 +47,15 @@ impl Client {
 }
 
 /// The operations of `chat`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let chat = client.chat();
+/// # _ = chat;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Chat<'c> {
     pub(crate) client: &'c Client,
@@ -60,6 +69,16 @@ impl Chat<'_> {
 }
 
 /// The operations of `chat.completions`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let chat = client.chat();
+/// let completions = chat.completions();
+/// # _ = completions;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ChatCompletions<'c> {
     pub(crate) client: &'c Client,
@@ -124,6 +143,15 @@ impl ChatCompletions<'_> {
 }
 
 /// The operations of `responses`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let responses = client.responses();
+/// # _ = responses;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Responses<'c> {
     pub(crate) client: &'c Client,
@@ -254,6 +282,16 @@ impl Responses<'_> {
 }
 
 /// The operations of `responses.input_items`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let responses = client.responses();
+/// let input_items = responses.input_items();
+/// # _ = input_items;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ResponsesInputItems<'c> {
     pub(crate) client: &'c Client,
@@ -295,6 +333,15 @@ impl ResponsesInputItems<'_> {
 }
 
 /// The operations of `messages`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let messages = client.messages();
+/// # _ = messages;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Messages<'c> {
     pub(crate) client: &'c Client,
@@ -387,6 +434,15 @@ impl Messages<'_> {
 }
 
 /// The operations of `models`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let models = client.models();
+/// # _ = models;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Models<'c> {
     pub(crate) client: &'c Client,
@@ -431,6 +487,15 @@ impl Models<'_> {
 }
 
 /// The operations of `native`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let native = client.native();
+/// # _ = native;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Native<'c> {
     pub(crate) client: &'c Client,
@@ -537,6 +602,16 @@ impl Native<'_> {
 }
 
 /// The operations of `native.models`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let native = client.native();
+/// let models = native.models();
+/// # _ = models;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct NativeModels<'c> {
     pub(crate) client: &'c Client,
@@ -585,6 +660,15 @@ impl NativeModels<'_> {
 }
 
 /// The operations of `videos`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let videos = client.videos();
+/// # _ = videos;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Videos<'c> {
     pub(crate) client: &'c Client,
@@ -598,6 +682,16 @@ impl Videos<'_> {
 }
 
 /// The operations of `videos.generations`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let videos = client.videos();
+/// let generations = videos.generations();
+/// # _ = generations;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct VideosGenerations<'c> {
     pub(crate) client: &'c Client,
@@ -654,6 +748,15 @@ impl VideosGenerations<'_> {
 }
 
 /// The operations of `images`.
+///
+/// ```
+/// use gatewright::Client;
+///
+/// let client = Client::builder().api_key("my-key").build()?;
+/// let images = client.images();
+/// # _ = images;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Images<'c> {
     pub(crate) client: &'c Client,

@@ -7,6 +7,14 @@ use std::time::Duration;
 use crate::api::types::VideoTask;
 
 /// What is called with the task as each look-up finds it.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gatewright::OnProgress;
+///
+/// let on_progress: OnProgress = Arc::new(|task| println!("{}: {}", task.id, task.status));
+/// ```
 pub type OnProgress = Arc<dyn Fn(&VideoTask) + Send + Sync>;
 
 /// [`WaitOptions::timeout`](WaitOptions::timeout) where it is not given: 30 min.
@@ -14,6 +22,16 @@ pub const DEFAULT_WAIT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Options of waiting for a video task. Dropping the future that waits ends the wait at once; the task goes
 /// on.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use gatewright::WaitOptions;
+///
+/// let options = WaitOptions { timeout: Duration::from_secs(600), ..WaitOptions::default() }
+///     .on_progress(|task| println!("{}", task.status));
+/// assert_eq!(options.interval, Duration::from_secs(5));
+/// ```
 #[derive(Clone)]
 pub struct WaitOptions {
     /// Pause between two polls. Default: 5 s.
@@ -39,6 +57,13 @@ impl Default for WaitOptions {
 pub const DEFAULT_MAX_FILE_BYTES: u64 = 4_294_967_296;
 
 /// Options of saving a file.
+///
+/// ```
+/// use gatewright::{DEFAULT_MAX_FILE_BYTES, SaveOptions};
+///
+/// let options = SaveOptions { overwrite: false, ..SaveOptions::default() };
+/// assert_eq!(options.max_bytes, DEFAULT_MAX_FILE_BYTES);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SaveOptions {
     /// Whether to replace an existing file. Default: `true`.

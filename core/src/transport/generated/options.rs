@@ -67,6 +67,17 @@ pub(crate) struct Settled {
 
 /// Options of one call, or of all calls of a derived client. An option that is not set is that of the client.
 /// A time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use gatewright::RequestOptions;
+///
+/// let defaults = RequestOptions { max_retries: Some(0), ..RequestOptions::default() };
+/// let own = RequestOptions { timeout: Some(Duration::from_secs(5)), ..RequestOptions::default() };
+/// let both = own.over(&defaults);
+/// assert_eq!((both.timeout, both.max_retries), (Some(Duration::from_secs(5)), Some(0)));
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestOptions {
     /// Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the

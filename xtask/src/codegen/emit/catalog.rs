@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{comment, header};
+use super::{comment, header, shown_code};
 use crate::codegen::model::{Api, Field, File, Kind, Object, Schema, Type};
 use crate::codegen::names;
 
@@ -21,7 +21,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
         match types.resolved(&field.ty) {
             Type::Array(row) => {
                 let Type::Ref(row) = &**row else { bail!("{}: rows are of a named type", field.name) };
-                structs.push_str(&types.structure(&types.schemas[row])?);
+                structs.push_str(&types.structure(&types.schemas[row], field, data)?);
                 tables.push_str(&types.table(field, &types.schemas[row], data)?);
             }
             Type::Ref(name) => constants.push_str(&types.constants(object(&types.schemas[name])?, data)),
@@ -56,10 +56,11 @@ impl<'a> Types<'a> {
         }
     }
 
-    fn structure(&self, schema: &Schema) -> Result<String> {
+    fn structure(&self, schema: &Schema, table: &Field, data: &Value) -> Result<String> {
         let mut code = format!(
-            "\n{}#[derive(Debug, Clone, Copy, PartialEq, Eq)]\n#[non_exhaustive]\npub struct {} {{\n",
+            "\n{}{}#[derive(Debug, Clone, Copy, PartialEq, Eq)]\n#[non_exhaustive]\npub struct {} {{\n",
             comment(&schema.description, "/// "),
+            self.row_example(schema, table, &data[0])?,
             schema.name
         );
         for field in &object(schema)?.fields {
@@ -68,6 +69,24 @@ impl<'a> Types<'a> {
             _ = writeln!(code, "    pub {}: {ty},", member(field));
         }
         Ok(code + "}\n")
+    }
+
+    /// Finds a row of the table by its first member, and looks at the next one that holds something.
+    fn row_example(&self, schema: &Schema, table: &Field, row: &Value) -> Result<String> {
+        let plain = |field: &&Field| !row[&field.name].is_null() && !row[&field.name].is_array();
+        let mut stated = object(schema)?.fields.iter().filter(plain);
+        let (Some(key), Some(other)) = (stated.next(), stated.next()) else { return Ok(String::new()) };
+        let table = names::constant(&table.name);
+        let variable = names::snake(&schema.name);
+        let variable = variable.rsplit('_').next().unwrap_or_default();
+        let of = |field: &Field| (member(field), self.value(&field.ty, &row[&field.name]));
+        let ((key, known), (other, value)) = (of(key), of(other));
+        let code = format!(
+            "use gatewright::catalog::{table};\n\n\
+             let {variable} = {table}.iter().find(|{variable}| {variable}.{key} == {known}).unwrap();\n\
+             assert_eq!({variable}.{other}, {value});\n"
+        );
+        Ok(shown_code(&code, "/// "))
     }
 
     fn expression(&self, ty: &Type) -> Result<String> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::header;
+use super::{header, shown_code};
 use crate::codegen::model::{
     Api, Conversation, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type,
 };
@@ -27,9 +27,15 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     for operation in &api.operations {
         _ = writeln!(code, "    &{},", names::constant(&operation.id));
     }
-    code.push_str(
-        "];\n\n/// Finds an operation by its id.\npub fn by_id(id: &str) -> Option<&'static Operation> {\n",
-    );
+    code.push_str("];\n\n/// Finds an operation by its id.\n");
+    if let Some(operation) = api.operations.first() {
+        let told = format!(
+            "let operation = {}::operations::by_id({:?}).unwrap();\nassert_eq!(operation.path, {:?});\n",
+            api.home.rust_crate, operation.id, operation.path
+        );
+        code.push_str(&shown_code(&told, "/// "));
+    }
+    code.push_str("pub fn by_id(id: &str) -> Option<&'static Operation> {\n");
     code.push_str("    match id {\n");
     for operation in &api.operations {
         _ = writeln!(code, "        {:?} => Some(&{}),", operation.id, names::constant(&operation.id));

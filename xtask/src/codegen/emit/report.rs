@@ -7,8 +7,10 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use indexmap::IndexMap;
+use serde_json::Value;
 
-use super::header;
+use super::samples::{Samples, written};
+use super::{header, shown_code};
 use crate::codegen::model::{Api, Field, File, Kind, Object, Schema, StringEnum, Type};
 use crate::codegen::names;
 
@@ -17,7 +19,7 @@ const KEYWORDS: &[&str] = &["as", "enum", "fn", "in", "loop", "match", "mod", "r
 
 /// `report/src/generated/mod.rs`.
 pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
-    let types = Types { schemas: &api.report };
+    let types = Types { schemas: &api.report, samples: Samples::of(&api.report) };
     let mut code = format!(
         "// {}\n//! The report as typed values. They hold what a valid report can hold; whether a document is valid, the\n\
          //! schema says. A member that may be missing is an `Option`; one that may be missing or null is an\n\
@@ -47,6 +49,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
 
 struct Types<'a> {
     schemas: &'a IndexMap<String, Schema>,
+    samples: Samples<'a>,
 }
 
 impl Types<'_> {
@@ -67,8 +70,9 @@ impl Types<'_> {
         }
         derives.extend(["Serialize", "Deserialize"]);
         let mut code = format!(
-            "\n{}#[derive({})]\npub struct {} {{\n",
+            "\n{}{}#[derive({})]\npub struct {} {{\n",
             doc(&schema.description, ""),
+            self.read_example(schema, object),
             derives.join(", "),
             schema.name
         );
@@ -92,6 +96,46 @@ impl Types<'_> {
         }
         code.push_str("}\n");
         Ok(code)
+    }
+
+    /// Reads a value and looks at its first member that is a text, a number or a word.
+    fn read_example(&self, schema: &Schema, object: &Object) -> String {
+        let whole = &schema.name;
+        let snake = names::snake(whole);
+        let variable = snake.rsplit('_').next().unwrap_or_default();
+        let members = self.samples.object(whole);
+        let check = object.fields.iter().filter(|field| field.required).find_map(|field| {
+            let place = format!("{variable}.{}", name(whole, &field.name));
+            let text = matches!(&field.ty, Type::Nullable(inner) if **inner == Type::String);
+            let place = if text { format!("{place}.as_deref()") } else { place };
+            self.said(&field.ty, &members[&field.name]).map(|said| format!("assert_eq!({place}, {said});"))
+        });
+        let json = written(&Value::Object(members), 0, 100);
+        let imports = match check.as_ref().and_then(|check| check.split_once(", ")?.1.split_once("::")) {
+            Some((of, _)) => format!("{{{whole}, {of}}}"),
+            None => whole.clone(),
+        };
+        let check = check.map_or_else(String::new, |check| check + "\n");
+        let code = format!(
+            "use gatewright_report::{imports};\n\nlet json = r#\"{json}\"#;\n\
+             let {variable}: {whole} = serde_json::from_str(json)?;\n{check}# Ok::<(), serde_json::Error>(())\n"
+        );
+        shown_code(&code, "/// ")
+    }
+
+    /// A value in Rust.
+    fn said(&self, ty: &Type, value: &Value) -> Option<String> {
+        match (ty, value) {
+            (Type::String | Type::Integer | Type::Const(_), Value::String(_) | Value::Number(_)) => {
+                Some(value.to_string())
+            }
+            (Type::Nullable(inner), value) => self.said(inner, value).map(|said| format!("Some({said})")),
+            (Type::Ref(of), Value::String(word)) => match &self.schemas[of].kind {
+                Kind::Enum(words) if !words.open => Some(format!("{of}::{}", names::variant(word))),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     fn field(&self, field: &Field) -> Result<String> {
@@ -143,8 +187,9 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
     let variants: BTreeMap<&String, String> =
         words.values.iter().map(|word| (word, names::variant(word))).collect();
     let mut code = format!(
-        "\n{}#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]\npub enum {name} {{\n",
-        doc(&schema.description, "")
+        "\n{}{}#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]\npub enum {name} {{\n",
+        doc(&schema.description, ""),
+        word_example(name, words)
     );
     for (index, word) in words.values.iter().enumerate() {
         let about = words.meanings.get(index).map_or_else(String::new, |meaning| format!(": {meaning}"));
@@ -178,6 +223,21 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
          fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {{\n        f.pad(self.name())\n    }}\n}}\n"
     );
     code
+}
+
+/// From a word to its name, and what it means.
+fn word_example(name: &str, words: &StringEnum) -> String {
+    let Some(word) = words.values.first() else { return String::new() };
+    let variant = names::variant(word);
+    let mut code = format!(
+        "use gatewright_report::{name};\n\nassert_eq!({name}::{variant}.name(), {word:?});\n\
+         assert_eq!({name}::ALL.len(), {});\n",
+        words.values.len()
+    );
+    if let Some(meaning) = words.meanings.first() {
+        _ = writeln!(code, "assert_eq!({name}::{variant}.meaning(), {meaning:?});");
+    }
+    shown_code(&code, "/// ")
 }
 
 /// The identifier of a member: a keyword takes the last word of its type's name before it.

@@ -5,7 +5,7 @@ mod reference;
 use std::fmt::Write as _;
 
 use super::rust::{Signature, Signatures};
-use super::{comment, header};
+use super::{comment, header, shown_code};
 use crate::codegen::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
 use crate::codegen::names;
 
@@ -90,12 +90,34 @@ fn accessors(code: &mut String, parent: &Resource<'_>, client: &str) {
     }
 }
 
+/// The example of a resource: how a client leads to it.
+fn way(api: &Api, node: &Resource<'_>) -> String {
+    let (start, client) = if api.home.is_own_crate() {
+        ("client".to_owned(), String::new())
+    } else {
+        let name = api.home.rust_crate;
+        ("api".to_owned(), format!("let api = {name}::resources::Resources::new(&client);\n"))
+    };
+    let mut code = format!(
+        "use gatewright::Client;\n\nlet client = Client::builder().api_key(\"my-key\").build()?;\n{client}"
+    );
+    let mut holder = start;
+    for part in &node.path {
+        let part = names::rust(part);
+        _ = writeln!(code, "let {part} = {holder}.{part}();");
+        holder = part;
+    }
+    _ = write!(code, "# _ = {holder};\n# Ok::<(), gatewright::Error>(())\n");
+    shown_code(&code, "/// ")
+}
+
 fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resource<'_>) {
     let ty = type_name(node);
     let place = node.path.join(".");
     _ = write!(
         code,
-        "\n/// The operations of `{place}`.\n#[derive(Debug, Clone, Copy)]\npub struct {ty}<'c> {{\n    pub(crate) client: &'c Client,\n}}\n\nimpl {ty}<'_> {{\n",
+        "\n/// The operations of `{place}`.\n{}#[derive(Debug, Clone, Copy)]\npub struct {ty}<'c> {{\n    pub(crate) client: &'c Client,\n}}\n\nimpl {ty}<'_> {{\n",
+        way(api, node),
     );
     let mut methods = Vec::new();
     let mut stream_name = Some("stream".to_owned());

@@ -1,5 +1,6 @@
 //! Emits the Rust types from the lowered document by typify and progenitor, which also says what operations take.
 
+mod examples;
 mod fields;
 mod paths;
 mod setters;

@@ -132,10 +132,20 @@ impl Lint<'_> {
         }
     }
 
-    /// `x-iterable` and `x-text`, which clients make of a response, and `x-new`, of a request.
+    /// `x-iterable` and `x-text`, which clients make of a response, and `x-new` and `x-built`, of a request.
     pub(super) fn conveniences(&mut self, node: &Value, at: &str) {
         if node.get("x-new").is_some_and(|new| new != "by hand") {
             self.report(&child(at, "x-new"), "x-new says `by hand`; remove it where `new` is generated");
+        }
+        let is_code =
+            |built: &Value| built.as_str().is_some_and(|built| syn::parse_str::<syn::Expr>(built).is_ok());
+        if let Some(built) = node.get("x-built")
+            && !(is_code(built) && node.get("x-new").is_some() && node.get("examples").is_some())
+        {
+            self.report(
+                &child(at, "x-built"),
+                "x-built is an expression of Rust that makes the first of `examples`, beside x-new; correct it",
+            );
         }
         let property = |name: &str| node.get("properties").and_then(|all| all.get(name));
         if let Some(iterable) = node.get("x-iterable") {

@@ -21,8 +21,17 @@ use super::super::schema::types;
 mod tests;
 
 /// Keywords that require nothing.
-const ANNOTATIONS: &[&str] =
-    &["$defs", "$id", "$schema", "description", "title", "x-configured", "x-meanings", "x-source"];
+const ANNOTATIONS: &[&str] = &[
+    "$defs",
+    "$id",
+    "$schema",
+    "description",
+    "examples",
+    "title",
+    "x-configured",
+    "x-meanings",
+    "x-source",
+];
 
 /// The keywords of each form of values.
 const KEYWORDS: &[(&str, &[&str])] = &[

@@ -14,6 +14,8 @@ pub(crate) struct Schema {
     pub kind: Kind,
     /// Constraints of the schema itself (of an alias).
     pub constraints: Constraints,
+    /// The first of `examples`.
+    pub example: Option<Value>,
     /// Members that are required together, if a response reaches the schema.
     pub rules: Vec<Rule>,
     /// Reached from a request body.
@@ -52,6 +54,8 @@ pub(crate) struct Object {
     pub protobuf: bool,
     /// `x-new`: `new` of the type in Rust is written by hand, since it does not take the required members.
     pub new_by_hand: bool,
+    /// `x-built`: the expression of Rust that makes the example of such a type.
+    pub built: Option<String>,
 }
 
 /// `x-text`: a member that is not on the wire: the texts of all parts of one kind, joined. `output_text` of a
@@ -119,6 +123,8 @@ pub(crate) struct Field {
     pub deprecated: bool,
     /// `x-position`: the index of the object in its array, which a response may omit.
     pub position: bool,
+    /// The first of `examples`.
+    pub example: Option<Value>,
 }
 
 #[derive(Debug, Clone, PartialEq)]

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::words::{Words, duration, size};
 use super::{All, digits, rust_file};
-use crate::codegen::emit::comment;
+use crate::codegen::emit::{comment, shown_code};
 use crate::codegen::model::File;
-use crate::codegen::options::{Entry, Kind, Language};
+use crate::codegen::options::{Entry, Kind, Language, Scope};
 
 /// The defaults of a client, and the options of a call.
 const TRANSPORT: &str = "core/src/transport/generated";
@@ -71,7 +71,10 @@ fn builder_file(all: All<'_>) -> String {
 fn long_work_file(all: All<'_>) -> String {
     let mut code = "//! Options of a wait and of saving a file, and what holds where they are not given.\n\n\
          use std::sync::Arc;\nuse std::time::Duration;\n\nuse crate::api::types::VideoTask;\n\n\
-         /// What is called with the task as each look-up finds it.\npub type OnProgress = Arc<dyn Fn(&VideoTask) + Send + Sync>;\n"
+         /// What is called with the task as each look-up finds it.\n\
+         ///\n/// ```\n/// use std::sync::Arc;\n///\n/// use gatewright::OnProgress;\n///\n\
+         /// let on_progress: OnProgress = Arc::new(|task| println!(\"{}: {}\", task.id, task.status));\n/// ```\n\
+         pub type OnProgress = Arc<dyn Fn(&VideoTask) + Send + Sync>;\n"
         .to_owned();
     for (name, scope, note) in [
         (
@@ -91,8 +94,9 @@ fn long_work_file(all: All<'_>) -> String {
         };
         _ = write!(
             code,
-            "\n{}#[derive({derived})]\npub struct {name} {{\n",
-            comment(&format!("{}{note}", scope.doc), "/// ")
+            "\n{}{}#[derive({derived})]\npub struct {name} {{\n",
+            comment(&format!("{}{note}", scope.doc), "/// "),
+            scope_example(scope)
         );
         for option in &options {
             _ = writeln!(code, "{}    pub {}: {},", doc(words, option), option.name, settled_type(option));
@@ -108,6 +112,15 @@ fn long_work_file(all: All<'_>) -> String {
         code.push_str("        }\n    }\n}\n");
     }
     code
+}
+
+/// The example of the type of a scope.
+fn scope_example(scope: &Scope) -> String {
+    if scope.rust_example.is_empty() {
+        String::new()
+    } else {
+        shown_code(&scope.rust_example.join("\n"), "/// ")
+    }
 }
 
 fn doc(words: Words<'_>, option: &Entry) -> String {
@@ -217,7 +230,9 @@ fn is_plain(kind: Kind) -> bool {
 }
 
 fn builder(code: &mut String, words: Words<'_>) {
-    code.push_str("\n/// Builds a [`Client`](crate::Client).\n#[derive(Clone, Default)]\n#[must_use]\npub struct ClientBuilder {\n");
+    code.push_str("\n/// Builds a [`Client`](crate::Client).\n");
+    code.push_str(&scope_example(words.scope));
+    code.push_str("#[derive(Clone, Default)]\n#[must_use]\npub struct ClientBuilder {\n");
     for option in words.scope.of(Language::Rust).filter(|option| option.kind() != Kind::NoProxy) {
         let ty = value_type(option);
         let ty = if is_plain(option.kind()) { format!("Option<{ty}>") } else { ty.to_owned() };
@@ -317,8 +332,9 @@ fn request_options(code: &mut String, words: Words<'_>) {
     let text = format!("{} A time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.", words.scope.doc);
     _ = write!(
         code,
-        "\n{}#[derive(Debug, Clone, Default, PartialEq, Eq)]\npub struct RequestOptions {{\n",
-        comment(&text, "/// ")
+        "\n{}{}#[derive(Debug, Clone, Default, PartialEq, Eq)]\npub struct RequestOptions {{\n",
+        comment(&text, "/// "),
+        scope_example(words.scope)
     );
     for option in &options {
         let ty = value_type(option);

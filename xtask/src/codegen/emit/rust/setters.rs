@@ -52,7 +52,7 @@ impl Known {
     pub(super) fn spare(&self, field: &Field) -> bool {
         ["Option", "Vec", "Map", "IndexMap"].iter().any(|name| is(&field.ty, name) && !required(field))
             || is_boxed_option(&field.ty)
-            || matches!(last(&field.ty), Some(name) if self.single.contains(&name))
+            || self.is_single(&field.ty)
     }
 
     /// `constructor!` and `setters!` of a type that people build; nothing for other types.
@@ -83,9 +83,8 @@ impl Known {
                 ]);
             }
         }
-        let settable = spare.iter().filter(|field| {
-            fields::name(field) != "extra" && !last(&field.ty).is_some_and(|name| self.single.contains(&name))
-        });
+        let settable =
+            spare.iter().filter(|field| fields::name(field) != "extra" && !self.is_single(&field.ty));
         let setters: Vec<String> = settable
             .map(|field| {
                 let parameter = self.parameter(field);
@@ -103,16 +102,38 @@ impl Known {
         code
     }
 
+    /// Whether people build values of a type.
+    pub(super) fn is_built(&self, name: &str) -> bool {
+        self.built.contains(name)
+    }
+
+    /// Whether a type is a set of a single word.
+    pub(super) fn is_single(&self, ty: &Type) -> bool {
+        last(ty).is_some_and(|name| self.single.contains(&name))
+    }
+
+    /// The type of the argument for a field.
+    pub(super) fn parameter_type(field: &Field) -> &Type {
+        let held = is(&field.ty, "Option") || is_boxed_option(&field.ty);
+        if held { inner(&field.ty).unwrap_or(&field.ty) } else { &field.ty }
+    }
+
+    /// Whether an argument of a type is anything that becomes one.
+    pub(super) fn takes_into(&self, ty: &Type) -> bool {
+        last(ty).is_some_and(|name| {
+            ["Box", "Option", "String", "Value"].contains(&name.as_str()) || self.converted.contains(&name)
+        })
+    }
+
     /// `name: type` of the argument for a field.
     fn parameter(&self, field: &Field) -> String {
-        let held = is(&field.ty, "Option") || is_boxed_option(&field.ty);
-        let ty = if held { inner(&field.ty).unwrap_or(&field.ty) } else { &field.ty };
-        let spelled = paths::spelled(ty);
-        let name = fields::name(field);
-        let into = last(ty).is_some_and(|name| {
-            ["Box", "Option", "String", "Value"].contains(&name.as_str()) || self.converted.contains(&name)
-        });
-        if into { format!("{name}: impl Into<{spelled}>") } else { format!("{name}: {spelled}") }
+        let ty = Self::parameter_type(field);
+        let (name, spelled) = (fields::name(field), paths::spelled(ty));
+        if self.takes_into(ty) {
+            format!("{name}: impl Into<{spelled}>")
+        } else {
+            format!("{name}: {spelled}")
+        }
     }
 }
 
@@ -152,23 +173,23 @@ fn required(field: &Field) -> bool {
 }
 
 /// Whether a type is `name` or `name<…>`.
-fn is(ty: &Type, name: &str) -> bool {
+pub(super) fn is(ty: &Type, name: &str) -> bool {
     last(ty).is_some_and(|last| last == name)
 }
 
 /// Whether a type is `Box<Option<T>>`: typify writes an optional member of a recursive type like this.
-fn is_boxed_option(ty: &Type) -> bool {
+pub(super) fn is_boxed_option(ty: &Type) -> bool {
     is(ty, "Box") && inner(ty).is_some_and(|inner| is(inner, "Option"))
 }
 
 /// The last segment of a type's path.
-fn last(ty: &Type) -> Option<String> {
+pub(super) fn last(ty: &Type) -> Option<String> {
     let Type::Path(path) = ty else { return None };
     path.path.segments.last().map(|segment| segment.ident.to_string())
 }
 
 /// `T` of `Option<T>` or `Box<T>`.
-fn inner(ty: &Type) -> Option<&Type> {
+pub(super) fn inner(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else { return None };
     let syn::PathArguments::AngleBracketed(arguments) = &path.path.segments.last()?.arguments else {
         return None;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use syn::visit_mut::VisitMut as _;
 use syn::{Attribute, Item, ItemStruct, parse_quote};
 
+use super::examples::Examples;
 use super::fields::wire_name;
 use super::paths::Shortener;
 use super::setters::Known;
@@ -53,6 +54,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
     }
     let open: HashSet<&str> = lowered.open_enums.iter().map(|(name, _)| name.as_str()).collect();
     let known = Known::new(&items, &lowered.document, &open);
+    let examples = Examples::new(api, &known, &items, &lowered.open_enums);
     let spare = items.iter().filter_map(|item| match item {
         Item::Struct(item) if is_spare(item, &known) => Some(item.ident.to_string()),
         _ => None,
@@ -64,23 +66,30 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
     for item in &items {
         match item {
             Item::Struct(item) => {
+                let mut item = item.clone();
                 let name = item.ident.to_string();
+                explain(&mut item.attrs, &examples, &name);
                 if let Some((_, values)) = lowered.open_enums.iter().find(|(open, _)| **open == name) {
                     code += &words::open(&item.attrs, &name, values);
                     converted.insert(name);
                     continue;
                 }
                 let by_hand = matches!(api.schemas.get(&name).map(|schema| &schema.kind), Some(Kind::Object(object)) if object.new_by_hand);
-                code += &structure(item.clone(), &known);
-                code += &known.emit(item, by_hand);
+                let methods = known.emit(&item, by_hand);
+                code += &structure(item, &known);
+                code += &methods;
             }
-            Item::Enum(item) => match words::closed(item).or_else(|| words::union(item)) {
-                Some(call) => {
-                    code += &call;
-                    converted.insert(item.ident.to_string());
+            Item::Enum(item) => {
+                let mut item = item.clone();
+                explain(&mut item.attrs, &examples, &item.ident.to_string());
+                match words::closed(&item).or_else(|| words::union(&item)) {
+                    Some(call) => {
+                        code += &call;
+                        converted.insert(item.ident.to_string());
+                    }
+                    None => code += &printed(Item::Enum(item)),
                 }
-                None => code += &printed(Item::Enum(item.clone())),
-            },
+            }
             Item::Impl(block) => {
                 let spelled = block.to_token_stream().to_string();
                 let head = spelled.split('{').next().unwrap_or_default();
@@ -149,6 +158,12 @@ fn tidy(item: &mut Item) {
     };
     attrs.iter_mut().for_each(document);
     attrs.push(parse_quote!(#[cfg_attr(test, derive(::schemars::JsonSchema))]));
+}
+
+/// Puts the example of a type after its documentation.
+fn explain(attrs: &mut Vec<Attribute>, examples: &Examples<'_>, name: &str) {
+    let end = attrs.iter().take_while(|attr| attr.path().is_ident("doc")).count();
+    attrs.splice(end..end, examples.attributes(name));
 }
 
 /// A line of a comment, with the space before it that people write.

@@ -64,6 +64,19 @@ const DRAIN_TIME: Duration = Duration::from_millis(50);
 /// that asks for it. [`RawStream::finish`] merges all of them into one document.
 ///
 /// Dropping it closes the connection.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+/// use gatewright::{Call, operations};
+///
+/// let body = r#"{"model": "model-sol", "messages": [{"role": "user", "content": "Say hello."}], "stream": true}"#;
+/// let mut stream = client.open(Call::new(&operations::CREATE_CHAT_COMPLETION).body(body)).await?;
+/// while let Some(texts) = stream.next_text().await? {
+///     print!("{}", texts.concat());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct RawStream {
     operation: &'static Operation,
     head: Head,

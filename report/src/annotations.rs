@@ -14,6 +14,14 @@ use gatewright_safe::visible::visible;
 const WRITES: &str = "writing to a string succeeds";
 
 /// One `::error` line per failed check; empty if none failed.
+///
+/// ```
+/// use gatewright_report::{Profile, Report, Status, annotations};
+///
+/// let mut report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// report.checks[0].status = Status::Fail;
+/// assert!(annotations(&report).starts_with("::error title=models_endpoint"));
+/// ```
 pub fn annotations(report: &Report) -> String {
     let mut text = String::new();
     for check in report.checks.iter().filter(|check| check.status == Status::Fail) {

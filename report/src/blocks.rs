@@ -16,6 +16,15 @@ const MOST_LINES: usize = 64;
 type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Whole lines of a file, at most 64.
+///
+/// ```
+/// use gatewright_report::{Blocks, MAX_BYTES};
+///
+/// let block = Blocks::new(&b"{}\n\n[]\n"[..], MAX_BYTES).next().unwrap()?;
+/// let lines: Vec<(usize, &[u8])> = block.lines().collect();
+/// assert_eq!(lines, [(1, &b"{}"[..]), (3, &b"[]"[..])]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Block {
     buffer: Arc<Buffer>,
@@ -80,6 +89,20 @@ impl Drop for Buffer {
 }
 
 /// The blocks of a reader that are not blank.
+///
+/// ```no_run
+/// use std::fs::File;
+///
+/// use gatewright_report::{Blocks, MAX_BYTES, Validator};
+///
+/// let validator = Validator::default();
+/// for block in Blocks::new(File::open("reports.ndjson")?, MAX_BYTES) {
+///     for (number, line) in block?.lines() {
+///         println!("{number}: {}", validator.check(line).valid);
+///     }
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Blocks<R> {
     reader: R,

@@ -4,6 +4,10 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// The current time in UTC, to the second, in the format of `generated_at`: `2026-01-02T03:04:05Z`.
+///
+/// ```
+/// assert_eq!(gatewright_report::now().len(), "2026-01-02T03:04:05Z".len());
+/// ```
 #[expect(clippy::missing_panics_doc, reason = "fails only past the year 9999")]
 pub fn now() -> String {
     let now = OffsetDateTime::now_utc().replace_nanosecond(0).expect("0 is a nanosecond");

@@ -18,6 +18,13 @@ const YELLOW: &str = "\x1b[33m";
 const RESET: &str = "\x1b[0m";
 
 /// Thresholds for a slower or faster check. A change must exceed both.
+///
+/// ```
+/// use gatewright_report::Thresholds;
+///
+/// let strict = Thresholds { percent: 10, ..Thresholds::default() };
+/// assert_eq!(strict.ms, 200);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Thresholds {
     /// Minimum change in percent of the old time. Default: 50.
@@ -33,6 +40,17 @@ impl Default for Thresholds {
 }
 
 /// What changed from an old report to a new one. Serialised, this is the JSON of `report diff`.
+///
+/// ```
+/// use gatewright_report::{Diff, Profile, Report, Status, Thresholds};
+///
+/// let old = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// let mut new = old.clone();
+/// new.checks[0].status = Status::Fail;
+/// let diff = Diff::of(&old, &new, Thresholds::default());
+/// assert!(!diff.is_empty());
+/// println!("{}", diff.to_text(false));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Diff {
@@ -61,6 +79,14 @@ pub struct Diff {
 }
 
 /// One of the two reports.
+///
+/// ```
+/// use gatewright_report::{Diff, Profile, Report, Thresholds};
+///
+/// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// let diff = Diff::of(&report, &report, Thresholds::default());
+/// assert_eq!(diff.old.generated_at, report.generated_at);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Side {
     /// Address that was tested: endpoint and base path.
@@ -72,6 +98,17 @@ pub struct Side {
 }
 
 /// A setting that differs.
+///
+/// ```
+/// use gatewright_report::{Diff, Profile, Report, Thresholds};
+///
+/// let old = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// let mut new = old.clone();
+/// new.configuration.timeout_ms = 1000;
+/// let diff = Diff::of(&old, &new, Thresholds::default());
+/// assert_eq!(diff.settings[0].pointer, "/configuration/timeout_ms");
+/// assert_eq!(diff.settings[0].new, 1000);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Setting {
     /// Its location in a report.
@@ -83,6 +120,17 @@ pub struct Setting {
 }
 
 /// A cell whose result changed.
+///
+/// ```
+/// use gatewright_report::{CheckId, Diff, Profile, Report, Status, Thresholds};
+///
+/// let mut old = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// old.checks[0].status = Status::Pass;
+/// let mut new = old.clone();
+/// new.checks[0].status = Status::Fail;
+/// let worse = Diff::of(&old, &new, Thresholds::default()).worse;
+/// assert_eq!((worse[0].id, worse[0].new), (CheckId::ModelsEndpoint, Status::Fail));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Turn {
     /// The check.
@@ -98,6 +146,15 @@ pub struct Turn {
 }
 
 /// A cell whose value differs.
+///
+/// ```
+/// use gatewright_report::Diff;
+///
+/// /// The checks that fail for another reason than before.
+/// fn told(diff: &Diff) -> Vec<String> {
+///     diff.fails_otherwise.iter().map(|words| format!("{}: {} → {}", words.id, words.old, words.new)).collect()
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Words {
     /// The check.
@@ -111,6 +168,18 @@ pub struct Words {
 }
 
 /// A cell whose duration changed.
+///
+/// ```
+/// use gatewright_report::{Diff, Profile, Report, Status, Thresholds};
+///
+/// let mut old = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// old.checks[0].status = Status::Pass;
+/// old.checks[0].duration_ms = Some(100);
+/// let mut new = old.clone();
+/// new.checks[0].duration_ms = Some(900);
+/// let slower = Diff::of(&old, &new, Thresholds::default()).slower;
+/// assert_eq!((slower[0].old_ms, slower[0].new_ms), (100, 900));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Timing {
     /// The check.

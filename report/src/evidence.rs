@@ -18,6 +18,15 @@ const MAX_BYTES: u64 = 16 << 20;
 const MAX_FOLDER_BYTES: u64 = 256 << 20;
 
 /// The evidence of one cell.
+///
+/// ```
+/// use gatewright_report::Evidence;
+///
+/// let json = r#"{ "id": "models_endpoint", "model": null, "assertions": [], "exchange": null }"#;
+/// let evidence: Evidence = serde_json::from_str(json)?;
+/// assert!(evidence.assertions.is_empty());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// The check.
@@ -31,6 +40,15 @@ pub struct Evidence {
 }
 
 /// One assertion of a check.
+///
+/// ```
+/// use gatewright_report::Assertion;
+///
+/// let json = r#"{ "what": "HTTP status", "expected": "200", "observed": "500", "held": false }"#;
+/// let assertion: Assertion = serde_json::from_str(json)?;
+/// assert!(!assertion.held);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assertion {
     /// The subject, in a few words: `HTTP status`.
@@ -44,6 +62,16 @@ pub struct Assertion {
 }
 
 /// Request and response. The kit has removed secrets and truncated long texts.
+///
+/// ```
+/// use gatewright_report::Exchange;
+///
+/// let exchange = Exchange {
+///     request: "GET /v1/models HTTP/1.1\n\n".to_owned(),
+///     response: "HTTP/1.1 200 OK\n\n{}".to_owned(),
+/// };
+/// assert!(exchange.response.contains("200"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
     /// Headers, an empty line and the body; for an agent, its command line and the names of its environment variables.
@@ -53,6 +81,17 @@ pub struct Exchange {
 }
 
 /// Evidence and its file.
+///
+/// ```no_run
+/// use std::path::Path;
+///
+/// use gatewright_report::{EvidenceFile, Report, html};
+///
+/// fn page(report: &Report) -> std::io::Result<String> {
+///     let evidence = EvidenceFile::read_folder(Path::new("evidence"), Some(Path::new("report.html")))?;
+///     Ok(html(report, &evidence))
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceFile {
     /// Path of the file relative to the page, with `/` as the separator: `evidence/02-model-sol.json`.

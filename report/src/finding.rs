@@ -22,6 +22,13 @@ const USUAL_POINTER: usize = 32;
 /// A problem in a document, and its location.
 ///
 /// Its serialised form is the one that the program, Python and Node return.
+///
+/// ```
+/// let outcome = gatewright_report::validate(b"{\n  \"kit\": 1,\n  \"kit\": 2\n}");
+/// let violation = &outcome.violations[0];
+/// assert_eq!((violation.line, violation.column), (3, 3));
+/// println!("{}: {}", violation.pointer, violation.message);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Violation {

@@ -12,6 +12,13 @@ use crate::model::{Check, Report, Status};
 use gatewright_safe::visible::visible;
 
 /// The report as a JUnit document. Never contains characters that XML 1.0 forbids.
+///
+/// ```
+/// use gatewright_report::{Profile, Report, junit};
+///
+/// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// assert!(junit(&report).contains("<testsuite "));
+/// ```
 pub fn junit(report: &Report) -> String {
     let matrix = Matrix::of(report);
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");

@@ -78,6 +78,13 @@ pub use validate::{MAX_BYTES, Outcome, Validator, ValidatorBuilder};
 pub use workers::Workers;
 
 /// Validates one document with the settings of the specification; see [`Validator::validate`].
+///
+/// ```
+/// let report = br#"{ "schema_version": "1.0", "kit": {} }"#;
+/// let outcome = gatewright_report::validate(report);
+/// assert!(!outcome.valid);
+/// assert_eq!(outcome.violations[0].pointer, "");
+/// ```
 pub fn validate(document: &[u8]) -> Outcome {
     Validator::default().validate(document)
 }

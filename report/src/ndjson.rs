@@ -8,6 +8,13 @@ const MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Whether a line of a file, with or without its line end, contains only JSON white space: space, tab, CR, LF. Empty
 /// input is not a line but an empty document.
+///
+/// ```
+/// use gatewright_report::is_blank_line;
+///
+/// assert!(is_blank_line(b" \t\r\n"));
+/// assert!(!is_blank_line(b"{}\n") && !is_blank_line(b""));
+/// ```
 pub fn is_blank_line(line: &[u8]) -> bool {
     !line.is_empty() && is_blank(line)
 }
@@ -17,6 +24,14 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
 }
 
 /// A line, and its number from 1.
+///
+/// ```
+/// use gatewright_report::{Lines, MAX_BYTES};
+///
+/// let line = Lines::new(&b"\n{}\n"[..], MAX_BYTES).next().unwrap()?;
+/// assert_eq!((line.number, line.bytes), (2, b"{}".to_vec()));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
@@ -30,6 +45,16 @@ pub struct Line {
 ///
 /// A line ends at `\n`; an `\r` before it is not part of it. Of a line over the limit, only one byte more than the
 /// limit is kept, so that the parser refuses it by its size; the rest is skipped without buffering.
+///
+/// ```
+/// use gatewright_report::{MAX_BYTES, Splitter};
+///
+/// let mut splitter = Splitter::new(MAX_BYTES);
+/// let mut packet = &b"{}\r\n{\"kit\""[..];
+/// assert_eq!(splitter.next_line(&mut packet).unwrap().bytes, b"{}");
+/// assert!(splitter.next_line(&mut packet).is_none());
+/// assert_eq!(splitter.finish().unwrap().bytes, b"{\"kit\"");
+/// ```
 #[derive(Debug)]
 pub struct Splitter {
     max_bytes: usize,
@@ -104,6 +129,17 @@ impl Splitter {
 }
 
 /// The non-blank lines of a reader, with their numbers, as a [`Splitter`] yields them.
+///
+/// ```
+/// use gatewright_report::{Lines, MAX_BYTES, validate};
+///
+/// let file = &b"{}\n\n[]\n"[..];
+/// for line in Lines::new(file, MAX_BYTES) {
+///     let line = line?;
+///     println!("{}: {}", line.number, validate(&line.bytes).valid);
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Lines<R> {
     reader: R,

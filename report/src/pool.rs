@@ -9,6 +9,14 @@ use crate::validate::{Outcome, Validator};
 use crate::workers::Workers;
 
 /// A document to validate.
+///
+/// ```
+/// use gatewright_report::{MAX_BYTES, Source};
+///
+/// assert_eq!(Source::Bytes(b"{}".to_vec()).read(MAX_BYTES)?, b"{}");
+/// assert!(Source::File("no such file".into()).read(MAX_BYTES).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Source {
@@ -39,6 +47,19 @@ impl Source {
 }
 
 /// A result of a pool.
+///
+/// ```
+/// use gatewright_report::Judged;
+///
+/// /// A line for a document.
+/// fn told(judged: Judged<String, bool>) -> String {
+///     match judged.result {
+///         Ok(true) => format!("{} is valid", judged.key),
+///         Ok(false) => format!("{} is not valid", judged.key),
+///         Err(error) => format!("{}: {error}", judged.key),
+///     }
+/// }
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Judged<K, T> {
@@ -55,6 +76,17 @@ pub struct Judged<K, T> {
 /// Submit documents while [`Pool::has_room`], and fetch results while [`Pool::pending`] is not 0: the caller balances
 /// the two, so the pool never reads ahead without limit. A pool holds at most 8 documents per thread. The threads read
 /// the files, so at most one file per thread is in memory.
+///
+/// ```
+/// use gatewright_report::{Pool, Source, Validator};
+///
+/// let pool = Pool::new(&Validator::default(), 2, true, |_, _, outcome| outcome.valid)?;
+/// let documents = ["{}", "[]"].map(|text| (text, Source::Bytes(text.into())));
+/// for judged in pool.run(documents) {
+///     println!("{}: {}", judged.key, judged.result?);
+/// }
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Pool<K, T>(Workers<(K, Source), (K, io::Result<T>)>);
 
 impl<K, T> std::fmt::Debug for Pool<K, T> {

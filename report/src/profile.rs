@@ -25,6 +25,15 @@ static STANDARD: LazyLock<Profile> = LazyLock::new(|| {
 });
 
 /// The kit name and tested models of a deployment's reports, in place of those of the specification.
+///
+/// ```
+/// use gatewright_report::{Profile, Validator};
+///
+/// let profile = Profile::read(br#"{ "kit_name": "our-kit", "models": ["our-model"] }"#)?;
+/// assert_eq!(profile.models(), ["our-model"]);
+/// let validator = Validator::builder().profile(&profile).build();
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {

@@ -13,6 +13,14 @@ pub(crate) const SECTION: &str = "2.12";
 pub(crate) const OURS: &str = "ours";
 
 /// A rule, as [`crate::Violation::rule`] names it.
+///
+/// ```
+/// use gatewright_report::Rule;
+///
+/// let rule = Rule::named("required").unwrap();
+/// println!("{}", rule.to_text());
+/// assert!(!rule.places().is_empty());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rule {
@@ -36,6 +44,13 @@ pub struct Rule {
 }
 
 /// What a rule protects.
+///
+/// ```
+/// use gatewright_report::{RULES, RuleKind};
+///
+/// let of_schema = RULES.iter().filter(|rule| rule.kind == RuleKind::Schema);
+/// assert!(of_schema.count() > 0);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuleKind {

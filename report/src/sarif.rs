@@ -33,6 +33,16 @@ const PATH: &AsciiSet = &CONTROLS
 pub const SARIF_FOOT: &str = "]}]}\n";
 
 /// The beginning of a log, up to its list of results.
+///
+/// ```
+/// use gatewright_report::{SARIF_FOOT, sarif_head, validate};
+///
+/// let results = validate(b"{}").to_sarif("report.json");
+/// let log = format!("{}{results}{SARIF_FOOT}", sarif_head());
+/// let log: serde_json::Value = serde_json::from_str(&log)?;
+/// assert_eq!(log["version"], "2.1.0");
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub fn sarif_head() -> String {
     let rules: Vec<Json> = RULES.iter().map(described).collect();
     let driver = json!({

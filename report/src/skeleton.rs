@@ -17,6 +17,13 @@ impl Report {
     /// profile the other checks, in the order of 2.12.
     ///
     /// endpoint: absolute URI, used as it is.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, validate};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// assert!(validate(report.to_json().as_bytes()).valid);
+    /// ```
     pub fn skeleton(profile: &Profile, endpoint: &str) -> Self {
         let models = profile.models().to_vec();
         let mut checks = vec![Check::skipped(CheckId::ModelsEndpoint, None, "not run")];

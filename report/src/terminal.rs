@@ -21,6 +21,13 @@ const GAP: usize = 2;
 ///
 /// colour: whether to add terminal escapes. The text contains no other control characters, whatever the report
 /// contains.
+///
+/// ```
+/// use gatewright_report::{Profile, Report, terminal};
+///
+/// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// assert!(terminal(&report, false).contains("models_endpoint"));
+/// ```
 pub fn terminal(report: &Report, colour: bool) -> String {
     let mut text = String::new();
     head(&mut text, report, colour);

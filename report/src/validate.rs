@@ -53,6 +53,13 @@ pub struct Validator {
 }
 
 /// The settings of a deployment for its own reports; see [`Validator::builder`].
+///
+/// ```
+/// use gatewright_report::Validator;
+///
+/// let validator = Validator::builder().kit_name("our-kit").models(["our-model"]).strict(true).build();
+/// assert!(!validator.check(b"{}").valid);
+/// ```
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct ValidatorBuilder {
@@ -64,6 +71,14 @@ pub struct ValidatorBuilder {
 }
 
 /// The verdict on one document.
+///
+/// ```
+/// use gatewright_report::validate;
+///
+/// let outcome = validate(b"{}");
+/// assert!(!outcome.valid && outcome.report.is_none());
+/// println!("{}", outcome.summary());
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Outcome {
@@ -137,6 +152,14 @@ impl Validator {
     }
 
     /// The typed report of a valid document, or else the verdict that explains why there is none.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let document = Report::skeleton(&Profile::default(), "https://gateway.example.com").to_json();
+    /// let report = Validator::default().read(document.as_bytes()).unwrap();
+    /// assert_eq!(report.endpoint, "https://gateway.example.com");
+    /// ```
     pub fn read(&self, document: &[u8]) -> Result<Report, Box<Outcome>> {
         let mut outcome = self.judge(document, true);
         match outcome.report.take() {
@@ -148,6 +171,13 @@ impl Validator {
     /// A document in canonical form: members in the order of the schema, two spaces per level, one line break at the
     /// end, integers as digits. The document may be invalid, but must be JSON; otherwise, the verdict says where it is
     /// not. Refuses a canonical form longer than eight times [`Self::max_bytes`], which that of a report never is.
+    ///
+    /// ```
+    /// use gatewright_report::Validator;
+    ///
+    /// let canonical = Validator::default().canonical(br#"{ "kit": {}, "schema_version": "1.0" }"#).unwrap();
+    /// assert!(canonical.starts_with("{\n  \"schema_version\": \"1.0\",\n"));
+    /// ```
     pub fn canonical(&self, document: &[u8]) -> Result<String, Box<Outcome>> {
         match read::read(document, self.max_bytes, self.findings()) {
             Ok(root) => {

@@ -18,6 +18,15 @@ const MAX_THREADS: usize = 64;
 ///
 /// Submit jobs while [`Workers::has_room`], and fetch results while [`Workers::pending`] is not 0: the caller balances
 /// the two, so nothing is read ahead without limit. At most 8 jobs per thread are held.
+///
+/// ```
+/// use gatewright_report::Workers;
+///
+/// let workers = Workers::new(2, true, |text: &str| text.len())?;
+/// let lengths: Vec<usize> = workers.run(["a", "bb", "ccc"]).collect();
+/// assert_eq!(lengths, [1, 2, 3]);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub struct Workers<J, T> {
     jobs: Sender<(usize, J)>,
     done: Receiver<(usize, thread::Result<T>)>,

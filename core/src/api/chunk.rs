@@ -4,6 +4,15 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// An item that an operation streams, with the response that all items together amount to.
+///
+/// ```no_run
+/// use gatewright::{Chunk, Error, EventStream};
+///
+/// /// The whole response, whatever the protocol of the stream.
+/// async fn whole<T: Chunk>(stream: EventStream<T>) -> Result<T::Whole, Error> {
+///     Ok(stream.finish().await?.into_inner())
+/// }
+/// ```
 pub trait Chunk: Varying {
     /// The response as it comes without streaming.
     type Whole: DeserializeOwned;

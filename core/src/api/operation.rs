@@ -3,6 +3,15 @@
 
 /// One operation of the specification. Rows live in [`crate::api::operations`]; only generated code makes them, and any
 /// release may add a field.
+///
+/// ```
+/// use gatewright::operations;
+///
+/// let operation = &operations::GENERATE_CONTENT;
+/// assert_eq!(operation.method.as_str(), "POST");
+/// assert_eq!(operation.path, "/v1beta/models/{model}:generateContent");
+/// assert_eq!(operation.path_parameters, ["model"]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
     /// snake_case and unique: `create_chat_completion`.
@@ -54,6 +63,13 @@ pub struct Operation {
 
 impl Operation {
     /// `chat.completions.create`, the name that callers use.
+    ///
+    /// ```
+    /// use gatewright::operations;
+    ///
+    /// let name = operations::CREATE_CHAT_COMPLETION.qualified_name();
+    /// assert_eq!(name, "chat.completions.create");
+    /// ```
     pub fn qualified_name(&self) -> String {
         if self.resource.is_empty() {
             self.name.to_owned()
@@ -64,6 +80,13 @@ impl Operation {
 }
 
 /// HTTP methods of the specification.
+///
+/// ```
+/// use gatewright::operations::{LIST_MODELS, Method};
+///
+/// assert_eq!(LIST_MODELS.method, Method::Get);
+/// assert_eq!(http::Method::from(Method::Get), http::Method::GET);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[cfg_attr(debug_assertions, derive(serde::Deserialize), serde(rename_all = "UPPERCASE"))]
 pub enum Method {
@@ -105,6 +128,12 @@ impl From<Method> for http::Method {
 }
 
 /// What the body of a successful response is.
+///
+/// ```
+/// use gatewright::operations::{LIST_MODELS, ResponseBody};
+///
+/// assert_eq!(LIST_MODELS.response, ResponseBody::Object);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResponseBody {
     /// A JSON object.
@@ -131,6 +160,12 @@ impl ResponseBody {
 }
 
 /// Whether an operation streams.
+///
+/// ```
+/// use gatewright::operations::{CREATE_CHAT_COMPLETION, StreamMode};
+///
+/// assert_eq!(CREATE_CHAT_COMPLETION.stream, StreamMode::Parameter("stream"));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamMode {
     /// The response is always one JSON document.
@@ -142,6 +177,13 @@ pub enum StreamMode {
 }
 
 /// Family of request and response forms (`x-protocol` in the specification).
+///
+/// ```
+/// use gatewright::operations::{ALL, Protocol};
+///
+/// let ids = ALL.iter().filter(|operation| operation.protocol == Protocol::Messages).map(|operation| operation.id);
+/// assert!(ids.eq(["create_message", "count_message_tokens"]));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// Chat completions.
@@ -159,6 +201,12 @@ pub enum Protocol {
 }
 
 /// Part of the catalog whose models an operation serves (`x-models` in the specification).
+///
+/// ```
+/// use gatewright::operations::{CREATE_VIDEO, ModelKind};
+///
+/// assert_eq!(CREATE_VIDEO.models, Some(ModelKind::Video));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ModelKind {
     /// Models that produce text.
@@ -170,6 +218,12 @@ pub enum ModelKind {
 }
 
 /// The form in which a body holds a conversation (`x-conversation` in the specification).
+///
+/// ```
+/// use gatewright::operations::{CREATE_RESPONSE, Conversation};
+///
+/// assert_eq!(CREATE_RESPONSE.conversation, Some(Conversation::Items));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Conversation {
     /// `messages` of the chat protocol.
@@ -181,6 +235,12 @@ pub enum Conversation {
 }
 
 /// Form of an error body (`x-error-style` in the specification).
+///
+/// ```
+/// use gatewright::operations::{ErrorStyle, GENERATE_CONTENT};
+///
+/// assert_eq!(GENERATE_CONTENT.error_style, ErrorStyle::Native);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorStyle {
     /// `{"error": {message, type, param, code}}`.

@@ -179,6 +179,13 @@ macro_rules! untagged {
 pub(crate) use {closed_words, open_words, untagged};
 
 /// Text that is not a word of a closed set.
+///
+/// ```
+/// use gatewright::types::ChatMessageRole;
+///
+/// let error = "nobody".parse::<ChatMessageRole>().unwrap_err();
+/// assert_eq!(error.to_string(), "invalid value");
+/// ```
 pub struct ConversionError(Cow<'static, str>);
 
 impl std::error::Error for ConversionError {}

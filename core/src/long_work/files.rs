@@ -30,6 +30,16 @@ const RESUME_PAUSE: Duration = Duration::from_millis(500);
 const DECODING_STEP_BYTES: usize = 64 * 1024;
 
 /// A saved file.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+/// use gatewright::SaveOptions;
+///
+/// let saved = client.save("https://example.com/boat.png", "boat.png", SaveOptions::default()).await?;
+/// println!("{} bytes in {}", saved.bytes, saved.path.display());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Saved {
@@ -42,6 +52,15 @@ pub struct Saved {
 /// Checks that a file can be saved at the path, before a costly request: creates the temporary file and removes it.
 ///
 /// Errors (Io): as [`Client::save`].
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use gatewright::{ErrorKind, SaveOptions, check_place};
+///
+/// let error = check_place("no such folder/boat.png", &SaveOptions::default()).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Io);
+/// # });
+/// ```
 pub async fn check_place(path: impl AsRef<Path>, options: &SaveOptions) -> Result<(), Error> {
     Landing::begin(path.as_ref(), options).await.map(drop)
 }
@@ -259,6 +278,18 @@ fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
 }
 
 /// A file that is arriving. Dropping it closes the connection.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+/// let mut download = client.download("https://example.com/boat.png").await?;
+/// let mut arrived = 0;
+/// while let Some(chunk) = download.chunk().await? {
+///     arrived += chunk.len();
+///     println!("{arrived} of {:?} bytes", download.size());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Download {
     response: reqwest::Response,
     secrets: Secrets,

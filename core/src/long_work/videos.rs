@@ -150,6 +150,19 @@ impl Client {
 }
 
 /// A wait that makes one poll at a time. The deadline counts from its creation.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+/// use gatewright::WaitOptions;
+///
+/// let mut watch = client.watch_video("video_1", &WaitOptions::default());
+/// while let Some(task) = watch.next().await? {
+///     println!("{}", String::from_utf8_lossy(&task.body));
+/// }
+/// assert!(watch.is_completed());
+/// # Ok(())
+/// # }
+/// ```
 pub struct VideoWatch {
     client: Client,
     task_id: String,

@@ -25,6 +25,20 @@ use crate::transport::response::RawResponse;
 use crate::wire::error::Error;
 
 /// The result of [`ReadAhead::take`].
+///
+/// ```
+/// use gatewright::read_ahead::Taken;
+///
+/// fn printed(taken: Taken<String>) -> bool {
+///     match taken {
+///         Taken::Events(events) => events.iter().for_each(|event| println!("{event}")),
+///         Taken::Failed(error) => eprintln!("{error}"),
+///         _ => return false,
+///     }
+///     true
+/// }
+/// assert!(printed(Taken::Events(vec!["Hello!".to_owned()])));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Taken<E> {
@@ -41,6 +55,27 @@ pub enum Taken<E> {
 /// A stream that is read in advance, for front ends whose readers wait on another thread or on an event loop.
 ///
 /// Threads may share it: each event is delivered once. Dropping it closes the connection.
+///
+/// ```no_run
+/// use gatewright::RawStream;
+/// use gatewright::read_ahead::{Level, Read, ReadAhead, Taken};
+/// use tokio::runtime::Handle;
+///
+/// /// Prints the text of a stream from a thread that is none of the runtime's.
+/// fn print(runtime: &Handle, stream: RawStream) {
+///     let stream = ReadAhead::new(runtime, stream, |read| match read {
+///         Read::Text(text) => Ok(text),
+///         other => Err(format!("{other:?} is no text")),
+///     });
+///     loop {
+///         match stream.take(Level::Text) {
+///             Taken::Events(texts) => print!("{}", texts.concat()),
+///             _ => break,
+///         }
+///         runtime.block_on(stream.readable());
+///     }
+/// }
+/// ```
 pub struct ReadAhead<E: Send + 'static> {
     inbox: Arc<Inbox<E>>,
     operation: &'static Operation,

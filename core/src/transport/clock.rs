@@ -13,6 +13,16 @@ pub const LONGEST_TIME: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Converts seconds to a duration of at most [`LONGEST_TIME`], which infinity also becomes. None for NaN, negative
 /// values and values that round to zero nanoseconds.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use gatewright::{LONGEST_TIME, time_of_seconds};
+///
+/// assert_eq!(time_of_seconds(1.5), Some(Duration::from_millis(1500)));
+/// assert_eq!(time_of_seconds(f64::INFINITY), Some(LONGEST_TIME));
+/// assert_eq!(time_of_seconds(-1.0), None);
+/// ```
 pub fn time_of_seconds(seconds: f64) -> Option<Duration> {
     if seconds >= LONGEST_TIME.as_secs_f64() {
         return Some(LONGEST_TIME);
@@ -34,6 +44,34 @@ pub(crate) fn later<I: Add<Duration, Output = I>>(from: I, by: Duration) -> I {
 /// [`ClientBuilder::clock`](crate::ClientBuilder::clock) says otherwise.
 ///
 /// It governs the pauses between attempts and the deadline over them; the timeouts of sockets stay real.
+///
+/// ```
+/// use std::time::{Duration, Instant, SystemTime};
+///
+/// use gatewright::{BoxFuture, Client, Clock};
+///
+/// /// Retries without waiting, for tests.
+/// #[derive(Debug)]
+/// struct Hurried;
+///
+/// impl Clock for Hurried {
+///     fn now(&self) -> Instant {
+///         Instant::now()
+///     }
+///     fn system_time(&self) -> SystemTime {
+///         SystemTime::now()
+///     }
+///     fn sleep(&self, _: Duration) -> BoxFuture<'_, ()> {
+///         Box::pin(async {})
+///     }
+///     fn random(&self) -> f64 {
+///         0.5
+///     }
+/// }
+///
+/// let client = Client::builder().api_key("my-key").clock(std::sync::Arc::new(Hurried)).build()?;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 pub trait Clock: fmt::Debug + Send + Sync {
     /// A monotonic reading.
     fn now(&self) -> Instant;
@@ -49,6 +87,14 @@ pub trait Clock: fmt::Debug + Send + Sync {
 }
 
 /// The system's clocks and random numbers.
+///
+/// ```
+/// use gatewright::{Clock, SystemClock};
+///
+/// let before = SystemClock.now();
+/// assert!(SystemClock.now() >= before);
+/// assert!((0.0..1.0).contains(&SystemClock.random()));
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 

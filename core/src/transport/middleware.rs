@@ -17,6 +17,25 @@ use crate::wire::error::{Error, ErrorKind};
 ///
 /// With several, `before` runs in the given order and `after` in reverse; `after` runs only if its `before` succeeded.
 /// Both count against the call's deadline. Neither runs after the call is dropped.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gatewright::{Attempt, BoxFuture, Client, Error, Middleware, Outcome};
+///
+/// /// Prints how long each attempt took.
+/// struct Timing;
+///
+/// impl Middleware for Timing {
+///     fn after<'a>(&'a self, attempt: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
+///         println!("{} {}: {:?}", attempt.operation().id, attempt.number(), outcome.elapsed());
+///         Box::pin(async { Ok(()) })
+///     }
+/// }
+///
+/// let client = Client::builder().api_key("my-key").middleware(Arc::new(Timing)).build()?;
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Middleware: Send + Sync {
     /// Runs before an attempt is sent. Its changes apply to this attempt only.
     ///
@@ -36,6 +55,22 @@ pub trait Middleware: Send + Sync {
 }
 
 /// One request of a call, before or after it is sent.
+///
+/// ```
+/// use gatewright::{Attempt, BoxFuture, Error, Middleware};
+/// use http::HeaderValue;
+///
+/// /// Says in a header which attempt it is.
+/// struct Counted;
+///
+/// impl Middleware for Counted {
+///     fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
+///         let number = HeaderValue::from(attempt.number());
+///         attempt.headers_mut().insert("x-attempt", number);
+///         Box::pin(async { Ok(()) })
+///     }
+/// }
+/// ```
 pub struct Attempt {
     pub(crate) operation: &'static Operation,
     pub(crate) request: reqwest::Request,
@@ -144,6 +179,18 @@ impl fmt::Debug for Attempt {
 }
 
 /// The outcome of an attempt. The response is not redacted; the error and the `Debug` output are.
+///
+/// ```
+/// use gatewright::Outcome;
+///
+/// /// A line for a log.
+/// fn told(outcome: &Outcome) -> String {
+///     match outcome.error() {
+///         Some(error) => format!("failed after {:?}: {error}", outcome.elapsed()),
+///         None => format!("{:?} after {:?}", outcome.status(), outcome.elapsed()),
+///     }
+/// }
+/// ```
 pub struct Outcome {
     pub(crate) elapsed: Duration,
     pub(crate) answer: Result<Answered, Error>,

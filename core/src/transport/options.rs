@@ -7,6 +7,16 @@ use crate::transport::generated::options::RequestOptions;
 
 /// One call of an operation in its raw form, for front ends that have the body as JSON bytes: the bindings, the
 /// program.
+///
+/// ```
+/// use gatewright::{Call, RequestOptions, operations};
+///
+/// let call = Call::new(&operations::GENERATE_CONTENT)
+///     .path("model", "model-luna")
+///     .body(r#"{"contents": [{"parts": [{"text": "Say hello."}]}]}"#)
+///     .options(RequestOptions { max_retries: Some(0), ..RequestOptions::default() });
+/// assert_eq!(call.path, [("model".to_owned(), "model-luna".to_owned())]);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The operation, from [`crate::api::operations`].

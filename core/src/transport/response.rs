@@ -62,6 +62,18 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// A successful response whose body is not parsed. [`Operation::response`] says what the body is.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+/// use gatewright::types::ModelList;
+/// use gatewright::{Call, operations};
+///
+/// let response = client.call(Call::new(&operations::LIST_MODELS)).await?;
+/// println!("{} after {:?}: {} bytes", response.status, response.elapsed, response.body.len());
+/// let models = response.parse::<ModelList>(&operations::LIST_MODELS)?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct RawResponse {
     /// HTTP status, 200 to 299.
@@ -224,6 +236,17 @@ impl RawResponse {
 }
 
 /// A successful response with its typed value, to which it dereferences.
+///
+/// ```no_run
+/// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+/// let models = client.models().list().await?;
+/// println!("{:?} after {} attempts", models.request_id(), models.attempts());
+/// for model in &models.data {
+///     println!("{}", model.id);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Response<T> {
     value: T,

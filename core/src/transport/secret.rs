@@ -154,6 +154,26 @@ impl fmt::Debug for Secrets {
 /// The source of a client's key if the key is not a fixed text: a file that rotates, a vault, a token service.
 ///
 /// It is called once per call; it may cache the key between calls. A function with this signature is a provider, too.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use gatewright::{ApiKeyProvider, BoxFuture, Client, Error, ErrorKind};
+///
+/// /// Reads the key anew for each call.
+/// struct FromFile;
+///
+/// impl ApiKeyProvider for FromFile {
+///     fn api_key(&self, _refresh: bool) -> BoxFuture<'_, Result<String, Error>> {
+///         let key = std::fs::read_to_string("/run/secrets/gatewright");
+///         let key = key.map_err(|error| Error::new(ErrorKind::Authentication, error.to_string()));
+///         Box::pin(async { key.map(|key| key.trim().to_owned()) })
+///     }
+/// }
+///
+/// let client = Client::builder().api_key_provider(Arc::new(FromFile)).build()?;
+/// # Ok::<(), Error>(())
+/// ```
 pub trait ApiKeyProvider: Send + Sync {
     /// Returns the key. `refresh`: the gateway has just rejected the previous key (401), so a new one is needed. This
     /// happens at most once per call, and the call is then retried once.

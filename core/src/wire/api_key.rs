@@ -5,10 +5,26 @@ use std::fmt;
 use http::HeaderValue;
 
 /// An API key: visible ASCII. `Debug` does not show it.
+///
+/// ```
+/// use gatewright::ApiKey;
+///
+/// let key = ApiKey::trimmed("my-key\n")?;
+/// assert_eq!(key.expose(), "my-key");
+/// assert_eq!(format!("{key:?}"), "[redacted]");
+/// # Ok::<(), gatewright::InvalidKey>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
 /// Why a text is not an API key. Does not quote the text.
+///
+/// ```
+/// use gatewright::{ApiKey, InvalidKey};
+///
+/// assert_eq!(ApiKey::new("").unwrap_err(), InvalidKey::Empty);
+/// assert_eq!(ApiKey::new("my key").unwrap_err(), InvalidKey::Characters);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidKey {

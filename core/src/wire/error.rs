@@ -59,6 +59,16 @@ struct Inner {
 }
 
 /// How much of a stream has arrived.
+///
+/// ```
+/// use gatewright::{Error, Received};
+///
+/// /// Whether a failed stream had begun.
+/// fn has_begun(error: &Error) -> bool {
+///     error.received().is_some_and(|Received { events, .. }| events > 0)
+/// }
+/// # assert!(!has_begun(&Error::new(gatewright::ErrorKind::Cancelled, "stopped")));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
     /// Chunks that were handed over; heartbeats and terminators do not count.

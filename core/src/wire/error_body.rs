@@ -15,6 +15,14 @@ pub const MAX_ERROR_BODY_BYTES: usize = 1024 * 1024;
 const PACKET_BYTES: usize = 16 * 1024;
 
 /// The parts of an error body; a missing part is `None`. The texts are neither redacted nor truncated.
+///
+/// ```
+/// use gatewright::ErrorBody;
+///
+/// let body = ErrorBody::read(br#"{"error": {"message": "no such model", "type": "t", "code": "model_not_found"}}"#);
+/// assert_eq!(body.message.as_deref(), Some("no such model"));
+/// assert_eq!(body.code.as_deref(), Some("model_not_found"));
+/// ```
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErrorBody {

@@ -48,12 +48,23 @@ pub(crate) fn check(json: &[u8]) -> Result<(), TooHeavy> {
 
 /// Whether a text can be parsed into values of any language at an acceptable cost, for front ends that parse the bodies
 /// carried by errors.
+///
+/// ```
+/// assert!(gatewright::is_light(br#"{"error": "no such model"}"#));
+/// assert!(!gatewright::is_light("[".repeat(1_000_000).as_bytes()));
+/// ```
 pub fn is_light(json: &[u8]) -> bool {
     check(json).is_ok()
 }
 
 /// About how many bytes the values of a JSON text take, for programs that bound them. Text that is not JSON has some weight
 /// too.
+///
+/// ```
+/// use gatewright::json_weight;
+///
+/// assert!(json_weight(b"[[[[[[[[]]]]]]]]") > json_weight(br#""sixteen letters""#));
+/// ```
 pub fn weight(json: &[u8]) -> usize {
     let (mut weight, mut at) = (json.len(), 0);
     // One bit per level: whether it is an object. The outer levels of a deeper text are forgotten; no parser accepts

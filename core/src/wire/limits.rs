@@ -40,6 +40,15 @@ const MOST_IN_TEXT: usize = 20;
 pub const UNSUPPORTED: &str = "unsupported";
 
 /// One rule that a request breaks.
+///
+/// ```
+/// use gatewright::{limits, operations};
+///
+/// let body = serde_json::json!({ "model": "model-sol", "messages": [] });
+/// let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
+/// assert_eq!(violations[0].pointer, "/messages");
+/// assert_eq!(violations[0].rule, "minItems");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
     /// JSON Pointer into the request body, at most 256 bytes. A longer one is cut at an enclosing container.
@@ -83,6 +92,17 @@ fn begins_with_path(message: &str, pointer: &str) -> bool {
 
 /// The violations of one request in the order found, at most [`MOST_VIOLATIONS`]. The text shows the first of them and,
 /// if there are many, their number.
+///
+/// ```
+/// use gatewright::{limits, operations};
+///
+/// let body = serde_json::json!({ "model": "model-sol", "messages": [], "temperature": 3 });
+/// let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
+/// assert!(violations.is_complete());
+/// for violation in &violations.into_vec() {
+///     println!("{violation}");
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Violations {
     told: Vec<Violation>,
@@ -148,6 +168,14 @@ impl fmt::Display for Violations {
 }
 
 /// Rules that the operator of a gateway sets for requests.
+///
+/// ```
+/// use gatewright::limits::{Rules, check_webhook_url};
+///
+/// let url = "http://127.0.0.1:9000/hook";
+/// assert!(check_webhook_url(url, Rules::default()).is_err());
+/// assert!(check_webhook_url(url, Rules::default().private_webhooks(true)).is_ok());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Rules {
@@ -177,11 +205,34 @@ impl Rules {
 /// Never checked: what only the gateway knows (whether a named response, task or cached content exists, quotas, whether
 /// the name in a `webhook_url` resolves to a public address), members and kinds that the specification does not
 /// describe, path parameters (for the query see [`check_query`]), and whether a JSON Schema in the request is valid.
+///
+/// ```
+/// use gatewright::{limits, operations};
+///
+/// let body = serde_json::json!({
+///     "model": "model-sol",
+///     "messages": [{ "role": "user", "content": "Say hello." }],
+///     "temperature": 3
+/// });
+/// let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
+/// assert_eq!(violations.len(), 1);
+/// assert_eq!(violations[0].pointer, "/temperature");
+/// ```
 pub fn check(operation: &Operation, body: &Value) -> Violations {
     check_with(operation, body, Rules::default())
 }
 
 /// As [`check`], by a gateway's own [`Rules`].
+///
+/// ```
+/// use gatewright::limits::{Rules, check_with};
+/// use gatewright::operations::COUNT_MESSAGE_TOKENS;
+///
+/// let body = serde_json::json!({ "model": "video_model_1", "messages": [{ "role": "user", "content": "Hello!" }] });
+/// assert!(!check_with(&COUNT_MESSAGE_TOKENS, &body, Rules::default()).is_empty());
+/// // The catalog says nothing about a gateway's own model.
+/// assert!(check_with(&COUNT_MESSAGE_TOKENS, &body, Rules::default().own_models(true)).is_empty());
+/// ```
 pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violations {
     let Some(schema) = REQUESTS.body(operation.id) else { return Violations::default() };
     let sent = body;
@@ -209,6 +260,14 @@ pub fn check_with(operation: &Operation, body: &Value, rules: Rules) -> Violatio
 }
 
 /// A number as JSON Schema counts integers: `3.0` is one. None for anything else, and for negative numbers.
+///
+/// ```
+/// use gatewright::limits::integer;
+/// use serde_json::json;
+///
+/// assert_eq!(integer(&json!(3.0)), Some(3));
+/// assert_eq!(integer(&json!(3.5)), None);
+/// ```
 pub fn integer(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| {
         let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
@@ -223,6 +282,14 @@ pub fn integer(value: &Value) -> Option<u64> {
 }
 
 /// The default of a field that a request leaves out, as the specification states it; null if it states none.
+///
+/// ```
+/// use gatewright::limits::default_of;
+/// use gatewright::operations::CREATE_CHAT_COMPLETION;
+///
+/// assert_eq!(default_of(&CREATE_CHAT_COMPLETION, "temperature"), 1);
+/// assert!(default_of(&CREATE_CHAT_COMPLETION, "seed").is_null());
+/// ```
 pub fn default_of(operation: &Operation, field: &str) -> &'static Value {
     const NOTHING: &Value = &Value::Null;
     let property = REQUESTS.body(operation.id).and_then(|body| body.properties.get(field));

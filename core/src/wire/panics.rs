@@ -10,12 +10,29 @@ use futures_util::FutureExt as _;
 use crate::wire::error::{Error, ErrorKind};
 
 /// Runs work and turns a panic into an error (Internal). Errors: also those of the work itself.
+///
+/// ```
+/// use gatewright::{ErrorKind, contain};
+///
+/// assert_eq!(contain(|| Ok(1)).unwrap(), 1);
+/// let error = contain::<()>(|| panic!("broken")).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Internal);
+/// ```
 pub fn contain<T>(work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     // Half-finished state is not used again: its owner gives it up with the error.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(internal(&*panic)))
 }
 
 /// As [`contain`], for asynchronous work.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+/// use gatewright::{ErrorKind, contained};
+///
+/// let error = contained::<()>(async { panic!("broken") }).await.unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::Internal);
+/// # });
+/// ```
 pub async fn contained<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(internal(&*panic)))
 }

@@ -33,6 +33,14 @@ const STEP_BYTES: usize = 64 << 10;
 const SPELLED_BYTES: usize = 24;
 
 /// Knows the secrets to look for.
+///
+/// ```
+/// use gatewright::redact::Redactor;
+///
+/// let redactor = Redactor::new(["my-secret-key"]);
+/// assert!(redactor.finds("key=my-secret-key"));
+/// assert_eq!(redactor.redact("key=my-secret-key"), "key=[redacted]");
+/// ```
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Vec<Secret>,

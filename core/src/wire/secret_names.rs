@@ -3,6 +3,11 @@
 use std::borrow::Cow;
 
 /// Whether the value of a header or query parameter of this name is treated as a secret.
+///
+/// ```
+/// assert!(gatewright::is_secret_name("Authorization"));
+/// assert!(!gatewright::is_secret_name("content-type"));
+/// ```
 pub fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 6] = ["auth", "cookie", "credential", "passw", "secret", "signature"];
 

@@ -22,6 +22,16 @@ const KEPT_LINE_CAPACITY: usize = 64 * 1024;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// One dispatched event.
+///
+/// ```
+/// use gatewright::sse::{Decoder, Item};
+///
+/// let mut items = Vec::new();
+/// Decoder::new().feed(b"event: ping\nid: 7\ndata: {}\n\n", &mut items)?;
+/// let [Item::Event(event)] = items.as_slice() else { panic!("one event") };
+/// assert_eq!((event.event.as_deref(), event.id.as_deref()), (Some("ping"), Some("7")));
+/// # Ok::<(), gatewright::sse::TooLarge>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StreamEvent {
     /// The `event` field; none if it is missing or empty.
@@ -35,6 +45,16 @@ pub struct StreamEvent {
 
 /// One block of the stream as it arrived, whether or not the standard dispatches it: a comment, a `retry` or an `id`
 /// alone makes a frame too.
+///
+/// ```
+/// use gatewright::sse::{Decoder, Item};
+///
+/// let mut items = Vec::new();
+/// Decoder::new().with_frames(true).feed(b": still there\n\n", &mut items)?;
+/// let [Item::Frame(frame)] = items.as_slice() else { panic!("one frame") };
+/// assert_eq!((frame.comments.len(), frame.data.as_deref()), (1, None));
+/// # Ok::<(), gatewright::sse::TooLarge>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Frame {
     /// The `event` field; none if it is missing or empty.
@@ -56,6 +76,15 @@ impl From<StreamEvent> for Frame {
 }
 
 /// What the decoder can return for the bytes it is fed.
+///
+/// ```
+/// use gatewright::sse::{Decoder, Item};
+///
+/// let mut items = Vec::new();
+/// Decoder::new().feed(b"{\"error\": 1}\n", &mut items)?;
+/// assert_eq!(items, [Item::Unknown("{\"error\": 1}".to_owned())]);
+/// # Ok::<(), gatewright::sse::TooLarge>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Item {
@@ -70,6 +99,14 @@ pub enum Item {
 }
 
 /// An event or a line is longer than the decoder's bound. The rest of the stream cannot be read.
+///
+/// ```
+/// use gatewright::sse::{Decoder, TooLarge};
+///
+/// let mut decoder = Decoder::new().with_max_event_bytes(8);
+/// let result = decoder.feed(b"data: more than that", &mut Vec::new());
+/// assert_eq!(result, Err(TooLarge { limit: 8 }));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLarge {
     /// The bound, in bytes.

@@ -48,6 +48,15 @@ const SECRET_BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// A secret that webhooks are signed with. `Debug` does not show it.
+///
+/// ```
+/// use gatewright::webhook::Secret;
+///
+/// let secret = Secret::from_bytes([7; 32]).unwrap();
+/// assert!(secret.expose().starts_with("whsec_"));
+/// assert!(Secret::new(&secret.expose())? == secret);
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Vec<u8>);
 
@@ -146,6 +155,20 @@ pub fn unwrap<N: AsRef<str>, V: AsRef<[u8]>>(
 }
 
 /// As [`unwrap`] but returns no value, for front ends that parse the record themselves.
+///
+/// ```
+/// use std::time::SystemTime;
+///
+/// use gatewright::webhook::{ID_HEADER, SIGNATURE_HEADER, Secret, TIMESTAMP_HEADER, verify};
+///
+/// let body = br#"{"id": "video_1", "object": "video", "created": 1767323045, "model": "video_model_1", "status": "pending"}"#;
+/// let secret = Secret::from_bytes([7; 32]).unwrap();
+/// let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+/// let signature = secret.sign("msg_1", now, body);
+/// let headers = [(ID_HEADER, "msg_1"), (TIMESTAMP_HEADER, &now.to_string()), (SIGNATURE_HEADER, &signature)];
+/// verify(body, headers, &[secret])?;
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 pub fn verify<N: AsRef<str>, V: AsRef<[u8]>>(
     body: &[u8],
     headers: impl IntoIterator<Item = (N, V)>,
@@ -160,12 +183,25 @@ pub fn verify<N: AsRef<str>, V: AsRef<[u8]>>(
 /// Errors (Decode): as [`unwrap`].
 ///
 /// Source: 2.7, 6.
+///
+/// ```
+/// let body = br#"{"id": "video_1", "object": "video", "created": 1767323045, "model": "video_model_1", "status": "pending"}"#;
+/// let task = gatewright::webhook::parse_unsigned(body)?;
+/// assert_eq!(task.id, "video_1");
+/// # Ok::<(), gatewright::Error>(())
+/// ```
 pub fn parse_unsigned(body: &[u8]) -> Result<VideoTask, Error> {
     bounded(body)?;
     parse(body)
 }
 
 /// As [`parse_unsigned`] but returns no value, for front ends that parse the record themselves.
+///
+/// ```
+/// use gatewright::webhook::check_record;
+///
+/// assert!(check_record(b"{}").is_err());
+/// ```
 pub fn check_record(body: &[u8]) -> Result<(), Error> {
     /// The members that every record has.
     #[derive(Deserialize)]
@@ -229,6 +265,11 @@ fn verify_at<N: AsRef<str>, V: AsRef<[u8]>>(
 }
 
 /// Whether a header is one of those that [`unwrap`] and [`verify`] read.
+///
+/// ```
+/// assert!(gatewright::webhook::is_header("webhook-signature"));
+/// assert!(!gatewright::webhook::is_header("content-type"));
+/// ```
 pub fn is_header(name: &str) -> bool {
     place_of(name).is_some()
 }

@@ -21,6 +21,13 @@ const MAX_PAGE_CHECKS: usize = 10_000;
 ///
 /// evidence: shown in, and linked from, the cells with the same check and model. The page shows the first 10,000 checks
 /// and counts the rest.
+///
+/// ```
+/// use gatewright_report::{Profile, Report, html};
+///
+/// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// assert!(html(&report, &[]).starts_with("<!DOCTYPE html>"));
+/// ```
 pub fn html(report: &Report, evidence: &[EvidenceFile]) -> String {
     let left_out = report.checks.len().saturating_sub(MAX_PAGE_CHECKS);
     if left_out == 0 {

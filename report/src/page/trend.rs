@@ -27,6 +27,16 @@ const HEIGHT: u64 = 100;
 
 /// Reports over time, for a page. Keeps a few numbers per report, for at most [`MAX_TREND_REPORTS`] reports, and at
 /// most 1000 code points of an endpoint, name or date.
+///
+/// ```
+/// use gatewright_report::{Profile, Report, Trend};
+///
+/// let mut trend = Trend::default();
+/// trend.add("monday.json", &Report::skeleton(&Profile::default(), "https://gateway.example.com"));
+/// trend.refuse("tuesday.json", "no JSON");
+/// assert_eq!(trend.len(), 1);
+/// assert!(trend.to_html().starts_with("<!DOCTYPE html>"));
+/// ```
 #[derive(Debug, Default)]
 pub struct Trend {
     /// Sorted by time, then by order of arrival.

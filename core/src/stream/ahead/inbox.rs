@@ -17,6 +17,20 @@ use crate::wire::sse::Frame;
 const INBOX_EVENTS: usize = 1024;
 
 /// The level at which a stream is read.
+///
+/// ```
+/// use gatewright::read_ahead::{Level, Taken};
+///
+/// /// Why there is nothing at this level.
+/// fn told<E>(taken: &Taken<E>) -> &'static str {
+///     match taken {
+///         Taken::Otherwise(Some(Level::Text)) => "somebody reads the text of this stream",
+///         Taken::Otherwise(_) => "somebody reads it at another level",
+///         _ => "",
+///     }
+/// }
+/// # assert_eq!(told::<()>(&Taken::Over), "");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// [`RawStream::next_batch`].
@@ -28,6 +42,20 @@ pub enum Level {
 }
 
 /// What is read at each level.
+///
+/// ```
+/// use gatewright::read_ahead::Read;
+///
+/// /// What a front end makes of each level.
+/// fn made(read: Read) -> Result<String, String> {
+///     match read {
+///         Read::Chunk(text) | Read::Text(text) => Ok(text),
+///         Read::Frame(frame) => frame.data.ok_or_else(|| "a frame without data".to_owned()),
+///         other => Err(format!("{other:?} is not known")),
+///     }
+/// }
+/// assert_eq!(made(Read::Text("Hello!".to_owned())).as_deref(), Ok("Hello!"));
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Read {

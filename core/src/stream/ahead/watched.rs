@@ -10,6 +10,16 @@ use super::inbox::{Inbox, Reader};
 use super::pump;
 
 /// The result of [`ReadAhead::read_now`](super::ReadAhead::read_now).
+///
+/// ```no_run
+/// use std::task::Waker;
+///
+/// use gatewright::read_ahead::{Now, ReadAhead};
+///
+/// fn is_over(stream: &ReadAhead<String>) -> bool {
+///     stream.read_now(Waker::noop()) == Now::Over
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Now {
@@ -26,6 +36,15 @@ pub enum Now {
 }
 
 /// Says that a reader is there, until it is dropped.
+///
+/// ```no_run
+/// use gatewright::read_ahead::ReadAhead;
+///
+/// fn wait(stream: &ReadAhead<String>) {
+///     let _attending = stream.attend();
+///     // Waits for the connection: no task reads meanwhile.
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Attending<'a>(&'a AtomicUsize);
 

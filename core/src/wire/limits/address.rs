@@ -4,6 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether an address belongs to a public host: not private, loopback, link-local (used for cloud metadata),
 /// carrier-grade NAT, multicast, reserved or documentation, and not an IPv6 form of any of these.
+///
+/// ```
+/// use gatewright::limits::is_public;
+///
+/// assert!(is_public([8, 8, 8, 8].into()));
+/// assert!(!is_public([169, 254, 169, 254].into()));
+/// ```
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

@@ -31,6 +31,16 @@ pub(super) fn check(operation: &Operation, body: &Value) -> Vec<Violation> {
 
 /// The unmatched calls and results in a whole conversation of the responses protocol: results without an earlier call,
 /// and calls without a result. The first `kept` items come from before the input. Pointers are into the request body.
+///
+/// ```
+/// use gatewright::limits::unmatched_calls;
+/// use serde_json::json;
+///
+/// let call = json!({ "type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": "{}" });
+/// let result = json!({ "type": "function_call_output", "call_id": "call_1", "output": "8 °C" });
+/// assert_eq!(unmatched_calls(std::slice::from_ref(&call), 0).len(), 1);
+/// assert!(unmatched_calls(&[call, result], 0).is_empty());
+/// ```
 pub fn unmatched_calls(items: &[Value], kept: usize) -> Violations {
     let mut violations = Violations::default();
     for violation in of_items(items, kept, false) {

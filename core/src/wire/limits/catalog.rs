@@ -70,6 +70,15 @@ impl Model {
 
 /// The violation if an operation does not serve a model of the catalog, naming the endpoint that does. None if it
 /// serves the model or the catalog does not contain it.
+///
+/// ```
+/// use gatewright::limits::wrong_endpoint;
+/// use gatewright::operations::CREATE_CHAT_COMPLETION;
+///
+/// assert!(wrong_endpoint(&CREATE_CHAT_COMPLETION, "model-sol").is_none());
+/// let violation = wrong_endpoint(&CREATE_CHAT_COMPLETION, "video_model_1").unwrap();
+/// assert_eq!(violation.pointer, "/model");
+/// ```
 pub fn wrong_endpoint(operation: &Operation, id: &str) -> Option<Violation> {
     let model = Model::of(id)?;
     let here = format!("{} {}", operation.method.as_str(), operation.path);

@@ -15,6 +15,16 @@ use crate::api::operation::Operation;
 /// The body in the form that the schemas use; `None` if it already has that form.
 ///
 /// If a member is given in both spellings, both are kept, and [`check`](super::check) rejects them.
+///
+/// ```
+/// use gatewright::limits::canonical;
+/// use gatewright::operations::GENERATE_CONTENT;
+/// use serde_json::json;
+///
+/// let body = json!({ "contents": [], "generation_config": { "top_k": "3" } });
+/// let canonical = canonical(&GENERATE_CONTENT, &body).unwrap();
+/// assert_eq!(canonical["generationConfig"], json!({ "topK": 3 }));
+/// ```
 pub fn canonical(operation: &Operation, body: &Value) -> Option<Value> {
     rewrite(body, of_body(operation)?)
 }

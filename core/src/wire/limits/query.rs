@@ -11,6 +11,14 @@ use crate::api::operation::Operation;
 
 /// Every rule that a query parameter violates. If a parameter is repeated, the first one counts. Parameters that the
 /// specification does not name are not checked. A pointer is `/` followed by the parameter's name.
+///
+/// ```
+/// use gatewright::limits::check_query;
+/// use gatewright::operations::LIST_RESPONSE_INPUT_ITEMS;
+///
+/// let violations = check_query(&LIST_RESPONSE_INPUT_ITEMS, [("limit", "0")]);
+/// assert_eq!(violations[0].pointer, "/limit");
+/// ```
 pub fn check_query<'q>(
     operation: &Operation,
     query: impl IntoIterator<Item = (impl Into<Cow<'q, str>>, impl Into<Cow<'q, str>>)>,
@@ -32,6 +40,14 @@ pub fn check_query<'q>(
 
 /// The value of a query parameter, parsed by its type. If it is missing: the default stated by the specification, or
 /// null. Text that cannot be parsed remains text.
+///
+/// ```
+/// use gatewright::limits::parameter;
+/// use gatewright::operations::LIST_RESPONSE_INPUT_ITEMS;
+///
+/// assert_eq!(parameter(&LIST_RESPONSE_INPUT_ITEMS, "limit", Some("5")), 5);
+/// assert_eq!(parameter(&LIST_RESPONSE_INPUT_ITEMS, "limit", None), 20);
+/// ```
 pub fn parameter(operation: &Operation, name: &str, text: Option<&str>) -> Value {
     match (REQUESTS.parameter(operation.id, name), text) {
         (Some(schema), Some(text)) => typed(schema, text),

@@ -23,6 +23,13 @@ pub(super) fn check(operation: &Operation, body: &Value, rules: Rules) -> Option
 /// Checks whether notifications may be sent to a `webhook_url`. Errors: it is not a URL, contains a user name or
 /// password, or leads to a place that these rules do not allow; the error gives the reason without the
 /// address. A host name is judged by its text alone: the address it resolves to is judged when a notification is sent.
+///
+/// ```
+/// use gatewright::limits::{Rules, check_webhook_url};
+///
+/// assert!(check_webhook_url("https://example.com/hook", Rules::default()).is_ok());
+/// assert!(check_webhook_url("https://127.0.0.1/hook", Rules::default()).is_err());
+/// ```
 pub fn check_webhook_url(url: &str, rules: Rules) -> Result<(), String> {
     let url = Url::parse(url).map_err(|error| format!("is not a URL: {error}"))?;
     if url.scheme() != "https" && !(rules.private_webhooks && url.scheme() == "http") {

@@ -29,6 +29,13 @@ impl Write for Cut {
 
 /// A part of a request as a message may repeat it: whole if it is short (100 bytes), otherwise its beginning followed
 /// by `…`. Characters that a terminal would act on are escaped.
+///
+/// ```
+/// use gatewright::limits::brief;
+///
+/// assert_eq!(brief("short"), "short");
+/// assert!(brief("long ".repeat(100)).ends_with('…'));
+/// ```
 pub fn brief(value: impl fmt::Display) -> String {
     let mut cut = Cut { text: String::new() };
     if write!(cut, "{value}").is_err() {

@@ -14,6 +14,7 @@ mod console;
 mod demo;
 mod deny;
 mod deploy;
+mod doc_examples;
 mod fences;
 mod fuzz;
 mod generated_requests;

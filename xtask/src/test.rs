@@ -13,8 +13,8 @@ use crate::console;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, root, run, step};
 use crate::{
-    book, changed, demo, deny, deploy, fuzz, generated_requests, guides, migration, other_api, package,
-    pages, promise, readme, rooms, runtimes, soak, torture, workflows,
+    book, changed, demo, deny, deploy, doc_examples, fuzz, generated_requests, guides, migration, other_api,
+    package, pages, promise, readme, rooms, runtimes, soak, torture, workflows,
 };
 
 type Step = (&'static str, &'static str, fn() -> Result<()>);
@@ -30,7 +30,7 @@ const STEPS: &[Step] = &[
     ("rust", "Rust tests", rust_tests),
     ("nodes", "several gateways share a store on a server", tests_of_nodes),
     ("torture", "gateways that are killed, stopped and starved lose nothing", torture::run_short),
-    ("doc", "Rust documentation builds and its examples run", rust_documentation),
+    ("doc", "Rust documentation builds, its examples run, and every public type has one", rust_documentation),
     ("python", "Python tests, types and lints", python_tests),
     ("node", "Node tests, types and lints", node_tests),
     (
@@ -183,7 +183,8 @@ fn rust_documentation() -> Result<()> {
         "--workspace",
         "--all-features",
         "--lib",
-    ]))
+    ]))?;
+    doc_examples::check()
 }
 
 fn python_tests() -> Result<()> {

@@ -1,0 +1,139 @@
+//! Tests that every public type, trait, function and macro of the crates that people use has an example in its
+//! documentation. rustdoc's own lint passes over everything that a private module defines and the crate's root exports,
+//! which is nearly all; so this reads rustdoc's JSON, from the root along what is public. Methods, fields and constants
+//! are not asked: the example of their type shows them.
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::building::build;
+use crate::process::{cargo, root};
+
+/// The crates that people use as libraries. Of the others the program is what people use.
+const CRATES: &[&str] = &["gatewright", "gatewright-report"];
+
+/// What rustdoc calls the kinds of items that have an example.
+const KINDS: &[&str] = &["struct", "enum", "union", "trait", "function", "macro", "type_alias"];
+
+/// Fails with the list of the items that have none.
+pub(crate) fn check() -> Result<()> {
+    let mut lacking = Vec::new();
+    for name in CRATES {
+        let arguments = ["rustdoc", "--package", name, "--all-features", "--lib", "--"];
+        let json = ["-Zunstable-options", "--output-format", "json"];
+        build(cargo().env("RUSTDOC", root().join(".ci/rustdoc")).args(arguments).args(json))?;
+        let file = crate::artefacts::target().join("doc").join(format!("{}.json", name.replace('-', "_")));
+        let text = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let document: Value = serde_json::from_slice(&text)?;
+        let items = public(&document);
+        if items.is_empty() {
+            bail!("{name}: rustdoc's JSON has another form than xtask/src/doc_examples.rs reads");
+        }
+        let without = items.iter().filter(|item| !has_example(item.docs));
+        lacking.extend(without.map(|item| format!("{} {} ({})", item.kind, item.path, item.place)));
+        eprintln!("    {name}: {} items", items.len());
+    }
+    if !lacking.is_empty() {
+        bail!("no example in the documentation of\n  {}", lacking.join("\n  "));
+    }
+    Ok(())
+}
+
+/// An item that users of a crate can name.
+struct Item<'a> {
+    kind: &'a str,
+    /// As users write it.
+    path: String,
+    /// File and line.
+    place: String,
+    docs: &'a str,
+}
+
+/// The items of the kinds above, each once, by the first path that leads to it.
+fn public(document: &Value) -> Vec<Item<'_>> {
+    let index = &document["index"];
+    let mut waiting = vec![(&document["root"], None::<String>)];
+    let (mut items, mut seen) = (Vec::new(), std::collections::HashSet::new());
+    while let Some((id, path)) = waiting.pop() {
+        // What is not there is another crate's, or private.
+        let Some(item) = index.get(id.to_string()) else { continue };
+        let Some((kind, inner)) = item["inner"].as_object().and_then(|inner| inner.iter().next()) else {
+            continue;
+        };
+        if kind == "use" {
+            let name = (inner["is_glob"] != true).then(|| inner["name"].as_str()).flatten();
+            let parent = path.as_deref().and_then(|path| path.rsplit_once("::")).map(|(parent, _)| parent);
+            let path = match (name, parent) {
+                (Some(name), Some(parent)) => Some(format!("{parent}::{name}")),
+                (_, parent) => parent.map(str::to_owned),
+            };
+            waiting.push((&inner["id"], path));
+            continue;
+        }
+        if !seen.insert(id.to_string()) {
+            continue;
+        }
+        let path = path.unwrap_or_else(|| item["name"].as_str().unwrap_or_default().to_owned());
+        if kind == "module" {
+            let children = inner["items"].as_array().into_iter().flatten();
+            waiting.extend(children.map(|child| {
+                let name = index.get(child.to_string()).and_then(|child| child["name"].as_str());
+                (child, Some(format!("{path}::{}", name.unwrap_or_default())))
+            }));
+        } else if KINDS.contains(&kind.as_str()) {
+            let span = &item["span"];
+            let place = format!("{}:{}", span["filename"].as_str().unwrap_or_default(), span["begin"][0]);
+            items.push(Item { kind, path, place, docs: item["docs"].as_str().unwrap_or_default() });
+        }
+    }
+    items.sort_by(|one, other| one.place.cmp(&other.place));
+    items
+}
+
+/// Whether a documentation has a block that rustdoc compiles as a test.
+fn has_example(docs: &str) -> bool {
+    let fences = docs.lines().filter_map(|line| line.trim_start().strip_prefix("```"));
+    // Every other fence ends a block.
+    fences.step_by(2).any(|words| {
+        let mut words = words.split([',', ' ']).filter(|word| !word.is_empty());
+        words.all(|word| ["rust", "no_run", "should_panic"].contains(&word))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(docs: &str) -> Value {
+        json!({ "root": 0, "index": {
+            "0": { "name": "pens", "inner": { "module": { "items": [1, 2] } } },
+            "1": { "name": null, "inner": { "use": { "id": 3, "name": "Nib", "is_glob": false } } },
+            "2": { "name": "inks", "inner": { "module": { "items": [4] } } },
+            "3": { "name": "Point", "docs": docs, "inner": { "struct": {} },
+                   "span": { "filename": "src/nib.rs", "begin": [7, 1] } },
+            "4": { "name": "BLACK", "docs": "", "inner": { "constant": {} } },
+        } })
+    }
+
+    #[test]
+    fn an_item_of_a_private_module_goes_by_the_path_that_users_write() {
+        let document = document("");
+        let items = public(&document);
+        let told: Vec<_> =
+            items.iter().map(|item| (item.kind, item.path.as_str(), item.place.as_str())).collect();
+        assert_eq!(told, [("struct", "pens::Nib", "src/nib.rs:7")]);
+    }
+
+    #[test]
+    fn only_a_block_that_is_compiled_is_an_example() {
+        for docs in ["A nib.\n\n```\nlet nib;\n```", "```rust,no_run\n```", "```text\n```\n\n```no_run\n```"]
+        {
+            assert!(has_example(docs), "{docs}");
+        }
+        for docs in ["", "A nib.", "```text\n```", "```ignore\n```", "```json\n{}\n```\n"] {
+            assert!(!has_example(docs), "{docs}");
+        }
+    }
+}

@@ -366,4 +366,8 @@ fn a_new_that_is_not_known_is_reported() {
         problem("/components/schemas/LineRequest/x-new", json!(["text"])),
         "spec/openapi.yaml#/components/schemas/LineRequest/x-new: x-new says `by hand`; remove it where `new` is generated"
     );
+    assert_eq!(
+        problem("/components/schemas/LineRequest/x-built", json!("LineRequest::new(")),
+        "spec/openapi.yaml#/components/schemas/LineRequest/x-built: x-built is an expression of Rust that makes the first of `examples`, beside x-new; correct it"
+    );
 }

@@ -40,8 +40,8 @@ fn removable(node: &Value, pointer: &str, out: &mut Vec<String>) {
             for (name, value) in members {
                 let here = format!("{pointer}/{name}");
                 match name.as_str() {
-                    "title" | "description" | "x-source" | "x-configured" | "x-meanings" | "$schema"
-                    | "$id" | "$ref" => {}
+                    "title" | "description" | "examples" | "x-source" | "x-configured" | "x-meanings"
+                    | "$schema" | "$id" | "$ref" => {}
                     "properties" | "$defs" => {
                         for (property, value) in value.as_object().expect("an object of schemas") {
                             let property = format!("{here}/{}", property.replace('/', "~1"));

@@ -1,5 +1,7 @@
 //! Which steps of `cargo xtask test` a change can break: a table of paths. What the table does not know breaks anything.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result};
 
 use crate::process::{command, output};
@@ -85,26 +87,26 @@ const TABLE: &[(&str, &[&str])] = &[
     ("CHANGELOG.md", &["rust", "book"]),
     ("CONTRIBUTING.md", &["rust", "book"]),
     ("LICENSE", &["package"]),
-    ("README.md", &["readme", "book"]),
+    ("README.md", &["rust", "readme", "book"]),
     ("SECURITY.md", &["rust", "book"]),
     ("bench/", &["format", "clippy", "rust", "python", "node", "deny"]),
     ("bindings-node/", NODE),
-    ("bindings-node/README.md", &["package"]),
+    ("bindings-node/README.md", &["rust", "readme", "guides", "package"]),
     ("bindings-node/test/", &["node", "runtimes", "package"]),
     ("bindings-python/", PYTHON),
-    ("bindings-python/README.md", &["package"]),
+    ("bindings-python/README.md", &["rust", "readme", "guides", "package"]),
     ("bindings-python/tests/", &["python", "package"]),
     ("checkkit/tests/", RUST_TESTS),
     ("cli/tests/", RUST_TESTS),
     ("connect/tests/", RUST_TESTS),
     ("core/tests/", RUST_TESTS),
     ("deploy/", &["rust", "nodes", "deploy", "book"]),
-    ("docs/", &["codegen", "rust", "doc", "guides", "book", "client-pages"]),
-    ("docs/benchmarks.md", &["rust", "book"]),
-    ("docs/decisions/", &["book"]),
-    ("docs/guides/", &["codegen", "rust", "doc", "guides", "migration", "book"]),
-    ("docs/pictures/", &["book"]),
-    ("docs/reference/", &["codegen", "book"]),
+    ("docs/", &["codegen", "rust", "doc", "readme", "guides", "book", "client-pages"]),
+    ("docs/benchmarks.md", &["rust", "readme", "book"]),
+    ("docs/decisions/", &["rust", "readme", "book"]),
+    ("docs/guides/", &["codegen", "rust", "doc", "readme", "guides", "migration", "book"]),
+    ("docs/pictures/", &["readme", "book", "pages", "console"]),
+    ("docs/reference/", &["codegen", "rust", "doc", "readme", "guides", "book"]),
     ("examples/distributed/", &["python", "distributed"]),
     ("examples/node/", &["node", "examples", "story", "readme"]),
     ("examples/python/", &["python", "examples", "story", "readme"]),
@@ -152,6 +154,10 @@ fn steps_of(paths: &[&str], all: &[&'static str]) -> Vec<&'static str> {
             return all.to_vec();
         };
         broken.extend(*steps);
+        // It judges the blocks of every page.
+        if Path::new(path).extension().is_some_and(|extension| extension == "md") {
+            broken.push("readme");
+        }
     }
     if broken.iter().any(|step| AFTER_BUILD.contains(step)) {
         broken.push("build");
@@ -203,6 +209,28 @@ mod tests {
         for (page, _) in pages {
             let path = page.strip_prefix("../").map_or_else(|| format!("docs/{page}"), str::to_owned);
             assert!(steps_of(&[&path], &crate::test::names()).contains(&"book"), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_runs_breaks_the_step_that_runs_it() {
+        for (step, pages) in [("guides", crate::guides::pages()), ("client-pages", crate::clients::pages())] {
+            let pages = pages.expect("the pages");
+            assert!(pages.len() > 5, "{step} runs {pages:?}");
+            for page in pages {
+                let path =
+                    page.strip_prefix(root()).expect("it is of the repository").to_str().expect("text");
+                assert!(steps_of(&[path], &crate::test::names()).contains(&step), "{path}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_breaks_the_steps_that_judge_its_blocks() {
+        for page in crate::fences::pages().expect("the pages") {
+            let path = page.to_str().expect("text");
+            let steps = steps_of(&[path], &crate::test::names());
+            assert!(steps.contains(&"readme"), "{path}: {steps:?}");
         }
     }
 

@@ -62,6 +62,11 @@ pub(crate) fn serve_them() -> Result<()> {
     outcomes.judge()
 }
 
+/// The pages that are run with the clients.
+pub(crate) fn pages() -> Result<Vec<PathBuf>> {
+    files_of(&root().join("docs/clients"), "md")
+}
+
 /// Runs the pages of docs/clients, each with the clients of its environment.
 pub(crate) fn run_pages() -> Result<()> {
     let folder = root().join("tests/clients");
@@ -70,7 +75,7 @@ pub(crate) fn run_pages() -> Result<()> {
     artefacts::create_venv(&agents)?;
     run(&mut in_venv(&agents, &folder.join("requirements-agents.txt")))?;
     let gateway = LocalGateway::start()?;
-    for page in files_of(&root().join("docs/clients"), "md")? {
+    for page in pages()? {
         let text = std::fs::read_to_string(&page)?;
         let environment = text.lines().next().and_then(|line| line.strip_prefix("<!-- environment: "));
         let environment = match environment.and_then(|rest| rest.strip_suffix(" -->")) {

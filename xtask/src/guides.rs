@@ -6,15 +6,52 @@
 //! `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook and the cookbook are
 //! walked through, see walkthrough.rs; so are the pages about other clients, by their own step.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context as _, Result};
 
 use crate::artefacts::{self, python, target};
 use crate::fences::{Block, blocks};
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, files_of, output, root, run};
 use crate::walkthrough::{self, Surroundings, Which, run_page};
+
+/// Quotes scripts that another step runs.
+const QUOTES: &str = "migrating";
+
+/// The pages whose code runs here.
+#[cfg(test)]
+pub(crate) fn pages() -> Result<Vec<PathBuf>> {
+    let mut pages = guides()?;
+    pages.extend(references());
+    pages.extend(walked(&ON_THEIR_OWN, &["handbook"])?);
+    pages.extend(walked(&AT_A_GATEWAY, &["cookbook"])?);
+    Ok(pages)
+}
+
+fn guides() -> Result<Vec<PathBuf>> {
+    let mut guides = files_of(&root().join("docs/guides"), "md")?;
+    guides.retain(|path| path.file_stem().is_none_or(|name| name != QUOTES));
+    Ok(guides)
+}
+
+fn references() -> [PathBuf; 2] {
+    ["docs/reference/python.md", "docs/reference/node.md"].map(|page| root().join(page))
+}
+
+/// Pages that start a gateway, beside those of the handbook.
+const ON_THEIR_OWN: [&str; 2] = ["docs/tutorial.md", "cli/README.md"];
+/// Pages that need one, beside those of the cookbook.
+const AT_A_GATEWAY: [&str; 2] = ["bindings-python/README.md", "bindings-node/README.md"];
+
+/// Single pages, and those of folders of `docs/`.
+fn walked(single: &[&str], folders: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut pages: Vec<PathBuf> = single.iter().map(|page| root().join(page)).collect();
+    for folder in folders {
+        pages.extend(files_of(&root().join("docs").join(folder), "md")?);
+    }
+    Ok(pages)
+}
 
 /// Runs the code of every guide in docs/guides.
 pub(crate) fn run_guides() -> Result<()> {
@@ -23,20 +60,20 @@ pub(crate) fn run_guides() -> Result<()> {
     let work = target().join("guides");
     std::fs::create_dir_all(&work)?;
     artefacts::link_node_package(&work)?;
-    for path in files_of(&root().join("docs/guides"), "md")? {
-        let name = path.file_stem().and_then(|name| name.to_str()).context("a guide has a name")?;
-        if name == "migrating" {
-            continue;
-        }
-        let guide = std::fs::read_to_string(&path)?;
-        run_blocks(&gateway, &work, name, &guide)?;
+    write_reports(&work)?;
+    for path in guides()? {
+        run_scripts(&gateway, &work, &path)?;
         walkthrough::run_blocks(&path, Which::Shell, &ours, Some(&gateway))?;
     }
-    for name in ["python", "node"] {
-        let page = std::fs::read_to_string(root().join(format!("docs/reference/{name}.md")))?;
-        run_blocks(&gateway, &work, &format!("reference-{name}"), &page)?;
+    for path in references() {
+        run_scripts(&gateway, &work, &path)?;
     }
-    run_walkthroughs(&gateway, &ours)?;
+    for page in walked(&ON_THEIR_OWN, &["handbook"])? {
+        run_page(&page, &ours, None)?;
+    }
+    for page in walked(&AT_A_GATEWAY, &["cookbook"])? {
+        run_page(&page, &ours, Some(&gateway))?;
+    }
     // A plain `cargo test --doc` has no gateway and omits these tests.
     run(gateway.reach_from(cargo().env("RUSTDOCFLAGS", "--cfg guides").args([
         "test",
@@ -47,30 +84,31 @@ pub(crate) fn run_guides() -> Result<()> {
     ])))
 }
 
-/// Runs the pages that are walked through from top to bottom.
-fn run_walkthroughs(gateway: &LocalGateway, ours: &Surroundings) -> Result<()> {
-    for page in ["docs/tutorial.md", "cli/README.md"] {
-        run_page(&root().join(page), ours, None)?;
+/// What programs of the guides read: a folder of reports, and a file with one on each line. One of them is not valid.
+fn write_reports(work: &Path) -> Result<()> {
+    std::fs::create_dir_all(work.join("runs"))?;
+    let mut lines = String::new();
+    for name in ["good", "broken"] {
+        let text = std::fs::read_to_string(root().join(format!("examples/reports/{name}.json")))?;
+        std::fs::write(work.join(format!("runs/{name}.json")), &text)?;
+        // JSON has no line breaks but between its tokens.
+        lines.extend(text.lines());
+        lines.push('\n');
     }
-    for page in files_of(&root().join("docs/handbook"), "md")? {
-        run_page(&page, ours, None)?;
-    }
-    for page in files_of(&root().join("docs/cookbook"), "md")? {
-        run_page(&page, ours, Some(gateway))?;
-    }
-    for page in ["bindings-python/README.md", "bindings-node/README.md"] {
-        run_page(&root().join(page), ours, Some(gateway))?;
-    }
-    Ok(())
+    Ok(std::fs::write(work.join("all.ndjson"), lines)?)
 }
 
-fn run_blocks(gateway: &LocalGateway, work: &Path, name: &str, guide: &str) -> Result<()> {
+/// Runs the Python blocks of a page as one script, and its JavaScript blocks as another.
+fn run_scripts(gateway: &LocalGateway, work: &Path, page: &Path) -> Result<()> {
+    let guide = std::fs::read_to_string(page)?;
+    let shown = page.strip_prefix(root())?;
+    let name = shown.with_extension("").display().to_string().replace('/', "-");
     for (language, extension) in [("python", "py"), ("js", "mjs")] {
-        let blocks: Vec<Block> = blocks(guide)?.into_iter().filter(|block| block.info == language).collect();
+        let blocks: Vec<Block> = blocks(&guide)?.into_iter().filter(|block| block.info == language).collect();
         if blocks.is_empty() {
             continue;
         }
-        eprintln!("    docs/guides/{name}.md: {} {language} blocks", blocks.len());
+        eprintln!("    {}: {} {language} blocks", shown.display(), blocks.len());
         // Blank lines replace the text in between, so that a traceback names the guide's lines.
         let mut script = String::new();
         for block in &blocks {
@@ -78,11 +116,11 @@ fn run_blocks(gateway: &LocalGateway, work: &Path, name: &str, guide: &str) -> R
             script += &"\n".repeat(block.line.checked_sub(above).context("blocks are in order")?);
             script += &block.text;
         }
-        let path = work.join(name).with_extension(extension);
+        let path = work.join(&name).with_extension(extension);
         std::fs::write(&path, script)?;
         let mut program = if extension == "py" { python() } else { command("node") };
         output(gateway.reach_from(program.current_dir(work).arg(&path)))
-            .with_context(|| format!("docs/guides/{name}.md, its {language} blocks from top to bottom"))?;
+            .with_context(|| format!("{}, its {language} blocks from top to bottom", shown.display()))?;
     }
     Ok(())
 }

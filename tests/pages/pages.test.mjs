@@ -4,11 +4,13 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import axe from "axe-core";
 import { open, withBrowser } from "./browser.mjs";
 import { brokenWords, cells, faintTexts, hiddenUnderscores, overflow } from "./measures.mjs";
 
 const WIDTHS = [360, 500, 1100];
 const SCHEMES = ["light", "dark"];
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
 const PAGES = ["faults", "passes", "diff", "trend", "trend-of-one"];
 
 const folder = process.argv[2] ?? process.env.GATEWRIGHT_PAGES;
@@ -52,6 +54,30 @@ for (const name of PAGES) {
         await page.close();
       });
     }
+  }
+}
+
+/** What axe finds on a page. Evaluated, not added: the policy of the page allows no script. */
+async function violations(page) {
+  await page.evaluate(axe.source);
+  const found = await page.evaluate(
+    (values) => globalThis.axe.run({ runOnly: { type: "tag", values } }),
+    RULES,
+  );
+  return found.violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" | ")}`);
+}
+
+for (const name of PAGES) {
+  for (const scheme of SCHEMES) {
+    test(`${name}, ${scheme}: axe finds nothing against WCAG AA, with cells folded and open`, async () => {
+      const page = await open(context, address(name), 1100, scheme);
+      assert.deepEqual(await violations(page), []);
+      await page.evaluate(() => {
+        for (const part of document.querySelectorAll("details")) part.open = true;
+      });
+      assert.deepEqual(await violations(page), [], "when all is open");
+      await page.close();
+    });
   }
 }
 

@@ -44,7 +44,7 @@ impl Diff {
         ];
         html! {
             @if self.is_empty() { p { "No cell changed." } } @else {
-                div.wide tabindex="0" role="region" aria-label="Cells that changed" {
+                div.wide tabindex="0" role="group" aria-label="Cells that changed" {
                     table {
                         caption { "Cells that changed" }
                         thead { tr { @for (name, _) in counts { th.number scope="col" { (name) } } } }
@@ -58,7 +58,7 @@ impl Diff {
 
 fn sides(old: &Side, new: &Side) -> Markup {
     html! {
-        div.wide tabindex="0" role="region" aria-label="The two reports" {
+        div.wide tabindex="0" role="group" aria-label="The two reports" {
             table {
                 caption { "The two reports" }
                 thead {
@@ -169,7 +169,7 @@ fn section(id: &str, title: &str, count: usize, content: &Markup) -> Markup {
 
 fn table(labelled_by: &str, columns: &[&str], rows: &Markup) -> Markup {
     html! {
-        div.wide tabindex="0" role="region" aria-labelledby=(labelled_by) {
+        div.wide tabindex="0" role="group" aria-labelledby=(labelled_by) {
             table {
                 thead { tr { @for column in columns { th scope="col" { (column) } } } }
                 tbody { (rows) }

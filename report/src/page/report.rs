@@ -97,7 +97,7 @@ fn counts(report: &Report) -> String {
 fn matrix(report: &Report) -> Markup {
     let matrix = Matrix::of(report);
     html! {
-        div.wide tabindex="0" role="region" aria-labelledby="matrix" {
+        div.wide tabindex="0" role="group" aria-labelledby="matrix" {
             table.matrix {
                 caption { "Each result leads to its cell below." }
                 thead {
@@ -177,7 +177,7 @@ fn times(report: &Report) -> Markup {
         @if !timed.is_empty() {
             section aria-labelledby="times" {
                 h2 #times { "Times" }
-                div.wide tabindex="0" role="region" aria-labelledby="times" {
+                div.wide tabindex="0" role="group" aria-labelledby="times" {
                     table {
                         caption { "The longest bar is the longest time of the layer." }
                         thead {
@@ -216,7 +216,7 @@ fn tokens(report: &Report) -> Markup {
         @if !used.is_empty() {
             section aria-labelledby="tokens" {
                 h2 #tokens { "Tokens" }
-                div.wide tabindex="0" role="region" aria-labelledby="tokens" {
+                div.wide tabindex="0" role="group" aria-labelledby="tokens" {
                     table {
                         caption { "As the service reported them." }
                         thead {
@@ -349,7 +349,7 @@ fn observed(check: &Check) -> Markup {
             ("Did something else", truth(check.unexpected_item_detected, false)),
         ]))
         @if let Some(headers) = check.response_headers.as_ref().filter(|headers| !headers.is_empty()) {
-            div.wide tabindex="0" role="region" aria-label="Response headers" {
+            div.wide tabindex="0" role="group" aria-label="Response headers" {
                 table {
                     caption { "Response headers" }
                     tbody {
@@ -367,7 +367,7 @@ fn evidence_of(file: &EvidenceFile) -> Markup {
     let Evidence { assertions, exchange, .. } = &file.evidence;
     html! {
         @if !assertions.is_empty() {
-            div.wide tabindex="0" role="region" aria-label="Expected and observed" {
+            div.wide tabindex="0" role="group" aria-label="Expected and observed" {
                 table {
                     caption { "Expected and observed" }
                     thead {

@@ -206,7 +206,7 @@ fn alone(point: &Point) -> Markup {
         (results(point.counts))
         @if !times.is_empty() {
             h3 { "Times" }
-            div.wide tabindex="0" role="region" aria-label="The median over the models of the report" {
+            div.wide tabindex="0" role="group" aria-label="The median over the models of the report" {
                 table {
                     caption { "The median over the models of the report." }
                     thead { tr { th scope="col" { "check" } th.number scope="col" { "time" } td { } } }
@@ -366,7 +366,7 @@ fn history(points: &[&Point]) -> Markup {
     let width = points.len() as u64 * COLUMN;
     html! {
         h3 { "Cells" }
-        div.wide tabindex="0" role="region" aria-label="Results of each cell over time" {
+        div.wide tabindex="0" role="group" aria-label="Results of each cell over time" {
             table {
                 thead {
                     tr {
@@ -437,7 +437,7 @@ fn list(points: &[&Point]) -> Markup {
     html! {
         details {
             summary { "Reports, newest first" }
-            div.wide tabindex="0" role="region" aria-label="Reports, newest first" {
+            div.wide tabindex="0" role="group" aria-label="Reports, newest first" {
                 table {
                     thead {
                         tr {

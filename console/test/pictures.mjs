@@ -1,63 +1,12 @@
 // Takes the pictures of the docs: every page as it is in use, in both schemes, wide and narrow.
 import { mkdir, readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { ADMIN_KEY, KEY, startBrowser, startGateway } from "./support.mjs";
+import { startGatewayInUse } from "./in-use.mjs";
+import { ADMIN_KEY, KEY, startBrowser } from "./support.mjs";
 
 /** Where the pictures of the docs are. All that are taken go elsewhere if a folder is named. */
 const everywhere = process.argv[2];
 const docs = new URL("../../docs/pictures", import.meta.url).pathname;
-const receiver = createServer((request, response) => {
-  request.resume().on("end", () => response.writeHead(request.url === "/gone" ? 404 : 204).end());
-}).listen(0, "127.0.0.1");
-await new Promise((resolve) => receiver.once("listening", resolve));
-const told = `http://127.0.0.1:${receiver.address().port}`;
-
-/** The models of the catalog, with prices; one has a provider of its own, which is away. */
-const text = ["sol", "terra", "luna", "aurora", "breeze", "cedar"].map((name) => `model-${name}`);
-const others = ["image_model_", "video_model_"].flatMap((name) =>
-  [1, 2, 3, 4].map((number) => name + number),
-);
-const target = (upstream, model, order) =>
-  `{ upstream = "${upstream}", model = "${model}", order = ${order}, price = { input = 400.0, output = 900.0 } }`;
-const targets = (model) =>
-  model === "model-luna"
-    ? [target("away", "luna-2026", 0), target("simulator", model, 1)]
-    : [target("simulator", model, 0)];
-const config = `
-[upstreams.away]
-kind = "chat"
-base_url = "http://127.0.0.1:9/v1"
-key = { env = "UPSTREAM_KEY" }
-[upstreams.simulator]
-kind = "simulator"
-${[...text, ...others].map((model) => `[models.${model}]\ntargets = [${targets(model)}]\n`).join("")}`;
-const [gateway, browser] = await Promise.all([
-  startGateway({ arguments: ["--allow-private-webhooks"], config, environment: { UPSTREAM_KEY: "none" } }),
-  startBrowser(),
-]);
-
-for (const name of ["mobile app", "nightly report"]) {
-  const body = {
-    name,
-    scopes: { models: ["model-*", "video_model_*"], operations: [] },
-    limits: { requests_per_minute: 60 },
-  };
-  const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
-  const { secret } = await made.json();
-  for (const model of ["model-sol", "model-breeze", ...Array(3).fill("model-luna")]) {
-    const asked = { model, messages: [{ role: "user", content: `Tell me about ${name}.` }] };
-    await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: asked });
-  }
-  for (const [prompt, webhook_url] of [
-    [`waves of the ${name}`, `${told}/hook`],
-    ["[fail: the prompt was refused by the provider]", `${told}/gone`],
-  ]) {
-    const model = "video_model_4";
-    const asked = { model, prompt, duration: 3, resolution: "720p", webhook_url };
-    await gateway.call("/v1/videos/generations", { key: secret, method: "POST", body: asked });
-  }
-}
-await gateway.call("/v1/chat/completions", { method: "POST", body: { model: "model-sol" } });
+const [gateway, browser] = await Promise.all([startGatewayInUse(), startBrowser()]);
 
 /** What is done on a page before its picture is taken. */
 const DOING = {
@@ -122,6 +71,5 @@ for (const width of [1280, 360]) {
   }
 }
 await Promise.all([gateway.stop(), browser.close()]);
-receiver.close();
 if (!everywhere && SHOWN.size > 0)
   throw new Error(`the guide shows ${[...SHOWN].join(", ")}, which no page is`);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
+use sha2::{Digest as _, Sha256};
 
 use crate::artefacts::{self, link_node_package, npm_ci, program, python, target};
 use crate::building::build;
@@ -33,13 +34,40 @@ pub(crate) fn take_pictures() -> Result<()> {
     let folder = folder();
     npm_ci(&folder)?;
     build(cargo().args(["build", "-p", "gatewright-cli"]))?;
-    run(npm(&folder, "pictures").env("GATEWRIGHT_BIN", program()))
+    generate(true)?;
+    run(npm(&folder, "pictures").env("GATEWRIGHT_BIN", program()))?;
+    Ok(fs::write(taken_of(), format!("{}\n", digest(&folder.join("app"))?))?)
 }
 
-/// Whether the files are fresh; lints and types; then the pages, in Chromium, against a gateway.
+/// Of which pages the pictures of the docs are: the digest of console/app when they were taken.
+fn taken_of() -> PathBuf {
+    root().join("docs/pictures/console.sha256")
+}
+
+/// Errors: console/app has changed since. Dates would not say so: a checkout has none.
+fn check_pictures() -> Result<()> {
+    let taken = fs::read_to_string(taken_of()).unwrap_or_default();
+    if taken.trim_end() != digest(&folder().join("app"))? {
+        bail!("the pictures of the console are older than console/app; run cargo xtask console --pictures");
+    }
+    Ok(())
+}
+
+/// A digest of the names and contents of the files below a folder.
+fn digest(folder: &Path) -> Result<String> {
+    let mut sum = Sha256::new();
+    for file in built(folder)? {
+        sum.update(format!("{} {}\n", file.name, file.content.len()));
+        sum.update(&file.content);
+    }
+    Ok(format!("{:x}", sum.finalize()))
+}
+
+/// Whether the files and the pictures are fresh; lints and types; then the pages, in Chromium, against a gateway.
 pub(crate) fn test() -> Result<()> {
     let folder = folder();
     step("the console is that of console/app", || generate(true))?;
+    step("the pictures of the docs are of console/app", check_pictures)?;
     for script in ["lint", "typecheck"] {
         run(&mut npm(&folder, script))?;
     }

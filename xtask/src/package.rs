@@ -122,11 +122,17 @@ fn use_lean_wheel(place: &Path) -> Result<()> {
     let (lean, clean) = (place.join("lean"), place.join("lean-venv"));
     building::build(python::maturin("build", python::CLIENT, &lean).args(["--profile", "dev"]))?;
     create_venv(&clean)?;
-    run(command(clean.join("bin/pip"))
-        .args(["install", "--quiet", "--disable-pip-version-check", "--no-index"])
-        .arg(python::only(&lean, "whl")?))?;
+    let pip = || {
+        let mut pip = command(clean.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "--no-index"]);
+        pip
+    };
+    run(pip().arg(python::only(&lean, "whl")?))?;
+    let server = place.join("server");
+    python::pack_server(&artefacts::program(), &server)?;
+    python::check_metadata(&files_of(&server, "whl")?)?;
     hand_commands_over(&clean.join("bin/gatewright"), "pip install 'gatewright[server]'", || {
-        copy_server(&clean.join("bin"))
+        run(pip().arg("--find-links").arg(&lean).arg("--find-links").arg(&server).arg("gatewright[server]"))
     })
 }
 
@@ -144,16 +150,12 @@ fn use_lean_tarballs(place: &Path) -> Result<()> {
     hand_commands_over(&program, "npm install @gatewright/server", || {
         let built = place.join("server-program");
         std::fs::create_dir_all(&built)?;
-        copy_server(&built)?;
+        // The server's program is the whole program under another name.
+        std::fs::copy(artefacts::program(), built.join("gatewright-server"))?;
         node::pack_server(&built, &platform, &server)?;
+        node::lint_each(&files_of(&server, "tgz")?)?;
         node::install(&files_of(&server, "tgz")?, &folder)
     })
-}
-
-/// Puts the server's program into a folder: it is the whole program under another name.
-fn copy_server(folder: &Path) -> Result<()> {
-    std::fs::copy(artefacts::program(), folder.join("gatewright-server"))?;
-    Ok(())
 }
 
 /// A program without the gateway, as users get it, hands the gateway's commands to the program that another package brings.

@@ -105,8 +105,10 @@ export interface EngineWatch {
 /** What to save, and where. */
 export interface EngineSaving {
   kind: "image" | "video";
-  /** JSON of the record. */
-  record: string;
+  /** JSON of the record, unless it is an image whose members are here. */
+  record?: string;
+  url?: string | undefined;
+  b64Json?: string | undefined;
   path: string;
   options: EngineSaveOptions;
 }

@@ -14,10 +14,24 @@ export function engineSaving(
 ): EngineSaving {
   return {
     kind,
-    record: JSON.stringify(record),
+    ...((kind === "image" && contentsOf(record)) || { record: JSON.stringify(record) }),
     path: pathOf(path),
     options: crossing(options, SAVE_OPTIONS),
   };
+}
+
+/**
+ * What counts of an image, as it is: its data may be long. Of an image whose members are not what they should be, nothing: by
+ * its JSON the core says what is wrong.
+ */
+function contentsOf(image: object): Pick<EngineSaving, "url" | "b64Json"> | undefined {
+  const { url, b64_json } = image as Record<"url" | "b64_json", unknown>;
+  if (!isTextOrAbsent(url) || !isTextOrAbsent(b64_json)) return undefined;
+  return { url: url ?? undefined, b64Json: b64_json ?? undefined };
+}
+
+function isTextOrAbsent(value: unknown): value is string | null | undefined {
+  return value === undefined || value === null || typeof value === "string";
 }
 
 function pathOf(path: unknown): string {

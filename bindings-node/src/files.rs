@@ -16,8 +16,12 @@ use crate::generated::options::SaveOptions;
 pub struct Saving {
     /// `image` (2.11) or `video` (2.7).
     pub kind: String,
-    /// The record as JSON.
-    pub record: String,
+    /// The record as JSON, unless it is an image whose members are here.
+    pub record: Option<String>,
+    /// Of an image: where it is.
+    pub url: Option<String>,
+    /// Of an image: its data.
+    pub b64_json: Option<String>,
     /// Where to.
     pub path: String,
     /// How.
@@ -38,10 +42,12 @@ impl Client {
         let client = self.client.clone();
         answer(env, self.waiting(number), cancellation, async move {
             let (options, path) = (saving.options.into_core()?, Path::new(&saving.path));
-            let saved = match saving.kind.as_str() {
-                "image" => client.save_image(saving.record.as_bytes(), path, options).await?,
-                "video" => client.save_video(saving.record.as_bytes(), path, options).await?,
-                other => return Err(misconfigured(format!("there is nothing to save of a {other}"))),
+            let (url, b64_json) = (saving.url.as_deref(), saving.b64_json.as_deref());
+            let saved = match (saving.kind.as_str(), saving.record.as_deref()) {
+                ("image", None) => client.save_image_contents(url, b64_json, path, options).await?,
+                ("image", Some(record)) => client.save_image(record.as_bytes(), path, options).await?,
+                ("video", Some(record)) => client.save_video(record.as_bytes(), path, options).await?,
+                (other, _) => return Err(misconfigured(format!("there is nothing to save of a {other}"))),
             };
             Ok(Delivery::text(saved.bytes.to_string()))
         })

@@ -234,6 +234,12 @@ test("a file that is there is replaced unless told otherwise", async (t) => {
   assert.deepEqual(readFileSync(place), CONTENTS);
 });
 
+test("the data of an image comes before its address", async (t) => {
+  const place = join(folder(t), "a");
+  assert.equal(await offline.images.save({ url: "https://unused.example", b64_json: "aGk=" }, place), 2);
+  assert.equal(readFileSync(place, "utf8"), "hi");
+});
+
 test("trouble is told, with its cause, and leaves nothing behind", async (t) => {
   const { url } = await files(t);
   const path = folder(t);
@@ -254,6 +260,10 @@ test("trouble is told, with its cause, and leaves nothing behind", async (t) => 
     await assert.rejects(offline.images.save({ b64_json }, place), DecodeError, b64_json);
   }
   await assert.rejects(offline.images.save({ revised_prompt: "x" }, place), InvalidRequestError);
+  await assert.rejects(offline.images.save({ url: null, b64_json: null }, place), InvalidRequestError);
+  for (const image of [{ b64_json: 1 }, { b64_json: "aGk=", url: [] }]) {
+    await assert.rejects(offline.images.save(image, place), { message: /not an image of a response/ });
+  }
   await assert.rejects(offline.videos.generations.save(record("processing"), place), InvalidRequestError);
   await assert.rejects(offline.images.save({ url }, undefined), TypeError);
   await assert.rejects(offline.images.save({ url }, new URL("http://h/a")), TypeError);

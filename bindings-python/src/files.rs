@@ -5,12 +5,15 @@ use std::path::PathBuf;
 use gatewright::{Client, Error, SaveOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::types::PyDict;
 
 use crate::asyncio::{self, Pending};
 use crate::client::EngineClient;
+use crate::document::{Json, Node};
 use crate::error;
 use crate::options;
+use crate::record::Record;
 use crate::serialize;
 use crate::waiting::block_on;
 
@@ -43,15 +46,52 @@ pub(crate) fn save_async(
     asyncio::spawn(py, event_loop, saving, |py, bytes| Ok(bytes.into_pyobject(py)?.into_any().unbind()))
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Image,
-    Video,
+/// What is saved.
+enum Source {
+    /// An image of a response.
+    Record(Py<Record>),
+    /// The members of an image that is a dict.
+    Members { url: Option<PyBackedStr>, b64_json: Option<PyBackedStr> },
+    /// The JSON of any other image.
+    Image(Vec<u8>),
+    /// The JSON of a task.
+    Video(Vec<u8>),
+}
+
+impl Source {
+    /// An image as it is, if its members are what they should be: its data may be long. Of all others the core says what is
+    /// wrong, by their JSON.
+    fn image(image: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(record) = image.cast_exact::<Record>() {
+            let object = record.get().object();
+            let is_text = |name| object.member(name).is_none_or(is_text_or_null);
+            if is_text("url") && is_text("b64_json") {
+                return Ok(Self::Record(record.clone().unbind()));
+            }
+        } else if let Ok(members) = image.cast_exact::<PyDict>()
+            && let (Ok(url), Ok(b64_json)) = (text(members, "url"), text(members, "b64_json"))
+        {
+            return Ok(Self::Members { url, b64_json });
+        }
+        Ok(Self::Image(serialize::to_json(image)?))
+    }
+
+    fn video(task: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self::Video(serialize::to_json(task)?))
+    }
+}
+
+fn is_text_or_null(value: Node<'_>) -> bool {
+    matches!(value.json(), Json::Text(_) | Json::Null)
+}
+
+/// A member of a dict. Errors: it is neither a text nor None.
+fn text(members: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<PyBackedStr>> {
+    members.get_item(name)?.map_or(Ok(None), |value| value.extract())
 }
 
 struct Saving {
-    kind: Kind,
-    record: Vec<u8>,
+    source: Source,
     path: PathBuf,
     options: SaveOptions,
 }
@@ -63,19 +103,28 @@ impl Saving {
         path: PathBuf,
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let kind = match kind {
-            "image" => Kind::Image,
-            "video" => Kind::Video,
+        let source = match kind {
+            "image" => Source::image,
+            "video" => Source::video,
             _ => return Err(PyValueError::new_err(format!("there is nothing to save of a {kind}"))),
         };
         let options = options::save_options(options)?;
-        Ok(Self { kind, record: serialize::to_json(record)?, path, options })
+        Ok(Self { source: source(record)?, path, options })
     }
 
     async fn run(self, client: Client) -> Result<u64, Error> {
-        let saved = match self.kind {
-            Kind::Image => client.save_image(&self.record, &self.path, self.options).await?,
-            Kind::Video => client.save_video(&self.record, &self.path, self.options).await?,
+        let (path, options) = (&*self.path, self.options);
+        let saved = match &self.source {
+            Source::Record(record) => {
+                let member = |name| record.get().object().member(name).and_then(Node::text);
+                let (url, b64_json) = (member("url"), member("b64_json"));
+                client.save_image_contents(url.as_deref(), b64_json.as_deref(), path, options).await?
+            }
+            Source::Members { url, b64_json } => {
+                client.save_image_contents(url.as_deref(), b64_json.as_deref(), path, options).await?
+            }
+            Source::Image(json) => client.save_image(json, path, options).await?,
+            Source::Video(json) => client.save_video(json, path, options).await?,
         };
         Ok(saved.bytes)
     }

@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import gatewright
 import pytest
@@ -394,6 +396,24 @@ for image in ({"url": url}, {"b64_json": "AAAA" * 4096}):
     assert run(program, serve(Files()), str(place)) == "True True\n" * 2
     assert os.listdir(tmp_path) == ["a.png"]
     assert place.read_text() == "before"
+
+
+@pytest.mark.parametrize("kind", [dict, MappingProxyType, gatewright.Record])
+def test_an_image_of_any_kind_is_saved(client: Client, tmp_path: Path, kind: Any) -> None:
+    place = tmp_path / "a"
+    image = kind({"url": "https://unused.example", "b64_json": "aGk=", "revised_prompt": "é"})
+    assert client.images.save(image, place) == len("hi")
+    assert place.read_text() == "hi"
+    with pytest.raises(gatewright.InvalidRequestError, match="nothing to save"):
+        client.images.save(kind({"url": None, "b64_json": None}), place)
+    for member in ({"b64_json": 1}, {"b64_json": "aGk=", "url": []}):
+        with pytest.raises(gatewright.InvalidRequestError, match="not an image of a response"):
+            client.images.save(kind(member), place)
+
+
+def test_escapes_in_the_data_of_an_image_are_read(client: Client, tmp_path: Path) -> None:
+    image = gatewright.Record.from_json(r'{"b64_json": "aGk\u003d"}')
+    assert client.images.save(image, tmp_path / "a") == len("hi")
 
 
 @pytest.mark.parametrize("text", ["aGk", "aG k=", "aGk=aGk=", "data:image/png;base64,aGk="])

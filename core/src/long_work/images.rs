@@ -25,7 +25,7 @@ impl Images<'_> {
         options: SaveOptions,
     ) -> Result<Saved, Error> {
         let (url, b64_json) = (image.url.as_deref(), image.b64_json.as_deref());
-        self.client.save_contents(url, b64_json, path.as_ref(), options).await
+        self.client.save_image_contents(url, b64_json, path.as_ref(), options).await
     }
 }
 
@@ -47,10 +47,11 @@ impl Client {
                 .caused_by(error)
                 .shown(&self.redactor())
         })?;
-        self.save_contents(url.as_deref(), b64_json.as_deref(), path, options).await
+        self.save_image_contents(url.as_deref(), b64_json.as_deref(), path, options).await
     }
 
-    async fn save_contents(
+    /// [`Self::save_image`] of an image that is no JSON: it takes the members that count, without a copy.
+    pub async fn save_image_contents(
         &self,
         url: Option<&str>,
         b64_json: Option<&str>,

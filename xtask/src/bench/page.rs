@@ -48,8 +48,8 @@ fn circumstances(subject: Subject, rounds: usize) -> Result<String> {
     let date = line("date", &["+%-d %B %Y"])?;
     let commit = line("git", &["rev-parse", "--short=9", "HEAD"])?;
     // The tables and pictures of other subjects of the same run change nothing that is measured.
-    let changes = line("git", &["status", "--porcelain", "--", ".", ":!docs"])?;
-    let changed = if changes.is_empty() { "" } else { ", with changes" };
+    let status = line("git", &["status", "--porcelain", "--", ".", ":!docs"])?;
+    let changed = if status.is_empty() { "" } else { ", with changes" };
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let model = model.map_or("an unnamed processor", |(_, model)| model.trim());

@@ -9,6 +9,7 @@ use gatewright::webhook::Secret;
 use ring::hmac;
 
 use super::pepper::Pepper;
+use crate::crash;
 use crate::store::{Bucket, Contents, MemoryStore, SqlStore, Store, StoreError, StoreUrl, missing_files};
 
 /// Name of the database in the folder.
@@ -176,5 +177,8 @@ fn create(folder: &Path) -> Result<(), InvalidData> {
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder).map_err(unusable(folder))
+    crash::point();
+    builder.create(folder).map_err(unusable(folder))?;
+    crash::point();
+    Ok(())
 }

@@ -10,6 +10,7 @@ use base64::prelude::BASE64_STANDARD;
 use ring::hmac;
 use uuid::Uuid;
 
+use crate::crash;
 use crate::keys::Digest;
 use crate::random::random_bytes;
 
@@ -100,12 +101,17 @@ fn create(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let written = options.open(&new).and_then(|mut out| {
+        crash::point();
         out.write_all(format!("{}\n", BASE64_STANDARD.encode(random_bytes())).as_bytes())?;
+        crash::point();
         out.sync_all()
     });
+    crash::point();
     // Unlike renaming, this does not replace a file.
     let linked = written.and_then(|()| fs::hard_link(&new, file));
+    crash::point();
     _ = fs::remove_file(&new);
+    crash::point();
     match linked {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
         _ => Ok(()),

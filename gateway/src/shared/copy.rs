@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use gatewright::whole_file::write_file;
 use serde::{Deserialize, Serialize};
 
+use crate::crash;
 use crate::store::ConfigRevision;
 
 /// Name of the file in the data folder.
@@ -31,7 +32,11 @@ pub(super) fn place_in(folder: &Path) -> PathBuf {
 pub(super) fn keep(place: &Path, revision: &ConfigRevision, document: &str) -> io::Result<()> {
     let ConfigRevision { number, made, author, repeats } = revision.clone();
     let kept = Kept { revision: number, made, by: author, repeats, document: document.to_owned() };
-    write_file(place, &serde_json::to_vec(&kept)?)
+    let document = serde_json::to_vec(&kept)?;
+    crash::point();
+    write_file(place, &document)?;
+    crash::point();
+    Ok(())
 }
 
 /// The document that is kept. One that cannot be read is none.

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 pub(crate) use self::inherited::Inherited;
 use self::line::{LONGEST, Line, framed};
 use super::{Mark, Place, Rows, Totals};
+use crate::crash;
 
 /// Bytes before the first half: room for the line that says what the file is.
 const HEAD: u64 = LONGEST as u64;
@@ -178,7 +179,9 @@ impl Journal {
             && let State::Open(open) = std::mem::replace(&mut *state, State::Ended)
         {
             // A file without usage is removed by the next process, too.
+            crash::point();
             _ = std::fs::remove_file(open.path);
+            crash::point();
         }
     }
 
@@ -228,7 +231,9 @@ impl Open {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        crash::point();
         builder.create(folder)?;
+        crash::point();
         if std::fs::read_dir(folder)?.count() >= MOST_FILES {
             return Err(io::Error::other("the folder is full of journals that the store has not taken"));
         }
@@ -242,14 +247,18 @@ impl Open {
                 Locked::Error(error) => error,
                 Locked::WouldBlock => io::Error::other("another process holds its file"),
             })?;
+            crash::point();
             let head = framed("", &Line::Journal(line::VERSION, writer.into())).ok_or_else(full)?;
             let piece = [0; PIECE];
             for _ in 0..(HEAD + 2 * HALF).div_ceil(PIECE as u64) {
                 file.write_all(&piece)?;
             }
             file.rewind()?;
+            crash::point();
             file.write_all(&head)?;
+            crash::point();
             std::fs::rename(&unfinished, &path)?;
+            crash::point();
             Ok(file)
         });
         match made {
@@ -266,7 +275,10 @@ impl Open {
         if self.used + lines.len() as u64 > HALF {
             return Err(full());
         }
-        if let Err(error) = self.file.write_all(lines) {
+        crash::point();
+        let written = self.file.write_all(lines);
+        crash::point();
+        if let Err(error) = written {
             // What is there of it is overwritten.
             self.file.seek(SeekFrom::Start(HEAD + self.half * HALF + self.used))?;
             return Err(error);

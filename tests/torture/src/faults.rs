@@ -106,6 +106,28 @@ fn of_networks(random: &mut StdRng) -> Faults {
 mod tests {
     use super::*;
 
+    /// The run that is part of `cargo xtask test`.
+    #[test]
+    fn the_short_plan_has_each_kind_of_fault() {
+        let steps = plan(1, Duration::from_secs(45));
+        let mut random = StdRng::seed_from_u64(1);
+        let kinds = [of_nodes(&mut random), of_others(&mut random), of_networks(&mut random)].concat();
+        for (kind, _) in kinds {
+            let is_it = |fault: Fault| match (fault, kind) {
+                // Which of the nodes that share a store, and by how much a clock is wrong, is left to chance.
+                (Fault::Killed { node }, Fault::Killed { node: other }) => {
+                    (node == ALONE) == (other == ALONE)
+                }
+                (Fault::Cut { whole, silent, .. }, Fault::Cut { whole: all, silent: quiet, .. }) => {
+                    (whole, silent) == (all, quiet)
+                }
+                (Fault::Counters { .. }, Fault::Counters { .. }) => fault == kind,
+                _ => std::mem::discriminant(&fault) == std::mem::discriminant(&kind),
+            };
+            assert!(steps.iter().any(|step| step.begins && is_it(step.fault)), "{kind:?}");
+        }
+    }
+
     #[test]
     fn a_plan_follows_from_its_number_and_each_fault_ends_before_it_comes_again() {
         let time = Duration::from_secs(90);

@@ -19,11 +19,12 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 
 use super::failure::Failure;
+use crate::crash;
 use crate::store::bucket::Bucket;
 use crate::store::file_name::FileName;
 
 /// A file that is larger is written in parts of this size, in bytes, of which one is in memory while the next one comes.
-const PART: usize = 5 * 1024 * 1024;
+pub(super) const PART: usize = 5 * 1024 * 1024;
 /// The size of the pieces that a file of the folder is read in, in bytes. Each costs a way to another thread and back.
 const PIECE: usize = 64 * 1024;
 
@@ -57,7 +58,9 @@ impl Contents {
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        crash::point();
         builder.create(folder)?;
+        crash::point();
         // Else a power cut might take the folder with all that is in it.
         #[cfg(unix)]
         if let Some(parent) = folder.parent() {
@@ -87,7 +90,9 @@ impl Contents {
     /// Writes a file.
     pub(super) async fn write(&self, name: &FileName, contents: Vec<u8>) -> Result<(), Failure> {
         self.in_place().await?;
+        crash::point();
         self.store.put(&path(name), contents.into()).await?;
+        crash::point();
         Ok(())
     }
 
@@ -118,7 +123,10 @@ impl Contents {
 
     /// Removes a file, if it is there.
     pub(super) async fn remove(&self, name: &FileName) -> Result<(), Failure> {
-        match self.store.delete(&path(name)).await {
+        crash::point();
+        let removed = self.store.delete(&path(name)).await;
+        crash::point();
+        match removed {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -141,7 +149,9 @@ impl Contents {
         let removed = tokio::task::spawn_blocking(move || {
             let mut removed = 0;
             for unfinished in unfinished(&folder, idle)?.take(most) {
+                crash::point();
                 std::fs::remove_file(unfinished)?;
+                crash::point();
                 removed += 1;
             }
             Ok::<_, io::Error>(removed)

@@ -206,10 +206,11 @@ impl Room {
             let whole = Full { owner: None, taken: by_all, promised: all, more, most };
             let part = Full { owner: Some(owner), taken: by_own, promised: own, more, most: self.part() };
             let Some(full) = [whole, part].into_iter().find(Full::is_full) else { return Ok(()) };
-            // What has expired makes room at once.
-            if swept || self.files.remove_expired().await.map_err(|error| untold(&error))? == 0 {
+            if swept {
                 return Err(full.refusal(&self.files).await);
             }
+            // What has expired makes room at once, whoever has removed it.
+            self.files.remove_expired().await.map_err(|error| untold(&error))?;
             swept = true;
         }
     }

@@ -6,6 +6,7 @@ use object_store::buffered::BufWriter;
 use tokio::io::AsyncWriteExt as _;
 use tokio::runtime::Handle;
 
+use super::contents::PART;
 use super::failure::Failure;
 use super::room::Room;
 use crate::clock::unix_millis;
@@ -37,12 +38,21 @@ impl Room {
 impl Writing<'_> {
     /// Writes more. Errors: there is no room for it, or it cannot be written.
     pub(crate) async fn put(&mut self, more: &[u8]) -> Result<(), ApiError> {
+        let before = self.bytes;
         self.bytes = self.bytes.saturating_add(u64::try_from(more.len()).unwrap_or(u64::MAX));
         self.room.claim(self.bytes).await?;
-        match &mut self.writer {
-            Some(writer) => writer.write_all(more).await.map_err(|error| Failure::from(error).unwritten()),
-            None => Ok(()),
+        if let Some(writer) = &mut self.writer {
+            // Until a part is whole, it is in memory.
+            let ends_part = self.bytes / PART as u64 > before / PART as u64;
+            if ends_part {
+                crash::point();
+            }
+            writer.write_all(more).await.map_err(|error| Failure::from(error).unwritten())?;
+            if ends_part {
+                crash::point();
+            }
         }
+        Ok(())
     }
 
     /// Keeps the file for `lifetime` from now, in place of the room that was reserved for it. What is written is not made anew
@@ -51,6 +61,7 @@ impl Writing<'_> {
         if let Some(mut writer) = self.writer.take() {
             crash::point();
             writer.shutdown().await.map_err(|error| Failure::from(error).unwritten())?;
+            crash::point();
         }
         let written = [(self.name.clone(), self.bytes)];
         let expires = loop {

@@ -12,6 +12,7 @@ use url::Url;
 
 use super::connections::Connections;
 use super::dialect::Dialect;
+use crate::crash;
 use crate::store::durable::StoreError;
 
 /// Maximum number of connections: one writes, the others read meanwhile.
@@ -45,7 +46,9 @@ impl File {
         options.append(true).create(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        crash::point();
         options.open(path)?;
+        crash::point();
         let url = url(path).ok_or_else(|| io::Error::other("its path is not Unicode text"))?;
         let open = Open::new(&url, identity(path)?).map_err(io::Error::other)?;
         Ok(Self { path: path.to_path_buf(), url, open: Mutex::new(Arc::new(open)) })

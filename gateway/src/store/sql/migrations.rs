@@ -4,6 +4,7 @@ use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{AnyPool, Executor as _, Row as _, SqlSafeStr as _};
 
 use super::dialect::Dialect;
+use crate::crash;
 use crate::store::durable::StoreError;
 
 /// A step, which never changes once it is released.
@@ -103,6 +104,7 @@ async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), Stor
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
         other => StoreError::Failed(other.to_string()),
     })?;
+    crash::point();
     Ok(making.commit().await?)
 }
 

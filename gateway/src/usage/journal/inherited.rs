@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use super::line::{LONGEST, Line, VERSION, lines};
 use super::{ENDING, HALF, HEAD, MOST_FILES, UNFINISHED, named};
+use crate::crash;
 use crate::usage::Rows;
 
 /// Most bytes of a file that are read: a whole journal.
@@ -77,7 +78,9 @@ impl Inherited {
             }
             // Its process ended before it was made.
             _ if text.iter().all(|byte| *byte == 0) => {
+                crash::point();
                 std::fs::remove_file(path)?;
+                crash::point();
                 return Ok(None);
             }
             _ => return Err(io::Error::other("it does not begin as one")),
@@ -91,7 +94,9 @@ impl Inherited {
         let age = inherited.file.metadata()?.modified()?.elapsed().unwrap_or_default();
         if age > known_for {
             let aside = named(path.parent().unwrap_or(path), &inherited.writer, LATE);
+            crash::point();
             std::fs::rename(path, &aside)?;
+            crash::point();
             let (file, requests) = (aside.display(), inherited.requests());
             tracing::error!(%file, requests, "a journal of usage is too old: nobody knows whether the store has it");
             return Ok(None);
@@ -106,7 +111,10 @@ impl Inherited {
 
     /// The store has them: removes the file.
     pub(crate) fn taken(self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
+        crash::point();
+        let removed = std::fs::remove_file(&self.path);
+        crash::point();
+        if let Err(error) = removed {
             // The store knows what it has: it is not counted twice.
             tracing::warn!(file = %self.path.display(), "a journal of usage cannot be removed: {error}");
         }

@@ -12,6 +12,22 @@ pub(crate) struct Answer {
     pub(crate) document: Value,
 }
 
+/// The bytes of a file, and the status. None if they are not whole.
+pub(crate) fn download(url: &str, path: &str) -> Option<(u16, Vec<u8>)> {
+    let address = url.trim_start_matches("http://");
+    let mut socket = TcpStream::connect(address).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    socket.read_to_end(&mut answer).ok()?;
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    let bytes = answer.split_off(end + 4);
+    let head = String::from_utf8(answer).ok()?.to_ascii_lowercase();
+    let length = head.split("content-length: ").nth(1)?.split("\r\n").next()?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    (length.parse() == Ok(bytes.len())).then_some((status, bytes))
+}
+
 /// Asks a server. `headers`: further ones, each ending its line. None if there is no whole answer.
 pub(crate) fn ask(
     url: &str,

@@ -58,12 +58,11 @@ fn stopped_at(point: u32, folder: &Path, listening: &mut Listening) -> bool {
 
 fn stop_at_every(part: u32) {
     let mut listening = Listening::of_all();
-    let survives = |point: &u32| {
+    let comes_to_the_end = |point: &u32| {
         let folder = tempfile::tempdir().expect("a folder");
         !stopped_at(*point, folder.path(), &mut listening)
     };
-    let survived = (1 + part..).step_by(PARTS as usize).find(survives).expect("it comes to the end");
-    println!("{survived} is no point any more");
+    let survived = (1 + part..).step_by(PARTS as usize).find(comes_to_the_end).expect("it comes to the end");
     assert!(survived > POINTS, "{survived}");
 }
 

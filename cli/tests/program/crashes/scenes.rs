@@ -133,7 +133,6 @@ impl Stopping {
 /// `least`: how many there are at least, so that none goes missing unnoticed.
 fn at_each_step(least: u32, mut stops: impl FnMut(u32) -> bool) {
     let survived = (1..MOST).find(|step| !stops(*step)).expect("it comes to the end");
-    println!("{} steps", survived - 1);
     assert!(survived > least, "{least} steps at least: {survived}");
 }
 
@@ -166,7 +165,7 @@ fn becomes(gateway: &Serving, secret: &str, status: u16) {
 }
 
 pub(super) fn a_key_that_was_made_works(scene: &Scene) {
-    at_each_step(3, |step| {
+    at_each_step(5, |step| {
         let new = json!({ "name": format!("made-{step}") });
         let first = scene.stopping(step);
         first.begin();
@@ -193,7 +192,7 @@ pub(super) fn a_key_that_was_made_works(scene: &Scene) {
 }
 
 pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
-    at_each_step(3, |step| {
+    at_each_step(5, |step| {
         let name = format!("revoked-{step}");
         let first = scene.stopping(step);
         let made = told(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
@@ -213,7 +212,7 @@ pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
 }
 
 pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Scene) {
-    at_each_step(3, |step| {
+    at_each_step(5, |step| {
         let film =
             json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
         let submit = |gateway: &Serving| {
@@ -245,7 +244,7 @@ pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Sce
 }
 
 pub(super) fn a_response_that_was_told_is_stored(scene: &Scene) {
-    at_each_step(3, |step| {
+    at_each_step(5, |step| {
         let question = json!({ "model": "model-sol", "input": format!("say {step}") });
         let first = scene.stopping(step);
         first.begin();
@@ -264,7 +263,7 @@ pub(super) fn a_response_that_was_told_is_stored(scene: &Scene) {
 pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scene) {
     let mut listening = Listening::of_all();
     let mut expected = Vec::new();
-    at_each_step(3, |step| {
+    at_each_step(5, |step| {
         let first = scene.stopping(step);
         let submission = serde_json::from_str(&submission(&listening.url)).expect("JSON");
         let task = told(client(&first.serving, KEY, "POST", "/v1/videos/generations", &submission), 200);
@@ -327,6 +326,6 @@ pub(super) fn a_task_that_is_taken_over_twice_ends_once(url: &str, steps: impl I
             break;
         }
     }
-    println!("{reached} steps");
     assert!(!has_stopped, "it comes to the end");
+    assert!(reached > 25, "{reached}");
 }

@@ -55,7 +55,7 @@ impl Scene {
 
 pub(in super::super) fn usage_counts_once(scene: &Scene) {
     let mut asked = Vec::new();
-    at_each_step(8, |step| {
+    at_each_step(15, |step| {
         let first = scene.stopping(step);
         asked.push(Asked::new(&first.serving, &format!("counted-{step}"), || first.begin()));
         // To ask whether it is written would be a step of its own.
@@ -69,7 +69,7 @@ pub(in super::super) fn usage_counts_once(scene: &Scene) {
 /// A gateway is killed before the store has the usage, and the one that takes it over stops at a step.
 pub(in super::super) fn usage_that_is_taken_over_counts_once(scene: &Scene) {
     let mut asked = Vec::new();
-    at_each_step(8, |step| {
+    at_each_step(15, |step| {
         let killed = scene.serve("killed", SHORT, &[]).expect("it starts");
         asked.push(Asked::new(&killed, &format!("inherited-{step}"), || {}));
         assert!(asked.iter().all(|one| one.is_answered));

@@ -123,6 +123,12 @@ fn images_that_were_told_are_whole_wherever_the_gateway_stops() {
     scenes::images_that_were_told_are_whole(&Scene::in_folder_with(scenes::pictures()));
 }
 
+/// What of a file is on the disk when the gateway stops is not told, and goes.
+#[test]
+fn a_film_of_an_upstream_is_whole_wherever_the_gateway_stops() {
+    scenes::a_film_of_an_upstream_is_kept_whole(&Scene::in_folder_with(scenes::upstream_of_films()));
+}
+
 #[cfg(unix)]
 mod postgres {
     use gatewright_test_stores::Postgres;

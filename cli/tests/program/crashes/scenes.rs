@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub(super) use self::files::{contents, images_that_were_told_are_whole, pictures};
+pub(super) use self::files::{
+    a_film_of_an_upstream_is_kept_whole, contents, images_that_were_told_are_whole, pictures,
+    upstream_of_films,
+};
 pub(super) use self::usage::{usage_counts_once, usage_that_is_taken_over_counts_once};
 use crate::gateway::Serving;
 use crate::http::{Answer, ask};

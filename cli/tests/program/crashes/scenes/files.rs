@@ -1,20 +1,24 @@
 //! Files: whoever was told an address gets all that is in the file, and what nobody was told is removed.
 
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::{KEY, SHORT, Scene, at_each_step, client, told};
+use super::{KEY, SHORT, Scene, at_each_step, client, text, told};
 use crate::gateway::Serving;
 use crate::gatewright;
 use crate::http::download;
-use crate::webhooks::wait_until;
+use crate::webhooks::{Listening, wait_until};
 
 /// Longer than files are kept, and than what nobody knows is left alone.
 const LONG: Duration = Duration::from_hours(2);
 /// Gateways read their clock twenty times a second.
 const READ: Duration = Duration::from_millis(150);
+/// Bytes of a film: a whole part of what is written at once, and some more.
+const FILM: usize = 6 * 1024 * 1024;
 
 /// The paths of all files that a document names.
 fn paths(document: &Value) -> Vec<String> {
@@ -102,6 +106,79 @@ pub(in super::super) fn images_that_were_told_are_whole(scene: &Scene) {
         if let Some(others) = others {
             let others = told(Some(others), 200);
             scene.with_other(|other| assert!(contents(other, &others) == drawn, "step {step}: {others}"));
+        }
+        scene.is_sound(step);
+        has_stopped
+    });
+    scene.leaves_nothing();
+}
+
+/// The configuration with an upstream whose videos are made at once.
+pub(in super::super) fn upstream_of_films() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for socket in listener.incoming().flatten() {
+            // A gateway that stops reads no further.
+            std::thread::spawn(move || _ = answer(socket));
+        }
+    });
+    format!(
+        "[upstreams.far]\nkind = \"responses\"\nbase_url = \"http://{address}/v1\"\nkey = {{ env = \"SCENE_ADMIN\" }}\n\
+         [models.film]\nkind = \"video\"\ntargets = [{{ upstream = \"far\" }}]\n[limits]\nmax_files = \"2GiB\"\n"
+    )
+}
+
+fn answer(mut socket: TcpStream) -> std::io::Result<()> {
+    let mut reader = BufReader::new(socket.try_clone()?);
+    let (mut head, mut length) = (String::new(), 0);
+    while reader.read_line(&mut head)? > 2 {
+        let line = head.lines().next_back().unwrap_or_default().to_ascii_lowercase();
+        length = line.strip_prefix("content-length: ").and_then(|text| text.parse().ok()).unwrap_or(length);
+    }
+    reader.read_exact(&mut vec![0; length])?;
+    let is_content = head.lines().next().is_some_and(|line| line.contains("/content"));
+    let (kind, body) = if is_content {
+        ("video/mp4", film())
+    } else {
+        let video = json!({ "id": "film-1", "object": "video", "created_at": 1, "model": "film",
+            "status": "completed", "progress": 100, "seconds": "4", "size": "1280x720", "error": null });
+        ("application/json", video.to_string().into_bytes())
+    };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    socket.write_all(head.as_bytes())?;
+    socket.write_all(&body)
+}
+
+fn film() -> Vec<u8> {
+    let mut film = b"\0\0\0\x20ftypisom".to_vec();
+    film.extend((film.len()..FILM).map(|at| (at / 4096 % 251) as u8));
+    film
+}
+
+/// The file of an upstream's video is fetched in parts, while the gateway stops at one step after the other.
+pub(in super::super) fn a_film_of_an_upstream_is_kept_whole(scene: &Scene) {
+    let mut listening = Listening::of_all();
+    let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4, "webhook_url": listening.url });
+    at_each_step(30, |step| {
+        let first = scene.stopping(step);
+        first.begin();
+        let task = client(&first.serving, KEY, "POST", "/v1/videos/generations", &wish);
+        let task = task.map(|task| text(&told(Some(task), 200)["id"]).to_owned());
+        let has_stopped = first.end(|_| task.as_ref().is_some_and(|task| listening.has_told(task)));
+        if let Some(task) = task {
+            let path = format!("/v1/videos/generations/{task}");
+            let mut ended = Value::Null;
+            scene.with_other(|other| {
+                wait_until("the task ends", || {
+                    ended = told(client(other, KEY, "GET", &path, &Value::Null), 200);
+                    ended["status"] == "completed" || ended["status"] == "failed"
+                });
+                assert!(contents(other, &ended) == [film()], "step {step}: {ended}");
+            });
         }
         scene.is_sound(step);
         has_stopped

@@ -9,9 +9,10 @@ const NEWER = [
   /unknown permission scope "attestations"/,
 ];
 
-// It gets no whole path: of some it reads beyond its memory.
-const lint = await createLinter();
 for (const file of process.argv.slice(2)) {
+  // Each file has a linter of its own: the memory of one does not suffice for all. It gets no whole path: of some it reads
+  // beyond its memory.
+  const lint = await createLinter();
   for (const { line, column, message } of lint(readFileSync(file, "utf8"), basename(file))) {
     if (NEWER.some((known) => known.test(message))) continue;
     console.error(`${file}:${line}:${column}: ${message}`);

@@ -1,5 +1,7 @@
 //! Which database it is: what statements do not have in common.
 
+use crate::clock;
+
 /// See the module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
@@ -20,7 +22,7 @@ impl Dialect {
     /// A statement in its words, with what stands in braces: `{now}`, its clock, and `{skip_locked}`, after rows that are read to
     /// be changed: others that do the same at this moment pass them over.
     pub(super) fn statement(self, statement: &str) -> String {
-        statement.replace("{now}", self.now()).replace("{skip_locked}", self.skip_locked())
+        statement.replace("{now}", &self.now()).replace("{skip_locked}", self.skip_locked())
     }
 
     fn skip_locked(self) -> &'static str {
@@ -32,10 +34,17 @@ impl Dialect {
     }
 
     /// The clock of the database, in milliseconds since 1970.
-    pub(super) fn now(self) -> &'static str {
+    pub(super) fn now(self) -> String {
         match self {
-            Self::Sqlite => "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)",
-            Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+            Self::Sqlite => {
+                let now = "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)";
+                // It is the clock of the gateway's machine.
+                match clock::wrong_by() {
+                    0 => now.to_owned(),
+                    by => format!("({now} + ({by}))"),
+                }
+            }
+            Self::Postgres => "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)".to_owned(),
         }
     }
 }

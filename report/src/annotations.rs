@@ -35,6 +35,11 @@ pub fn annotations(report: &Report) -> String {
 impl Outcome {
     /// One line per finding, with its location in the file `name`, and a last line for findings that are only counted:
     /// `::error` for findings that make the document invalid, `::warning` for the rest.
+    ///
+    /// ```
+    /// let outcome = gatewright_report::validate(b"{}");
+    /// assert!(outcome.to_annotations("report.json").starts_with("::error file=report.json,line=1,col=1,"));
+    /// ```
     pub fn to_annotations(&self, name: &str) -> String {
         let mut text = String::new();
         for (finding, counts) in self.graded() {

@@ -46,6 +46,14 @@ struct Buffer {
 
 impl Block {
     /// Length of its lines, in bytes.
+    ///
+    /// ```
+    /// use gatewright_report::{Blocks, MAX_BYTES};
+    ///
+    /// let block = Blocks::new(&b"{}\n[]\n"[..], MAX_BYTES).next().unwrap()?;
+    /// assert_eq!(block.length(), 6);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn length(&self) -> usize {
         self.range.len()
     }
@@ -55,6 +63,15 @@ impl Block {
     }
 
     /// Its lines that are not blank, with their numbers, as [`crate::Lines`] yields them.
+    ///
+    /// ```
+    /// use gatewright_report::{Blocks, MAX_BYTES};
+    ///
+    /// let block = Blocks::new(&b"{}\n\n[]\n"[..], MAX_BYTES).next().unwrap()?;
+    /// let numbers: Vec<usize> = block.lines().map(|(number, _)| number).collect();
+    /// assert_eq!(numbers, [1, 3]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn lines(&self) -> impl Iterator<Item = (usize, &[u8])> {
         let mut rest = self.bytes();
         let lines = std::iter::from_fn(move || {
@@ -122,6 +139,13 @@ pub struct Blocks<R> {
 
 impl<R: Read> Blocks<R> {
     /// `max_bytes`: the validator's maximum size of a document. The reader needs no buffer.
+    ///
+    /// ```
+    /// use gatewright_report::{Blocks, Validator};
+    ///
+    /// let mut blocks = Blocks::new(std::io::empty(), Validator::default().max_bytes());
+    /// assert!(blocks.next().is_none());
+    /// ```
     pub fn new(reader: R, max_bytes: usize) -> Self {
         Self {
             reader,

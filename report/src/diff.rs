@@ -194,6 +194,15 @@ pub struct Timing {
 
 impl Diff {
     /// Compares two reports.
+    ///
+    /// ```
+    /// use gatewright_report::{Diff, Profile, Report, Status, Thresholds};
+    ///
+    /// let old = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// let mut new = old.clone();
+    /// new.checks[0].status = Status::Pass;
+    /// assert_eq!(Diff::of(&old, &new, Thresholds::default()).better.len(), 1);
+    /// ```
     pub fn of(old: &Report, new: &Report, thresholds: Thresholds) -> Self {
         let mut diff = Self {
             old: side(old),
@@ -215,6 +224,13 @@ impl Diff {
     }
 
     /// Whether no cell changed.
+    ///
+    /// ```
+    /// use gatewright_report::{Diff, Profile, Report, Thresholds};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// assert!(Diff::of(&report, &report, Thresholds::default()).is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         [&self.better, &self.worse, &self.hidden].iter().all(|turns| turns.is_empty())
             && [&self.fails_otherwise, &self.other_model].iter().all(|words| words.is_empty())
@@ -264,6 +280,14 @@ impl Diff {
     }
 
     /// The comparison as JSON text, on one line.
+    ///
+    /// ```
+    /// use gatewright_report::{Diff, Profile, Report, Thresholds};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// let json = Diff::of(&report, &report, Thresholds::default()).to_json();
+    /// assert!(json.starts_with(r#"{"old":{"endpoint":"https://gateway.example.com/v1","#));
+    /// ```
     #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers serialise")
@@ -271,6 +295,15 @@ impl Diff {
 
     /// The comparison as text, with what got worse first. colour: whether to add terminal escapes; the text contains no
     /// other control characters.
+    ///
+    /// ```
+    /// use gatewright_report::{Diff, Report, Thresholds};
+    ///
+    /// /// Shows what changed on a terminal.
+    /// fn show(old: &Report, new: &Report) {
+    ///     print!("{}", Diff::of(old, new, Thresholds::default()).to_text(true));
+    /// }
+    /// ```
     pub fn to_text(&self, colour: bool) -> String {
         let mut text = String::new();
         for (name, side) in [("old", &self.old), ("new", &self.new)] {

@@ -106,6 +106,15 @@ impl EvidenceFile {
     ///
     /// Errors, each with the name of the file: the folder or a `.json` file cannot be read, or is not evidence; there
     /// are more than 10,000 files, a file of more than 16 MiB, or more than 256 MiB in total.
+    ///
+    /// ```no_run
+    /// use gatewright_report::EvidenceFile;
+    ///
+    /// for file in EvidenceFile::read_folder("evidence".as_ref(), Some("report.html".as_ref()))? {
+    ///     println!("{}: {} assertions", file.path, file.evidence.assertions.len());
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn read_folder(folder: &Path, page: Option<&Path>) -> io::Result<Vec<Self>> {
         Self::read_within(folder, page, MAX_FOLDER_BYTES)
     }
@@ -152,6 +161,14 @@ impl EvidenceFile {
     /// for file names: empty, or ending in `/`.
     ///
     /// Errors: one of the folders does not exist.
+    ///
+    /// ```
+    /// use gatewright_report::EvidenceFile;
+    ///
+    /// let folder = std::env::temp_dir();
+    /// assert_eq!(EvidenceFile::way(Some(&folder.join("report.html")), &folder)?, "");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn way(page: Option<&Path>, folder: &Path) -> io::Result<String> {
         let from = page.and_then(Path::parent).filter(|parent| !parent.as_os_str().is_empty());
         let (from, to) = (from.unwrap_or(Path::new(".")).canonicalize()?, folder.canonicalize()?);

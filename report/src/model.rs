@@ -7,6 +7,13 @@ pub use crate::generated::{
 
 impl Check {
     /// Why the check failed or was not run, in one line: category, code and message of the error, or else the reason.
+    ///
+    /// ```
+    /// use gatewright_report::{Check, CheckId};
+    ///
+    /// let check = Check::skipped(CheckId::ModelsEndpoint, None, "not run");
+    /// assert_eq!(check.explanation().as_deref(), Some("not run"));
+    /// ```
     pub fn explanation(&self) -> Option<String> {
         match (&self.error, &self.reason) {
             (Some(CheckError { category, code, message, .. }), _) => Some(match code {
@@ -21,11 +28,26 @@ impl Check {
 
 impl Report {
     /// Address that was tested: endpoint and base path.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com/");
+    /// assert_eq!(report.address(), "https://gateway.example.com/v1");
+    /// ```
     pub fn address(&self) -> String {
         format!("{}{}", self.endpoint.trim_end_matches('/'), self.configuration.base_path)
     }
 
     /// Whether no check failed.
+    ///
+    /// ```
+    /// use gatewright_report::{OverallStatus, Profile, Report};
+    ///
+    /// let mut report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// report.overall_status = OverallStatus::Fail;
+    /// assert!(!report.passed());
+    /// ```
     pub fn passed(&self) -> bool {
         self.overall_status == OverallStatus::Pass
     }

@@ -70,17 +70,43 @@ pub struct Splitter {
 
 impl Splitter {
     /// `max_bytes`: maximum length of a line.
+    ///
+    /// ```
+    /// use gatewright_report::{Splitter, Validator};
+    ///
+    /// let mut splitter = Splitter::new(Validator::default().max_bytes());
+    /// assert!(splitter.finish().is_none());
+    /// ```
     pub fn new(max_bytes: usize) -> Self {
         Self { max_bytes, without_mark: false, number: 0, begun: Vec::new(), cut: false, cut_text: false }
     }
 
     /// Drops a byte order mark at the very beginning.
+    ///
+    /// ```
+    /// use gatewright_report::{MAX_BYTES, Splitter};
+    ///
+    /// let mut splitter = Splitter::new(MAX_BYTES).without_mark();
+    /// let line = splitter.next_line(&mut "\u{feff}{}\n".as_bytes());
+    /// assert_eq!(line.unwrap().bytes, b"{}");
+    /// ```
     #[must_use]
     pub fn without_mark(self) -> Self {
         Self { without_mark: true, ..self }
     }
 
     /// The next line that ends within `bytes`; advances `bytes` past it. `None` once everything is consumed.
+    ///
+    /// ```
+    /// use gatewright_report::{MAX_BYTES, Splitter};
+    ///
+    /// let mut splitter = Splitter::new(MAX_BYTES);
+    /// for mut packet in [&b"{}\n{\"a\""[..], b":1}\n"] {
+    ///     while let Some(line) = splitter.next_line(&mut packet) {
+    ///         println!("{}: {} bytes", line.number, line.bytes.len());
+    ///     }
+    /// }
+    /// ```
     pub fn next_line(&mut self, bytes: &mut &[u8]) -> Option<Line> {
         while let Some(end) = memchr::memchr(b'\n', bytes) {
             let (line, rest) = bytes.split_at(end);
@@ -99,11 +125,27 @@ impl Splitter {
     }
 
     /// The last line, if no `\n` ends it.
+    ///
+    /// ```
+    /// use gatewright_report::{MAX_BYTES, Splitter};
+    ///
+    /// let mut splitter = Splitter::new(MAX_BYTES);
+    /// assert!(splitter.next_line(&mut &b"{}"[..]).is_none());
+    /// assert_eq!(splitter.finish().unwrap().bytes, b"{}");
+    /// ```
     pub fn finish(&mut self) -> Option<Line> {
         if self.begun.is_empty() { None } else { self.end() }
     }
 
     /// Whether the incomplete line already exceeds the limit.
+    ///
+    /// ```
+    /// use gatewright_report::Splitter;
+    ///
+    /// let mut splitter = Splitter::new(4);
+    /// assert!(splitter.next_line(&mut &b"too long"[..]).is_none());
+    /// assert!(splitter.is_over());
+    /// ```
     pub fn is_over(&self) -> bool {
         self.begun.len() > self.max_bytes
     }
@@ -149,6 +191,17 @@ pub struct Lines<R> {
 
 impl<R: BufRead> Lines<R> {
     /// `max_bytes`: the validator's maximum size of a document.
+    ///
+    /// ```no_run
+    /// use std::fs::File;
+    /// use std::io::BufReader;
+    ///
+    /// use gatewright_report::{Lines, MAX_BYTES};
+    ///
+    /// let lines = Lines::new(BufReader::new(File::open("reports.ndjson")?), MAX_BYTES);
+    /// println!("{} documents", lines.count());
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(reader: R, max_bytes: usize) -> Self {
         Self { reader, splitter: Splitter::new(max_bytes), ended: false }
     }

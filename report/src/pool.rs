@@ -33,6 +33,14 @@ impl Source {
     /// The bytes of the document. Of a file over the limit it reads just enough to refuse it.
     ///
     /// Errors: the file cannot be read; the error that [`Source::Failed`] holds.
+    ///
+    /// ```
+    /// use gatewright_report::Source;
+    ///
+    /// let source = Source::Bytes(b"{}".to_vec());
+    /// assert_eq!(source.read(1024)?, b"{}");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn read(self, max_bytes: usize) -> io::Result<Vec<u8>> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -103,6 +111,18 @@ impl<K: Send + 'static, T: Send + 'static> Pool<K, T> {
     /// the threads. The threads end when the pool is dropped.
     ///
     /// Errors: the system cannot create a thread.
+    ///
+    /// ```
+    /// use gatewright_report::{Pool, Source, Validator};
+    ///
+    /// // One thread per core; each verdict as soon as it is ready, as a line of text.
+    /// let pool = Pool::new(&Validator::default(), 0, false, |name, _, outcome| {
+    ///     format!("{name}: {}", outcome.summary())
+    /// })?;
+    /// let files = ["monday.json", "tuesday.json"].map(|name| (name, Source::File(name.into())));
+    /// assert_eq!(pool.run(files).count(), 2);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(
         validator: &Validator,
         threads: usize,
@@ -121,16 +141,45 @@ impl<K: Send + 'static, T: Send + 'static> Pool<K, T> {
     }
 
     /// Number of documents submitted whose results are not fetched yet.
+    ///
+    /// ```
+    /// use gatewright_report::{Pool, Source, Validator};
+    ///
+    /// let mut pool = Pool::new(&Validator::default(), 1, true, |_, _, outcome| outcome.valid)?;
+    /// pool.submit("empty", Source::Bytes(Vec::new()));
+    /// assert_eq!(pool.pending(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn pending(&self) -> usize {
         self.0.pending()
     }
 
     /// Whether there is room to submit another document before fetching a result.
+    ///
+    /// ```
+    /// use gatewright_report::{Pool, Source, Validator};
+    ///
+    /// let mut pool = Pool::new(&Validator::default(), 1, true, |_, _, outcome| outcome.valid)?;
+    /// while pool.has_room() {
+    ///     pool.submit((), Source::Bytes(b"{}".to_vec()));
+    /// }
+    /// assert_eq!(pool.pending(), 8);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn has_room(&self) -> bool {
         self.0.has_room()
     }
 
     /// Submits a document with a key to identify it. Does not wait.
+    ///
+    /// ```
+    /// use gatewright_report::{Pool, Source, Validator};
+    ///
+    /// let mut pool = Pool::new(&Validator::default(), 2, true, |_, _, outcome| outcome.valid)?;
+    /// pool.submit("monday.json", Source::Bytes(b"{}".to_vec()));
+    /// assert_eq!(pool.fetch(None).unwrap().key, "monday.json");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn submit(&mut self, key: K, source: Source) {
         self.0.submit((key, source));
     }
@@ -138,12 +187,34 @@ impl<K: Send + 'static, T: Send + 'static> Pool<K, T> {
     /// The next result; `None` if none is pending, or none is ready within `limit`.
     ///
     /// Panics: if a thread panicked, with its panic.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright_report::{Pool, Source, Validator};
+    ///
+    /// let mut pool = Pool::new(&Validator::default(), 1, true, |_, _, outcome| outcome.valid)?;
+    /// assert!(pool.fetch(Some(Duration::ZERO)).is_none());
+    /// pool.submit("monday.json", Source::Bytes(b"{}".to_vec()));
+    /// assert!(!pool.fetch(None).unwrap().result?);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn fetch(&mut self, limit: Option<Duration>) -> Option<Judged<K, T>> {
         self.0.fetch(limit).map(|(index, (key, result))| Judged { index, key, result })
     }
 
     /// Validates all documents of an iterator, and returns the results as an iterator. Reads ahead only while
     /// [`Pool::has_room`].
+    ///
+    /// ```no_run
+    /// use gatewright_report::{Pool, Source, Validator};
+    ///
+    /// let pool = Pool::new(&Validator::default(), 0, true, |_, _, outcome| outcome.valid)?;
+    /// for judged in pool.run(std::env::args().skip(1).map(|file| (file.clone(), Source::File(file.into())))) {
+    ///     println!("{}: {}", judged.key, judged.result?);
+    /// }
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn run<I>(mut self, sources: I) -> impl Iterator<Item = Judged<K, T>>
     where
         I: IntoIterator<Item = (K, Source)>,

@@ -50,6 +50,14 @@ impl Profile {
     ///
     /// Errors, without the file name: not a JSON object, an unknown member, an empty list of models, an empty or
     /// repeated id, more than [`MAX_PROFILE_MODELS`] models.
+    ///
+    /// ```
+    /// use gatewright_report::Profile;
+    ///
+    /// assert_eq!(Profile::read(br#"{ "models": ["a", "b"] }"#)?.models(), ["a", "b"]);
+    /// assert!(Profile::read(br#"{ "models": [] }"#).is_err());
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn read(json: &[u8]) -> Result<Self, String> {
         let no_profile = |error: serde_json::Error| format!("no profile: {error}");
         // The derived deserialiser would also accept a list of the members' values.
@@ -81,12 +89,24 @@ impl Profile {
     }
 
     /// The kit's name: the profile's, or the specification's.
+    ///
+    /// ```
+    /// use gatewright_report::Profile;
+    ///
+    /// assert_eq!(Profile::default().kit_name(), "gatewright-checkkit");
+    /// ```
     pub fn kit_name(&self) -> &str {
         let name = self.kit_name.as_deref().or(STANDARD.kit_name.as_deref());
         name.unwrap_or_default()
     }
 
     /// The tested models: the profile's, or the specification's.
+    ///
+    /// ```
+    /// use gatewright_report::Profile;
+    ///
+    /// assert_eq!(Profile::default().models(), ["model-sol", "model-terra", "model-luna"]);
+    /// ```
     pub fn models(&self) -> &[String] {
         if self.models.is_empty() { &STANDARD.models } else { &self.models }
     }

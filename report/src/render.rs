@@ -23,6 +23,12 @@ impl Outcome {
     ///
     /// name: the name of the document; document: the bytes that were validated; colour: whether to add terminal
     /// escapes. The text contains no other control characters, whatever the document contains.
+    ///
+    /// ```
+    /// let document = b"{\n  \"schema_version\": 1\n}";
+    /// let text = gatewright_report::validate(document).to_text("report.json", document, false);
+    /// assert!(text.contains("report.json:2:21"));
+    /// ```
     pub fn to_text(&self, name: &str, document: &[u8], colour: bool) -> String {
         let mut text = String::new();
         let errors = self.violations.iter().map(|violation| (violation, "error", RED));

@@ -64,12 +64,24 @@ pub enum RuleKind {
 
 impl Rule {
     /// The rule with this name.
+    ///
+    /// ```
+    /// use gatewright_report::{Rule, RuleKind};
+    ///
+    /// assert_eq!(Rule::named("duplicate_key").unwrap().kind, RuleKind::Reading);
+    /// assert!(Rule::named("no_such_rule").is_none());
+    /// ```
     pub fn named(name: &str) -> Option<&'static Self> {
         RULES.iter().find(|rule| rule.name == name)
     }
 
     /// The locations of the rule in the schema, each with its requirement: `/kit/version` and `1`. Empty except for
     /// schema rules.
+    ///
+    /// ```
+    /// let places = gatewright_report::Rule::named("const").unwrap().places();
+    /// assert!(places.contains(&("/schema_version".to_owned(), "\"1.0\"".to_owned())));
+    /// ```
     pub fn places(&self) -> Vec<(String, String)> {
         let mut places = Vec::new();
         if self.kind == RuleKind::Schema {
@@ -79,6 +91,14 @@ impl Rule {
     }
 
     /// All of the above as text for people.
+    ///
+    /// ```
+    /// for violation in &gatewright_report::validate(b"{}").violations {
+    ///     if let Some(rule) = gatewright_report::Rule::named(violation.rule) {
+    ///         println!("{}", rule.to_text());
+    ///     }
+    /// }
+    /// ```
     pub fn to_text(&self) -> String {
         let kind = match self.kind {
             RuleKind::Reading => "a document that breaks it cannot be read as a report at all",

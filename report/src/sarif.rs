@@ -76,6 +76,13 @@ impl Outcome {
     /// findings that are only counted; empty if there are none.
     ///
     /// path: the file of the document; absolute, or relative to the source root of the log's reader.
+    ///
+    /// ```
+    /// use gatewright_report::{SARIF_FOOT, sarif_head, validate};
+    ///
+    /// let log = format!("{}{}{SARIF_FOOT}", sarif_head(), validate(b"{}").to_sarif("report.json"));
+    /// assert!(log.contains(r#""ruleId":"required""#));
+    /// ```
     pub fn to_sarif(&self, path: &str) -> String {
         let uri = uri(path);
         let level = |counts| if counts { "error" } else { "warning" };

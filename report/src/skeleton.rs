@@ -60,6 +60,14 @@ impl Report {
     }
 
     /// The report as JSON text in canonical form, as `report fmt` writes it.
+    ///
+    /// ```no_run
+    /// use gatewright_report::{Profile, Report};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// std::fs::write("report.json", report.to_json())?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[expect(clippy::missing_panics_doc, reason = "a report always serialises")]
     pub fn to_json(&self) -> String {
         let json = serde_json::to_vec(self).expect("a report serialises");
@@ -69,6 +77,13 @@ impl Report {
 
 impl Check {
     /// A check that was not run. reason: not empty.
+    ///
+    /// ```
+    /// use gatewright_report::{Check, CheckId, Layer, Status};
+    ///
+    /// let check = Check::skipped(CheckId::AgentCliSmoke, Some("model-sol".to_owned()), "no agent installed");
+    /// assert_eq!((check.status, check.layer), (Status::Skip, Layer::Agent));
+    /// ```
     pub fn skipped(id: CheckId, model: Option<String>, reason: impl Into<String>) -> Self {
         Self {
             id,
@@ -104,6 +119,13 @@ impl Check {
 
 impl CheckId {
     /// The layer a check belongs to.
+    ///
+    /// ```
+    /// use gatewright_report::{CheckId, Layer};
+    ///
+    /// assert_eq!(CheckId::AgentCliSmoke.layer(), Layer::Agent);
+    /// assert_eq!(CheckId::ModelsEndpoint.layer(), Layer::Api);
+    /// ```
     pub const fn layer(self) -> Layer {
         match self {
             Self::AgentCliSmoke => Layer::Agent,

@@ -118,6 +118,11 @@ impl std::fmt::Debug for Validator {
 
 impl Validator {
     /// A builder with the settings of the specification.
+    ///
+    /// ```
+    /// let validator = gatewright_report::Validator::builder().strict(true).max_bytes(1 << 20).build();
+    /// assert_eq!(validator.max_bytes(), 1 << 20);
+    /// ```
     pub fn builder() -> ValidatorBuilder {
         ValidatorBuilder {
             models: Vec::new(),
@@ -129,11 +134,24 @@ impl Validator {
     }
 
     /// Validates one document and, if it is valid, returns it typed.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let document = Report::skeleton(&Profile::default(), "https://gateway.example.com").to_json();
+    /// let outcome = Validator::default().validate(document.as_bytes());
+    /// assert_eq!(outcome.report.unwrap().endpoint, "https://gateway.example.com");
+    /// ```
     pub fn validate(&self, document: &[u8]) -> Outcome {
         self.judge(document, true)
     }
 
     /// Like [`Self::validate`], without the typed report.
+    ///
+    /// ```
+    /// let outcome = gatewright_report::Validator::default().check(br#"{ "schema_version": "2.0" }"#);
+    /// assert!(!outcome.valid);
+    /// ```
     pub fn check(&self, document: &[u8]) -> Outcome {
         self.judge(document, false)
     }
@@ -195,12 +213,23 @@ impl Validator {
     }
 
     /// The JSON Schema that documents are validated against, with the profile's own names; for editors.
+    ///
+    /// ```
+    /// let validator = gatewright_report::Validator::builder().kit_name("our-kit").build();
+    /// assert!(validator.schema().contains("our-kit"));
+    /// ```
     #[expect(clippy::missing_panics_doc, reason = "JSON always serialises")]
     pub fn schema(&self) -> String {
         serde_json::to_string_pretty(&*self.schema).expect("JSON serialises") + "\n"
     }
 
     /// Maximum size of a document, in bytes.
+    ///
+    /// ```
+    /// use gatewright_report::{MAX_BYTES, Validator};
+    ///
+    /// assert_eq!(Validator::default().max_bytes(), MAX_BYTES);
+    /// ```
     pub fn max_bytes(&self) -> usize {
         self.max_bytes
     }
@@ -293,6 +322,14 @@ impl Validator {
 
 impl ValidatorBuilder {
     /// Ids that replace the tested models of the specification. `None` means those of the specification.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let validator = Validator::builder().models(["our-model"]).build();
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// assert!(!validator.check(report.to_json().as_bytes()).valid);
+    /// ```
     pub fn models<I: IntoIterator<Item: Into<String>>>(mut self, ids: I) -> Self {
         self.models.clear();
         for id in ids {
@@ -305,12 +342,26 @@ impl ValidatorBuilder {
     }
 
     /// Name that replaces the kit's constant name.
+    ///
+    /// ```
+    /// let validator = gatewright_report::Validator::builder().kit_name("our-kit").build();
+    /// assert!(!validator.check(br#"{ "kit": { "name": "another-kit" } }"#).valid);
+    /// ```
     pub fn kit_name(mut self, name: impl Into<String>) -> Self {
         self.kit_name = Some(name.into());
         self
     }
 
     /// Sets a deployment's own kit name and models; settings that the profile lacks stay unchanged.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let profile = Profile::read(br#"{ "models": ["our-model"] }"#)?;
+    /// let report = Report::skeleton(&profile, "https://gateway.example.com");
+    /// assert!(Validator::builder().profile(&profile).build().check(report.to_json().as_bytes()).valid);
+    /// # Ok::<(), String>(())
+    /// ```
     pub fn profile(mut self, profile: &Profile) -> Self {
         if let Some(name) = &profile.kit_name {
             self = self.kit_name(name);
@@ -319,12 +370,25 @@ impl ValidatorBuilder {
     }
 
     /// Whether an advisory makes a document invalid. Default: no.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Validator};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://me@gateway.example.com").to_json();
+    /// assert!(Validator::default().check(report.as_bytes()).valid);
+    /// assert!(!Validator::builder().strict(true).build().check(report.as_bytes()).valid);
+    /// ```
     pub fn strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
 
     /// Maximum size of a document, in bytes. Default [`MAX_BYTES`], at most 4 GiB.
+    ///
+    /// ```
+    /// let validator = gatewright_report::Validator::builder().max_bytes(4).build();
+    /// assert_eq!(validator.check(b"{    }").violations[0].rule, "size");
+    /// ```
     pub fn max_bytes(mut self, max_bytes: usize) -> Self {
         self.max_bytes = max_bytes.min(MAX_BYTES_LIMIT);
         self
@@ -332,12 +396,26 @@ impl ValidatorBuilder {
 
     /// Maximum number of violations that an outcome lists, and likewise of advisories; the rest are only counted.
     /// Default [`MAX_FINDINGS`], at least 1 and at most 100,000.
+    ///
+    /// ```
+    /// let validator = gatewright_report::Validator::builder().max_findings(1).build();
+    /// let outcome = validator.check(b"{}");
+    /// assert_eq!(outcome.violations.len(), 1);
+    /// assert!(outcome.more_violations > 0);
+    /// ```
     pub fn max_findings(mut self, max_findings: usize) -> Self {
         self.max_findings = max_findings.clamp(1, MAX_FINDINGS_LIMIT);
         self
     }
 
     /// Compiles the schema.
+    ///
+    /// ```
+    /// use gatewright_report::Validator;
+    ///
+    /// let validator = Validator::builder().models(["our-model"]).build();
+    /// let another_thread = validator.clone();
+    /// ```
     #[expect(clippy::missing_panics_doc, reason = "the embedded schema is sound, as the tests show")]
     pub fn build(self) -> Validator {
         let mut schema: Json = serde_json::from_str(SCHEMA).expect("the embedded schema is JSON");
@@ -370,11 +448,23 @@ fn set(schema: &mut Json, place: &str, keyword: &str, value: Json) {
 
 impl Outcome {
     /// Whether there are no violations and no advisories: of such a document there is nothing to tell.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, validate};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// assert!(validate(report.to_json().as_bytes()).is_clean());
+    /// ```
     pub fn is_clean(&self) -> bool {
         self.violations.is_empty() && self.advisories.is_empty()
     }
 
     /// Shifts the lines of the findings for a file in which the document starts on this line, as in NDJSON.
+    ///
+    /// ```
+    /// let outcome = gatewright_report::validate(b"{}").from_line(7);
+    /// assert_eq!(outcome.violations[0].line, 7);
+    /// ```
     #[must_use]
     pub fn from_line(mut self, line: usize) -> Self {
         for finding in self.violations.iter_mut().chain(&mut self.advisories) {
@@ -403,6 +493,11 @@ impl Outcome {
 
     /// Why the document is invalid, on one line: the first finding that makes it so, and the number of others.
     /// Violations do; advisories do only under `strict`, if there are no violations. Empty if the document is valid.
+    ///
+    /// ```
+    /// let outcome = gatewright_report::validate(b"");
+    /// assert!(!outcome.summary().is_empty());
+    /// ```
     pub fn summary(&self) -> String {
         let (listed, more) = if self.advisories_count() {
             (&self.advisories, self.more_advisories)
@@ -418,6 +513,12 @@ impl Outcome {
 
     /// The findings that are only counted, in words: `not listed: 4000 violations, 2 advisories`. `None` if there is
     /// nothing.
+    ///
+    /// ```
+    /// let validator = gatewright_report::Validator::builder().max_findings(1).build();
+    /// let more = validator.check(b"{}").more().unwrap();
+    /// assert!(more.starts_with("not listed: "));
+    /// ```
     pub fn more(&self) -> Option<String> {
         let counts = [
             (self.more_violations, "violation", "violations"),
@@ -434,6 +535,11 @@ impl Outcome {
 
     /// The verdict as JSON text, on one line:
     /// `{"valid","violations":[…],"advisories":[…],"more_violations","more_advisories"}`.
+    ///
+    /// ```
+    /// let json = gatewright_report::validate(b"{}").to_json();
+    /// assert!(json.starts_with(r#"{"valid":false,"violations":[{"pointer":"","#));
+    /// ```
     #[expect(clippy::missing_panics_doc, reason = "strings and numbers always serialise")]
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers serialise")

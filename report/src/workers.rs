@@ -53,6 +53,15 @@ impl<J: Send + 'static, T: Send + 'static> Workers<J, T> {
     /// as they are ready. work: makes a result, on the threads.
     ///
     /// Errors: the system cannot create a thread.
+    ///
+    /// ```
+    /// use gatewright_report::Workers;
+    ///
+    /// let mut workers = Workers::new(0, false, |path: String| std::fs::metadata(path).is_ok())?;
+    /// workers.submit("no such file".to_owned());
+    /// assert_eq!(workers.fetch(None), Some((0, false)));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(
         threads: usize,
         ordered: bool,
@@ -78,16 +87,41 @@ impl<J: Send + 'static, T: Send + 'static> Workers<J, T> {
     }
 
     /// Number of jobs submitted whose results are not fetched yet.
+    ///
+    /// ```
+    /// let mut workers = gatewright_report::Workers::new(1, true, |text: &str| text.len())?;
+    /// workers.submit("a");
+    /// assert_eq!(workers.pending(), 1);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn pending(&self) -> usize {
         self.submitted - self.fetched
     }
 
     /// Whether there is room to submit another job before fetching a result.
+    ///
+    /// ```
+    /// let mut workers = gatewright_report::Workers::new(1, true, |text: &str| text.len())?;
+    /// while workers.has_room() {
+    ///     workers.submit("a");
+    /// }
+    /// assert_eq!(workers.pending(), 8);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn has_room(&self) -> bool {
         self.pending() < self.threads * AHEAD_PER_THREAD
     }
 
     /// Submits a job. Does not wait.
+    ///
+    /// ```
+    /// let mut workers = gatewright_report::Workers::new(2, true, |text: &str| text.len())?;
+    /// for text in ["a", "bb"] {
+    ///     workers.submit(text);
+    /// }
+    /// assert_eq!(workers.fetch(None), Some((0, 1)));
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[expect(clippy::missing_panics_doc, reason = "the threads live as long as this")]
     pub fn submit(&mut self, job: J) {
         self.jobs.send((self.submitted, job)).expect("the threads live as long as this");
@@ -98,6 +132,14 @@ impl<J: Send + 'static, T: Send + 'static> Workers<J, T> {
     /// within `limit`.
     ///
     /// Panics: if a job panicked, with its panic.
+    ///
+    /// ```
+    /// let mut workers = gatewright_report::Workers::new(2, true, |text: &str| text.len())?;
+    /// workers.submit("bb");
+    /// assert_eq!(workers.fetch(None), Some((0, 2)));
+    /// assert_eq!(workers.fetch(None), None);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn fetch(&mut self, limit: Option<Duration>) -> Option<(usize, T)> {
         while self.pending() > 0 {
             let next = self.fetched;
@@ -126,6 +168,12 @@ impl<J: Send + 'static, T: Send + 'static> Workers<J, T> {
 
     /// Does all jobs of an iterator, and returns the results as an iterator. Reads ahead only while
     /// [`Workers::has_room`].
+    ///
+    /// ```
+    /// let workers = gatewright_report::Workers::new(0, true, |number: u64| number * number)?;
+    /// assert_eq!(workers.run(1..=3).collect::<Vec<_>>(), [1, 4, 9]);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn run<I: IntoIterator<Item = J>>(mut self, jobs: I) -> impl Iterator<Item = T> {
         let mut jobs = jobs.into_iter().fuse();
         std::iter::from_fn(move || {

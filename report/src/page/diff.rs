@@ -10,6 +10,14 @@ use crate::model::CheckId;
 
 impl Diff {
     /// The comparison as one self-contained HTML page.
+    ///
+    /// ```
+    /// use gatewright_report::{Diff, Profile, Report, Thresholds};
+    ///
+    /// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+    /// let page = Diff::of(&report, &report, Thresholds::default()).to_html();
+    /// assert!(page.contains("Nothing got worse"));
+    /// ```
     pub fn to_html(&self) -> String {
         let title = if self.worse.is_empty() { "Nothing got worse" } else { "Something got worse" };
         page(

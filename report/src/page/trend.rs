@@ -70,6 +70,16 @@ struct Cell {
 
 impl Trend {
     /// Adds a report. name: what to call it, usually its file.
+    ///
+    /// ```
+    /// use gatewright_report::{Profile, Report, Trend};
+    ///
+    /// let mut trend = Trend::default();
+    /// for day in ["monday.json", "tuesday.json"] {
+    ///     trend.add(day, &Report::skeleton(&Profile::default(), "https://gateway.example.com"));
+    /// }
+    /// assert_eq!(trend.len(), 2);
+    /// ```
     pub fn add(&mut self, name: &str, report: &Report) {
         let cells = report.checks.iter().take(MAX_CELLS).map(|check| Cell {
             id: check.id,
@@ -102,6 +112,17 @@ impl Trend {
     }
 
     /// Adds a document that cannot be drawn, with the reason.
+    ///
+    /// ```
+    /// use gatewright_report::{Trend, Validator};
+    ///
+    /// let mut trend = Trend::default();
+    /// match Validator::default().read(b"{}") {
+    ///     Ok(report) => trend.add("monday.json", &report),
+    ///     Err(outcome) => trend.refuse("monday.json", &outcome.summary()),
+    /// }
+    /// assert!(trend.is_empty());
+    /// ```
     pub fn refuse(&mut self, name: &str, why: &str) {
         self.refused_count += 1;
         if self.refused.len() < MAX_LISTED {
@@ -110,16 +131,36 @@ impl Trend {
     }
 
     /// Number of reports added so far.
+    ///
+    /// ```
+    /// let mut trend = gatewright_report::Trend::default();
+    /// trend.refuse("monday.json", "no JSON");
+    /// assert_eq!(trend.len(), 0);
+    /// ```
     pub fn len(&self) -> usize {
         self.added
     }
 
     /// Whether no report was added.
+    ///
+    /// ```
+    /// assert!(gatewright_report::Trend::default().is_empty());
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.added == 0
     }
 
     /// The trend as one self-contained HTML page, with a section per address.
+    ///
+    /// ```no_run
+    /// use gatewright_report::{Report, Trend};
+    ///
+    /// fn write(reports: &[(String, Report)]) -> std::io::Result<()> {
+    ///     let mut trend = Trend::default();
+    ///     reports.iter().for_each(|(name, report)| trend.add(name, report));
+    ///     std::fs::write("trend.html", trend.to_html())
+    /// }
+    /// ```
     pub fn to_html(&self) -> String {
         let mut addresses: Vec<(&str, Vec<&Point>)> = Vec::new();
         for point in self.points.values() {

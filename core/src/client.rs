@@ -62,6 +62,12 @@ impl Client {
     /// A client configured from the environment: [`BASE_URL_VARIABLE`](crate::BASE_URL_VARIABLE) (default
     /// [`DEFAULT_BASE_URL`](crate::DEFAULT_BASE_URL)) and
     /// [`API_KEY_VARIABLE`](crate::API_KEY_VARIABLE). Errors: as [`ClientBuilder::build`].
+    ///
+    /// ```no_run
+    /// let client = gatewright::Client::from_env()?;
+    /// println!("{}", client.base_url());
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn from_env() -> Result<Self, Error> {
         Self::builder().build()
     }
@@ -82,6 +88,12 @@ impl Client {
     }
 
     /// The gateway's address, without a trailing slash.
+    ///
+    /// ```
+    /// let client = gatewright::Client::builder().base_url("https://gateway.example/").api_key("my-key").build()?;
+    /// assert_eq!(client.base_url(), "https://gateway.example");
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn base_url(&self) -> &str {
         self.transport.base().as_str()
     }
@@ -89,6 +101,17 @@ impl Client {
     /// Sends a call and reads the whole response. A streaming switch in the body is turned off.
     ///
     /// Errors: every kind but StreamTruncated, Stream and TaskFailed.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Call, operations};
+    ///
+    /// let body = r#"{"model": "model-sol", "messages": [{"role": "user", "content": "Say hello."}]}"#;
+    /// let response = client.call(Call::new(&operations::CREATE_CHAT_COMPLETION).body(body)).await?;
+    /// println!("{}", String::from_utf8_lossy(&response.body));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn call(&self, mut call: Call) -> Result<RawResponse, Error> {
         let options = std::mem::take(&mut call.options).over(&self.options);
         self.transport.call(call, &options).await
@@ -97,6 +120,19 @@ impl Client {
     /// Sends a call and opens the response as a stream. A streaming switch in the body is turned on.
     ///
     /// Errors: as [`Client::call`]; errors within the stream come from [`RawStream::next_batch`].
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Call, operations};
+    ///
+    /// let body = r#"{"model": "model-sol", "messages": [{"role": "user", "content": "Say hello."}]}"#;
+    /// let mut stream = client.open(Call::new(&operations::CREATE_CHAT_COMPLETION).body(body)).await?;
+    /// while let Some(events) = stream.next_batch().await? {
+    ///     events.iter().for_each(|event| println!("{}", event.data));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn open(&self, mut call: Call) -> Result<RawStream, Error> {
         let options = std::mem::take(&mut call.options).over(&self.options);
         self.transport.open(call, &options).await.map(RawStream::new)

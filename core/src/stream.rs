@@ -1,10 +1,11 @@
 //! A streaming response: events in batches. A stream ends complete or with an error; it is never silently cut short.
 //! sse.rs decodes the framing, stream/reading.rs reads the body, stream/meaning.rs interprets each event,
 //! stream/levels.rs delivers events at each level, stream/shape.rs mends their form, and stream/accumulate.rs merges
-//! them into one document.
+//! them into one document. stream/answer.rs says what the head of the answer says.
 
 mod accumulate;
 pub mod ahead;
+mod answer;
 mod copies;
 mod document;
 mod journal;
@@ -31,7 +32,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 use gatewright_connect::Watched;
-use http::HeaderMap;
 use tokio::time::{Instant, Sleep};
 
 pub use self::accumulate::Accumulator;
@@ -155,43 +155,30 @@ impl RawStream {
         self.is_watched && self.is_drained && self.is_timed && !self.timer.is_elapsed()
     }
 
-    /// HTTP status, 200 to 299.
-    pub fn status(&self) -> u16 {
-        self.head.status
-    }
-
-    /// Response headers.
-    pub fn headers(&self) -> &HeaderMap {
-        &self.head.headers
-    }
-
-    /// The request id assigned by the gateway.
-    pub fn request_id(&self) -> Option<&str> {
-        self.head.request_id()
-    }
-
-    /// How many requests were sent before the stream began.
-    pub fn attempts(&self) -> u32 {
-        self.head.attempts
-    }
-
-    /// Time from the start of the call to the headers of the stream.
-    pub fn elapsed(&self) -> Duration {
-        self.head.elapsed
-    }
-
-    /// The operation that streams.
-    pub fn operation(&self) -> &'static Operation {
-        self.operation
-    }
-
     /// How many events have been delivered, and from how many bytes.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// while stream.next_batch().await?.is_some() {
+    ///     println!("{} events so far", stream.received().events);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn received(&self) -> Received {
         self.levels.received
     }
 
     /// The events delivered so far, merged into one JSON document in the form of a response that is not streamed. None
     /// before the first event, and after the document has exceeded the maximum body size.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// let begun = stream.next_batch().await?.is_some();
+    /// assert_eq!(stream.partial().is_some(), begun);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn partial(&mut self) -> Option<Bytes> {
         self.levels.journal.partial()
     }
@@ -204,11 +191,32 @@ impl RawStream {
     /// Errors, after all earlier events: StreamTruncated if the stream ends before it is complete, Stream if it carries
     /// an error, Decode if an event is not JSON, Timeout, Connection. They carry what arrived ([`Error::partial`],
     /// [`Error::received`]). After an error: none.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// while let Some(events) = stream.next_batch().await? {
+    ///     for event in events {
+    ///         println!("{}", event.data);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn next_batch(&mut self) -> Result<Option<Vec<StreamEvent>>, Error> {
         poll_fn(|context| self.poll_level(context, false, true, Self::take_chunk)).await
     }
 
     /// As [`RawStream::next_batch`], but does not wait: none if nothing is ready yet.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// match stream.try_next_batch() {
+    ///     None => println!("nothing yet"),
+    ///     Some(batch) => println!("{} events", batch?.map_or(0, |events| events.len())),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn try_next_batch(&mut self) -> Option<Result<Option<Vec<StreamEvent>>, Error>> {
         poll_fn(|context| self.poll_level(context, false, false, Self::take_chunk)).now_or_never()
     }
@@ -217,6 +225,16 @@ impl RawStream {
     /// `[event]`; or `[parts, paths, value…]` for three events or more that differ in a few strings and numbers. `paths`
     /// says where these are, by names of members and indices of items; the values of one event follow those of another.
     /// An event's JSON is `parts`, texts of which there is one more, with its values between them.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// while let Some(rows) = stream.next_rows().await? {
+    ///     let rows: Vec<serde_json::Value> = serde_json::from_str(&rows).expect("rows are JSON");
+    ///     println!("{} rows", rows.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn next_rows(&mut self) -> Result<Option<String>, Error> {
         let batch = poll_fn(|context| self.poll_level(context, false, true, Self::take_alike)).await?;
         Ok(batch.map(|batch| rows::to_json(&batch)))
@@ -226,6 +244,17 @@ impl RawStream {
     /// terminators and error events. A body that is one JSON document is delivered as its chunks.
     ///
     /// Errors: as [`RawStream::next_batch`], after the frame that reported them.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// while let Some(frames) = stream.next_frames().await? {
+    ///     for comment in frames.iter().flat_map(|frame| &frame.comments) {
+    ///         println!("heartbeat: {comment}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn next_frames(&mut self) -> Result<Option<Vec<Frame>>, Error> {
         poll_fn(|context| self.poll_level(context, true, true, Self::take_frame)).await
     }
@@ -233,6 +262,15 @@ impl RawStream {
     /// As [`RawStream::next_batch`], at the level of text: the new text of the first choice, for each event that has
     /// some. In the responses protocol this is the text of `response.output_text.delta`, in the native protocol that of
     /// the first candidate without its thoughts.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// while let Some(pieces) = stream.next_text().await? {
+    ///     print!("{}", pieces.concat());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn next_text(&mut self) -> Result<Option<Vec<String>>, Error> {
         poll_fn(|context| self.poll_level(context, false, true, Self::take_text)).await
     }
@@ -242,6 +280,14 @@ impl RawStream {
     ///
     /// Errors: as [`RawStream::next_batch`], the same error again if the stream has already failed; Decode if the
     /// response exceeds the maximum body size.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// let whole = stream.finish().await?;
+    /// println!("{} after {:?}", String::from_utf8_lossy(&whole.body), whole.elapsed);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn finish(&mut self) -> Result<RawResponse, Error> {
         while poll_fn(|context| self.poll_level(context, false, true, Self::take_chunk)).await?.is_some() {}
         if let Some((kind, message)) = &self.failure {
@@ -260,6 +306,17 @@ impl RawStream {
 
     /// Ends the stream for a reason of the caller's, such as cancellation or an event that the caller cannot read.
     /// Closes the connection and adds the status, the request id and the partial response to the error.
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Error, ErrorKind};
+    ///
+    /// let first = stream.next_batch().await?;
+    /// let error = stream.give_up(Error::new(ErrorKind::Cancelled, "the user pressed stop"));
+    /// println!("{error}; so far: {:?}", error.partial());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn give_up(&mut self, error: Error) -> Error {
         self.fail(error);
         match self.take_end() {
@@ -270,6 +327,18 @@ impl RawStream {
 
     /// Runs work on this stream as [`contained`](crate::contained) does. If the work panics, the stream is given up as
     /// by [`RawStream::give_up`].
+    ///
+    /// ```no_run
+    /// # async fn example(stream: &mut gatewright::RawStream) -> Result<(), gatewright::Error> {
+    /// let text = stream
+    ///     .contain(async |stream| {
+    ///         let pieces = stream.next_text().await?.unwrap_or_default();
+    ///         Ok(pieces.concat())
+    ///     })
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn contain<T>(
         &mut self,
         work: impl AsyncFnOnce(&mut Self) -> Result<T, Error>,

@@ -9,21 +9,49 @@ use crate::api::types::{
 
 impl ChatMessage {
     /// A message with a role.
+    ///
+    /// ```
+    /// use gatewright::types::{ChatMessage, ChatMessageRole};
+    ///
+    /// let message = ChatMessage::new(ChatMessageRole::User, "Say hello.");
+    /// assert_eq!(message, ChatMessage::user("Say hello."));
+    /// ```
     pub fn new(role: ChatMessageRole, content: impl Into<ChatMessageContent>) -> Self {
         Self::required(role).with_content(content)
     }
 
     /// A message of the user.
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// ```
     pub fn user(content: impl Into<ChatMessageContent>) -> Self {
         Self::new(ChatMessageRole::User, content)
     }
 
     /// Instructions for the model.
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let messages = vec![ChatMessage::system("Answer in one word."), ChatMessage::user("Say hello.")];
+    /// let request = ChatCompletionRequest::new("model-sol", messages);
+    /// ```
     pub fn system(content: impl Into<ChatMessageContent>) -> Self {
         Self::new(ChatMessageRole::System, content)
     }
 
     /// An earlier message of the model.
+    ///
+    /// ```
+    /// use gatewright::types::ChatMessage;
+    ///
+    /// let mut messages = vec![ChatMessage::user("Say hello.")];
+    /// messages.push(ChatMessage::assistant("Hello!"));
+    /// messages.push(ChatMessage::user("Once more."));
+    /// ```
     pub fn assistant(content: impl Into<ChatMessageContent>) -> Self {
         Self::new(ChatMessageRole::Assistant, content)
     }
@@ -31,6 +59,17 @@ impl ChatMessage {
 
 impl ChatCompletion {
     /// The text of the first choice; none if it has none, as with tool calls.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// let completion = client.chat().completions().create(&request).await?;
+    /// println!("{}", completion.text().unwrap_or("(no text)"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn text(&self) -> Option<&str> {
         self.choices.first()?.message.content.as_deref()
     }
@@ -38,6 +77,19 @@ impl ChatCompletion {
 
 impl ChatCompletionChunk {
     /// The new text of the first choice; none for chunks without text, such as the last (2.3).
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// let mut chunks = client.chat().completions().stream(&request).await?;
+    /// while let Some(chunk) = chunks.try_next().await? {
+    ///     print!("{}", chunk.text().unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn text(&self) -> Option<&str> {
         self.choices.iter().find(|choice| choice.index == 0)?.delta.content.as_deref()
     }

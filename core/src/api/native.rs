@@ -11,6 +11,16 @@ impl From<&str> for NativePart {
 
 impl GenerateContentRequest {
     /// A request of one turn with one text (2.5); the other fields are public.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::GenerateContentRequest;
+    ///
+    /// let request = GenerateContentRequest::new("Say hello.");
+    /// let response = client.native().generate_content("model-luna", &request).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(text: &str) -> Self {
         Self::required(vec![NativeContent::new(vec![text.into()])])
     }
@@ -18,6 +28,16 @@ impl GenerateContentRequest {
 
 impl GenerateContentResponse {
     /// The joined text of the first candidate's parts, without its thoughts.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::GenerateContentRequest;
+    ///
+    /// let request = GenerateContentRequest::new("Say hello.");
+    /// println!("{}", client.native().generate_content("model-luna", &request).await?.text());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn text(&self) -> String {
         let content = self.candidates.first().and_then(|candidate| candidate.content.as_ref());
         let parts = content.into_iter().flat_map(|content| &content.parts);

@@ -104,6 +104,12 @@ pub enum Method {
 
 impl Method {
     /// The name on the wire: `"GET"`.
+    ///
+    /// ```
+    /// use gatewright::operations::LIST_MODELS;
+    ///
+    /// assert_eq!(format!("{} {}", LIST_MODELS.method.as_str(), LIST_MODELS.path), "GET /v1/models");
+    /// ```
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Get => "GET",

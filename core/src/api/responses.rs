@@ -7,6 +7,15 @@ use crate::api::types::ResponseStreamEvent;
 
 impl ResponseStreamEvent {
     /// The new text, if this is an event with text.
+    ///
+    /// ```
+    /// use gatewright::types::ResponseStreamEvent;
+    ///
+    /// let json = r#"{"type": "response.output_text.delta", "sequence_number": 4, "delta": "Hel"}"#;
+    /// let event: ResponseStreamEvent = serde_json::from_str(json)?;
+    /// assert_eq!(event.text_delta(), Some("Hel"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn text_delta(&self) -> Option<&str> {
         if self.type_ == "response.output_text.delta" { self.delta.as_deref() } else { None }
     }

@@ -26,6 +26,15 @@ impl ClientBuilder {
     ///
     /// Errors (Configuration): the base URL or the proxy cannot be parsed; the key is missing, given twice or cannot be
     /// sent; a certificate file cannot be read; a header cannot be sent; `max_connections` is 0.
+    ///
+    /// ```
+    /// use gatewright::{Client, ErrorKind};
+    ///
+    /// let client = Client::builder().base_url("https://gateway.example").api_key("my-key").build()?;
+    /// let error = Client::builder().base_url("no URL").api_key("my-key").build().unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Configuration);
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn build(self) -> Result<Client, Error> {
         may_panic_on_purpose!(Build);
         let settled = self.settled();

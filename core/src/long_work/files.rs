@@ -74,6 +74,17 @@ impl Client {
     /// status.
     ///
     /// Source: 2.7, 2.11, 4 rule 4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let mut download = client.download("https://example.com/boat.png").await?;
+    /// let mut image = Vec::new();
+    /// while let Some(chunk) = download.chunk().await? {
+    ///     image.extend_from_slice(&chunk);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn download(&self, url: &str) -> Result<Download, Error> {
         let url = address(url)?;
         let secrets = Secrets::of_address(&url, self.transport().known_keys());
@@ -97,6 +108,17 @@ impl Client {
     /// source; Decode if the file is longer than allowed, has a content encoding or is a page (`text/html`).
     ///
     /// Source: 2.7, 2.11, 4 rule 4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::SaveOptions;
+    ///
+    /// let options = SaveOptions { overwrite: false, ..SaveOptions::default() };
+    /// let saved = client.save("https://example.com/boat.png", "boat.png", options).await?;
+    /// println!("{} bytes", saved.bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn save(
         &self,
         url: &str,
@@ -297,6 +319,16 @@ pub struct Download {
 
 impl Download {
     /// Size of the whole file in bytes, if the server states it.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let download = client.download("https://example.com/boat.png").await?;
+    /// if download.size().is_none_or(|bytes| bytes > 1 << 20) {
+    ///     println!("this may take a while");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn size(&self) -> Option<u64> {
         self.response.content_length()
     }
@@ -304,6 +336,18 @@ impl Download {
     /// The next bytes as they arrive; none once the file is complete.
     ///
     /// Errors: Connection if the file breaks off before its end; Timeout.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use std::io::Write as _;
+    ///
+    /// let mut download = client.download("https://example.com/boat.png").await?;
+    /// while let Some(chunk) = download.chunk().await? {
+    ///     std::io::stdout().write_all(&chunk).expect("written");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let shown = shown(self.response.url());
         let chunk = self.response.chunk().await;

@@ -18,6 +18,18 @@ impl Images<'_> {
     /// Errors: InvalidRequest if it has neither; Decode if `b64_json` is not strict base64; those of [`Client::save`].
     ///
     /// Source: 2.11, 4 rule 4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::SaveOptions;
+    /// use gatewright::types::ImageGenerationRequest;
+    ///
+    /// let response = client.images().generate(&ImageGenerationRequest::new("image_model_1", "A boat.")).await?;
+    /// let saved = client.images().save(&response.data[0], "boat.png", SaveOptions::default()).await?;
+    /// println!("{} bytes", saved.bytes);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn save(
         &self,
         image: &Image,
@@ -33,6 +45,16 @@ impl Client {
     /// The raw form of `images().save`. image: the JSON of one item of a response's `data` (2.11).
     ///
     /// Errors: also InvalidRequest if it is not an image.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::SaveOptions;
+    ///
+    /// let image = br#"{"b64_json": "aGVsbG8="}"#;
+    /// client.save_image(image, "boat.png".as_ref(), SaveOptions::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn save_image(&self, image: &[u8], path: &Path, options: SaveOptions) -> Result<Saved, Error> {
         /// Reads only these members, so that no other member can cause an error.
         #[derive(Deserialize)]
@@ -51,6 +73,16 @@ impl Client {
     }
 
     /// [`Self::save_image`] of an image that is no JSON: it takes the members that count, without a copy.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::SaveOptions;
+    ///
+    /// let options = SaveOptions::default();
+    /// client.save_image_contents(None, Some("aGVsbG8="), "boat.png".as_ref(), options).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn save_image_contents(
         &self,
         url: Option<&str>,

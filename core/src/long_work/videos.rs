@@ -20,6 +20,12 @@ use crate::wire::error::{Error, ErrorKind};
 
 impl WaitOptions {
     /// These options with a function to call at each poll.
+    ///
+    /// ```
+    /// use gatewright::WaitOptions;
+    ///
+    /// let options = WaitOptions::default().on_progress(|task| println!("{}", task.status.as_str()));
+    /// ```
     #[must_use]
     pub fn on_progress(mut self, on_progress: impl Fn(&VideoTask) + Send + Sync + 'static) -> Self {
         self.on_progress = Some(Arc::new(on_progress));
@@ -48,6 +54,18 @@ impl VideosGenerations<'_> {
     /// if there was one; the errors of a poll.
     ///
     /// Source: 2.7, 3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::WaitOptions;
+    ///
+    /// let options = WaitOptions { timeout: Duration::from_secs(600), ..WaitOptions::default() };
+    /// let task = client.videos().generations().wait("video_1", options).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn wait(&self, task_id: &str, options: WaitOptions) -> Result<Response<VideoTask>, Error> {
         finish(self.client.watch_video(task_id, &options), &options).await
     }
@@ -55,6 +73,19 @@ impl VideosGenerations<'_> {
     /// Submits a task and waits for it. Errors: those of `create`, then those of `wait`.
     ///
     /// Source: 2.6, 2.7, 3.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::VideoGenerationRequest;
+    /// use gatewright::{SaveOptions, WaitOptions};
+    ///
+    /// let videos = client.videos();
+    /// let request = VideoGenerationRequest::new("video_model_1", "A boat at sea.");
+    /// let task = videos.generations().create_and_wait(&request, WaitOptions::default()).await?;
+    /// videos.generations().save(&task, "boat.mp4", SaveOptions::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn create_and_wait(
         &self,
         body: &VideoGenerationRequest,
@@ -69,6 +100,16 @@ impl VideosGenerations<'_> {
     /// Errors: InvalidRequest if the task has no video (yet); those of [`Client::save`].
     ///
     /// Source: 2.7, 4 rule 4.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::SaveOptions;
+    ///
+    /// let task = client.videos().generations().retrieve("video_1").await?;
+    /// client.videos().generations().save(&task, "boat.mp4", SaveOptions::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn save(
         &self,
         task: &VideoTask,
@@ -109,6 +150,19 @@ struct Output {
 impl Client {
     /// The raw form of `videos().generations().wait`, for front ends that parse the task themselves and want to see the
     /// result of each poll. Calling `on_progress` is up to them.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::WaitOptions;
+    ///
+    /// let options = WaitOptions { interval: Duration::from_secs(1), ..WaitOptions::default() };
+    /// let mut watch = client.watch_video("video_1", &options);
+    /// let task = watch.next().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn watch_video(&self, task_id: &str, options: &WaitOptions) -> VideoWatch {
         VideoWatch {
             client: self.clone(),
@@ -121,6 +175,17 @@ impl Client {
     /// The raw form of `videos().generations().save`. task: the JSON of its record (2.7).
     ///
     /// Errors: also InvalidRequest if it is not the record of a task.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::operations::RETRIEVE_VIDEO;
+    /// use gatewright::{Call, SaveOptions};
+    ///
+    /// let task = client.call(Call::new(&RETRIEVE_VIDEO).path("task_id", "video_1")).await?;
+    /// client.save_video(&task.body, "boat.mp4".as_ref(), SaveOptions::default()).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn save_video(&self, task: &[u8], path: &Path, options: SaveOptions) -> Result<Saved, Error> {
         let Task { id, status, output } = serde_json::from_slice(task).map_err(|error| {
             Error::new(ErrorKind::InvalidRequest, "this is not the record of a video task")
@@ -181,6 +246,18 @@ enum End {
 impl VideoWatch {
     /// States that the gateway has just accepted the task, so that even a failure of the first poll is treated as an
     /// outage.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::WaitOptions;
+    /// use gatewright::types::VideoGenerationRequest;
+    ///
+    /// let request = VideoGenerationRequest::new("video_model_1", "A boat at sea.");
+    /// let task = client.videos().generations().create(&request).await?;
+    /// let mut watch = client.watch_video(&task.id, &WaitOptions::default()).submitted();
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn submitted(mut self) -> Self {
         self.schedule.assume_answered();
@@ -188,6 +265,17 @@ impl VideoWatch {
     }
 
     /// Whether the latest poll found the task completed.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let mut watch = client.watch_video("video_1", &gatewright::WaitOptions::default());
+    /// let task = watch.next().await?;
+    /// if watch.is_completed() {
+    ///     println!("{}", String::from_utf8_lossy(&task.expect("completed just now").body));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn is_completed(&self) -> bool {
         matches!(self.end, End::Completed)
     }
@@ -196,6 +284,16 @@ impl VideoWatch {
     /// and called again.
     ///
     /// Errors: TaskFailed after the poll that found it failed; the others of `videos().generations().wait`.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let mut watch = client.watch_video("video_1", &gatewright::WaitOptions::default());
+    /// while let Some(task) = watch.next().await? {
+    ///     println!("{}", String::from_utf8_lossy(&task.body));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn next(&mut self) -> Result<Option<RawResponse>, Error> {
         match &self.end {
             End::Open => {}

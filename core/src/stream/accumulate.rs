@@ -49,6 +49,13 @@ enum Document {
 
 impl Accumulator {
     /// An empty accumulator for the chunks of this operation.
+    ///
+    /// ```
+    /// use gatewright::{Accumulator, operations};
+    ///
+    /// let accumulator = Accumulator::new(&operations::CREATE_MESSAGE);
+    /// assert_eq!(accumulator.document(), None);
+    /// ```
     pub fn new(operation: &Operation) -> Self {
         let document = match operation.protocol {
             Protocol::Chat => Document::Chat(chat::Completion::default()),
@@ -61,6 +68,17 @@ impl Accumulator {
     }
 
     /// Adds the next chunk.
+    ///
+    /// ```
+    /// use gatewright::{Accumulator, operations};
+    ///
+    /// let mut accumulator = Accumulator::new(&operations::GENERATE_CONTENT);
+    /// for text in ["Hel", "lo"] {
+    ///     accumulator.push(serde_json::json!({"candidates": [{"content": {"parts": [{"text": text}]}}]}));
+    /// }
+    /// let content = &accumulator.document().unwrap()["candidates"][0]["content"];
+    /// assert_eq!(content["parts"][0]["text"], "Hello");
+    /// ```
     pub fn push(&mut self, chunk: Value) {
         let chunk = shape::mend(self.form, chunk, Mending::Structure);
         self.begun = true;
@@ -85,6 +103,15 @@ impl Accumulator {
     }
 
     /// Adds the next chunk, given as JSON text. Errors: it is not JSON; nothing was added.
+    ///
+    /// ```
+    /// use gatewright::{Accumulator, operations};
+    ///
+    /// let mut accumulator = Accumulator::new(&operations::CREATE_CHAT_COMPLETION);
+    /// accumulator.push_json(r#"{"choices": [{"index": 0, "delta": {"content": "Hello"}}]}"#)?;
+    /// assert!(accumulator.push_json("[DONE]").is_err());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn push_json(&mut self, chunk: &str) -> Result<(), serde_json::Error> {
         self.push(super::mend::value(chunk)?);
         Ok(())
@@ -92,6 +119,15 @@ impl Accumulator {
 
     /// The document so far; none before the first chunk. Members that the response's form requires and that have not
     /// arrived yet are present and empty.
+    ///
+    /// ```
+    /// use gatewright::{Accumulator, operations};
+    ///
+    /// let mut accumulator = Accumulator::new(&operations::CREATE_CHAT_COMPLETION);
+    /// assert_eq!(accumulator.document(), None);
+    /// accumulator.push(serde_json::json!({"choices": []}));
+    /// assert_eq!(accumulator.document().unwrap()["object"], "chat.completion");
+    /// ```
     pub fn document(&self) -> Option<Value> {
         self.begun.then(|| match &self.document {
             Document::Chat(completion) => completion.document(),

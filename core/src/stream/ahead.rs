@@ -84,6 +84,19 @@ pub struct ReadAhead<E: Send + 'static> {
 impl<E: Send + 'static> ReadAhead<E> {
     /// A stream that nobody has read from yet; the task that reads ahead will run on `runtime`. make: converts what is read; if it
     /// returns a reason why it cannot, the stream ends with a Decode error.
+    ///
+    /// ```
+    /// use gatewright::RawStream;
+    /// use gatewright::read_ahead::{Read, ReadAhead};
+    ///
+    /// /// A stream whose chunks a front end takes as JSON texts.
+    /// fn ahead(stream: RawStream) -> ReadAhead<String> {
+    ///     ReadAhead::new(&tokio::runtime::Handle::current(), stream, |read| match read {
+    ///         Read::Chunk(json) => Ok(json),
+    ///         other => Err(format!("{other:?} is no chunk")),
+    ///     })
+    /// }
+    /// ```
     pub fn new(runtime: &Handle, stream: RawStream, make: fn(Read) -> Result<E, String>) -> Self {
         let operation = stream.operation();
         Self { inbox: Arc::new(Inbox::new(runtime.clone(), stream, make)), operation }
@@ -91,6 +104,14 @@ impl<E: Send + 'static> ReadAhead<E> {
 
     /// Has the reader watch the connection itself, before anything is read: [`ReadAhead::read_now`] reads, no task does.
     /// Returns whether there is a connection to watch.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// if !stream.watch() {
+    ///     println!("a task reads this stream");
+    /// }
+    /// # }
+    /// ```
     pub fn watch(&self) -> bool {
         let mut state = self.inbox.lock();
         state.watched = state.stream.as_mut().and_then(RawStream::watch);
@@ -98,6 +119,14 @@ impl<E: Send + 'static> ReadAhead<E> {
     }
 
     /// Has the time limits wake whoever reads next, in place of who read last.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// // Another thread reads from here on: it is the one to wake.
+    /// stream.renew_timer();
+    /// stream.read_now(std::task::Waker::noop());
+    /// # }
+    /// ```
     pub fn renew_timer(&self) {
         if let Some(stream) = &mut self.inbox.lock().stream {
             stream.renew_timer();
@@ -105,11 +134,26 @@ impl<E: Send + 'static> ReadAhead<E> {
     }
 
     /// The connection that the reader watches; none if a task reads, or the stream has ended.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// let is_ours = stream.watched().is_some();
+    /// # }
+    /// ```
     pub fn watched(&self) -> Option<Watched> {
         self.inbox.lock().watched.clone()
     }
 
     /// Leaves reading to a task from here on.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// if stream.watched().is_some() {
+    ///     stream.unwatch();
+    /// }
+    /// assert!(stream.watched().is_none());
+    /// # }
+    /// ```
     pub fn unwatch(&self) {
         let mut state = self.inbox.lock();
         state.watched = None;
@@ -118,32 +162,89 @@ impl<E: Send + 'static> ReadAhead<E> {
 
     /// Reads what has arrived over the connection that the reader watches. `waker` is woken when a time limit of the stream
     /// is over: it is to be called again then.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// use gatewright::read_ahead::{Level, Now};
+    ///
+    /// if stream.read_now(std::task::Waker::noop()) == Now::Readable {
+    ///     println!("{:?}", stream.take(Level::Text));
+    /// }
+    /// # }
+    /// ```
     pub fn read_now(&self, waker: &Waker) -> Now {
         watched::read_now(&self.inbox, waker)
     }
 
     /// Whether [`ReadAhead::read_now`] has nothing to do until the connection has something, or its waker is woken.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// if !stream.is_at_rest() {
+    ///     stream.read_now(std::task::Waker::noop());
+    /// }
+    /// # }
+    /// ```
     pub fn is_at_rest(&self) -> bool {
         self.inbox.lock().stream.as_ref().is_some_and(RawStream::is_at_rest)
     }
 
     /// Says that a reader is there and waits for the connection, so that no caretaker takes its place.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// let attending = stream.attend();
+    /// // Waits for the connection here.
+    /// drop(attending);
+    /// # }
+    /// ```
     pub fn attend(&self) -> Attending<'_> {
         Attending::of(&self.inbox)
     }
 
     /// For whoever looks after streams whose readers have gone away: to be called from time to time, until it returns
     /// false. If no reader has come since the last time, a task reads on, until one comes back.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// use std::time::Duration;
+    ///
+    /// let look_after = stream.caretaker();
+    /// std::thread::spawn(move || {
+    ///     while look_after() {
+    ///         std::thread::sleep(Duration::from_secs(1));
+    ///     }
+    /// });
+    /// # }
+    /// ```
     pub fn caretaker(&self) -> impl Fn() -> bool + Send + Sync + use<E> {
         watched::caretaker(&self.inbox)
     }
 
     /// The operation that streams.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// println!("{}", stream.operation().qualified_name());
+    /// # }
+    /// ```
     pub fn operation(&self) -> &'static Operation {
         self.operation
     }
 
     /// Takes everything that is ready at a level. The first call fixes the level and starts reading.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// use gatewright::read_ahead::{Level, Taken};
+    ///
+    /// match stream.take(Level::Text) {
+    ///     Taken::Events(texts) => print!("{}", texts.concat()),
+    ///     Taken::Failed(error) => eprintln!("{error}"),
+    ///     over => println!("{over:?}"),
+    /// }
+    /// # }
+    /// ```
     pub fn take(&self, level: Level) -> Taken<E> {
         self.inbox.visits.fetch_add(1, Ordering::Relaxed);
         let mut state = self.inbox.lock();
@@ -168,6 +269,15 @@ impl<E: Send + 'static> ReadAhead<E> {
 
     /// Waits until [`ReadAhead::take`] has something to return, or the stream is left to a reader that watches the
     /// connection itself.
+    ///
+    /// ```
+    /// use gatewright::read_ahead::{Level, ReadAhead, Taken};
+    ///
+    /// async fn next(stream: &ReadAhead<String>) -> Taken<String> {
+    ///     stream.readable().await;
+    ///     stream.take(Level::Text)
+    /// }
+    /// ```
     pub fn readable(&self) -> impl Future<Output = ()> + Send + use<E> {
         let inbox = Arc::clone(&self.inbox);
         async move {
@@ -186,6 +296,18 @@ impl<E: Send + 'static> ReadAhead<E> {
     }
 
     /// Runs `tell` once [`ReadAhead::take`] has something to return: either now or on the task.
+    ///
+    /// ```
+    /// use std::sync::mpsc::channel;
+    ///
+    /// use gatewright::read_ahead::ReadAhead;
+    ///
+    /// fn wait(stream: &ReadAhead<String>) {
+    ///     let (tell, told) = channel();
+    ///     stream.when_readable(move || drop(tell.send(())));
+    ///     told.recv().expect("told once");
+    /// }
+    /// ```
     pub fn when_readable(&self, tell: impl FnOnce() + Send + 'static) {
         let mut state = self.inbox.lock();
         if state.is_readable() {
@@ -198,12 +320,30 @@ impl<E: Send + 'static> ReadAhead<E> {
 
     /// Reads to the end and returns the whole document; events that have not been taken are dropped. Errors: as
     /// [`RawStream::finish`]; Configuration if the stream is closed before it is complete.
+    ///
+    /// ```
+    /// use gatewright::Error;
+    /// use gatewright::read_ahead::ReadAhead;
+    ///
+    /// async fn whole(stream: ReadAhead<String>) -> Result<usize, Error> {
+    ///     Ok(stream.finish().await?.body.len())
+    /// }
+    /// ```
     pub fn finish(&self) -> impl Future<Output = Result<RawResponse, Error>> + Send + use<E> {
         finish(Arc::clone(&self.inbox))
     }
 
     /// Closes the connection; events that have not been taken are dropped. The document of a complete stream remains
     /// available.
+    ///
+    /// ```
+    /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
+    /// use gatewright::read_ahead::{Level, Taken};
+    ///
+    /// stream.close();
+    /// assert!(matches!(stream.take(Level::Text), Taken::Over));
+    /// # }
+    /// ```
     pub fn close(&self) {
         self.inbox.close(false);
     }

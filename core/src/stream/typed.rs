@@ -43,27 +43,91 @@ impl<T: Chunk> EventStream<T> {
     }
 
     /// The underlying stream, with its status, headers and request id.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// let chunks = client.chat().completions().stream(&request).await?;
+    /// println!("request {}", chunks.raw().request_id().unwrap_or("without an id"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn raw(&self) -> &RawStream {
         &self.raw
     }
 
     /// The underlying stream, to continue at another level.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// let mut chunks = client.chat().completions().stream(&request).await?;
+    /// let first = chunks.try_next().await?;
+    /// let rest = chunks.into_raw().next_text().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_raw(self) -> RawStream {
         self.raw
     }
 
     /// The next item; none once the stream is complete. Errors: as [`RawStream::next_batch`], and Decode for an event
     /// that does not have the form that the operation streams.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::{MessageRequest, MessageTurn};
+    ///
+    /// let request = MessageRequest::new("model-sol", 100, vec![MessageTurn::user("Say hello.")]);
+    /// let mut events = client.messages().stream(&request).await?;
+    /// while let Some(event) = events.try_next().await? {
+    ///     print!("{}", event.text_delta().unwrap_or_default());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn try_next(&mut self) -> Result<Option<T>, Error> {
         poll_fn(|context| self.raw.poll_next_typed(context, &mut self.copies)).await
     }
 
     /// The frames from here on, as they come ([`RawStream::next_frames`]).
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use futures_util::TryStreamExt as _;
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// let mut frames = client.chat().completions().stream(&request).await?.frames();
+    /// while let Some(frame) = frames.try_next().await? {
+    ///     println!("{:?} {:?}", frame.event, frame.data);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn frames(self) -> impl Stream<Item = Result<Frame, Error>> + Send + Unpin {
         Each { raw: self.raw, next: RawStream::poll_next_frame }
     }
 
     /// The new text of the first choice from here on, in non-empty pieces ([`RawStream::next_text`]).
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use futures_util::TryStreamExt as _;
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// let mut text = client.chat().completions().stream(&request).await?.text();
+    /// while let Some(piece) = text.try_next().await? {
+    ///     print!("{piece}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn text(self) -> impl Stream<Item = Result<String, Error>> + Send + Unpin {
         Each { raw: self.raw, next: RawStream::poll_next_text }
     }
@@ -73,6 +137,17 @@ impl<T: Chunk> EventStream<T> {
     /// the stream, all counts are 0.
     ///
     /// Errors: as [`EventStream::try_next`], with the partial response.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// let completion = client.chat().completions().stream(&request).await?.finish().await?;
+    /// println!("{}", completion.text().unwrap_or_default());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn finish(mut self) -> Result<Response<T::Whole>, Error> {
         let operation = self.raw.operation();
         let whole = self.raw.finish().await?;

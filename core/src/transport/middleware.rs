@@ -82,47 +82,117 @@ pub struct Attempt {
 
 impl Attempt {
     /// The operation called.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// println!("{}", attempt.operation().qualified_name());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn operation(&self) -> &'static Operation {
         self.operation
     }
 
     /// 1 for the first attempt of a call.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// if attempt.number() > 1 {
+    ///     println!("once more");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn number(&self) -> u32 {
         self.number
     }
 
     /// Attempts that the call may make after the first.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// println!("attempt {} of {}", attempt.number(), attempt.max_retries() + 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn max_retries(&self) -> u32 {
         self.max_retries
     }
 
     /// Time left of the call's deadline when the attempt began.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// let milliseconds = attempt.remaining().as_millis().to_string();
+    /// attempt.headers_mut().insert("x-deadline-ms", milliseconds.parse().expect("digits"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn remaining(&self) -> Duration {
         self.remaining
     }
 
     /// Why the previous attempt failed; none for the first.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// if let Some(kind) = attempt.previous() {
+    ///     println!("again after {kind:?}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn previous(&self) -> Option<ErrorKind> {
         self.previous
     }
 
     /// HTTP method.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// println!("{} {}", attempt.method().as_str(), attempt.url());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn method(&self) -> Method {
         self.operation.method
     }
 
     /// The whole URL, including the query.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// assert!(attempt.url().starts_with("https://gateway.example/v1/"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn url(&self) -> &str {
         self.request.url().as_str()
     }
 
     /// The headers to be sent, including the key.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// let is_json = attempt.headers().get(http::header::CONTENT_TYPE).is_some();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn headers(&self) -> &HeaderMap {
         self.request.headers()
     }
 
     /// The headers, which may be changed before the attempt is sent. Only the transport may set those that frame the
     /// message: an attempt with one of them fails with InvalidRequest.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// use http::HeaderValue;
+    ///
+    /// attempt.headers_mut().insert("x-tenant", HeaderValue::from_static("harbour"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn headers_mut(&mut self) -> &mut HeaderMap {
         self.request.headers_mut()
     }
@@ -131,6 +201,14 @@ impl Attempt {
     /// keeps its bytes and its repetitions; a new value is as secret as the one it replaces.
     ///
     /// Errors (Configuration): a name or a value that cannot be sent.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// attempt.set_headers(&[("x-tenant".to_owned(), "harbour".to_owned())])?;
+    /// assert_eq!(attempt.headers().len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_headers(&mut self, wanted: &[(String, String)]) -> Result<(), Error> {
         let headers = self.request.headers_mut();
         let mut put = HeaderMap::with_capacity(wanted.len());
@@ -154,6 +232,13 @@ impl Attempt {
     }
 
     /// The JSON body, if the operation has one.
+    ///
+    /// ```
+    /// # fn example(attempt: &mut gatewright::Attempt) -> Result<(), gatewright::Error> {
+    /// println!("{} bytes", attempt.body().map_or(0, <[u8]>::len));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn body(&self) -> Option<&[u8]> {
         self.request.body().and_then(reqwest::Body::as_bytes)
     }
@@ -206,6 +291,14 @@ pub(crate) struct Answered {
 
 impl Outcome {
     /// HTTP status, if there was a response.
+    ///
+    /// ```
+    /// # fn example(outcome: &gatewright::Outcome) {
+    /// if outcome.status() == Some(429) {
+    ///     println!("too many requests");
+    /// }
+    /// # }
+    /// ```
     pub fn status(&self) -> Option<u16> {
         match &self.answer {
             Ok(answered) => Some(answered.status),
@@ -214,6 +307,13 @@ impl Outcome {
     }
 
     /// Response headers, if there was a response; those of a failure are redacted, as in its error.
+    ///
+    /// ```
+    /// # fn example(outcome: &gatewright::Outcome) {
+    /// let left = outcome.headers().and_then(|headers| headers.get("x-ratelimit-remaining"));
+    /// println!("{left:?}");
+    /// # }
+    /// ```
     pub fn headers(&self) -> Option<&HeaderMap> {
         match &self.answer {
             Ok(answered) => Some(&answered.headers),
@@ -222,12 +322,24 @@ impl Outcome {
     }
 
     /// The request id assigned by the gateway.
+    ///
+    /// ```
+    /// # fn example(outcome: &gatewright::Outcome) {
+    /// println!("request {}", outcome.request_id().unwrap_or("without an id"));
+    /// # }
+    /// ```
     pub fn request_id(&self) -> Option<&str> {
         self.headers().and_then(request_id)
     }
 
     /// The response body, if it was read: whole on success, cut at
     /// [`MAX_ERROR_BODY_BYTES`](crate::MAX_ERROR_BODY_BYTES) on failure. None for a stream.
+    ///
+    /// ```
+    /// # fn example(outcome: &gatewright::Outcome) {
+    /// println!("{} bytes", outcome.body().map_or(0, |body| body.len()));
+    /// # }
+    /// ```
     pub fn body(&self) -> Option<&Bytes> {
         match &self.answer {
             Ok(answered) => answered.body.as_ref(),
@@ -236,12 +348,26 @@ impl Outcome {
     }
 
     /// The failure, if the attempt failed. Whether it is retried is not decided yet.
+    ///
+    /// ```
+    /// # fn example(outcome: &gatewright::Outcome) {
+    /// if let Some(error) = outcome.error() {
+    ///     eprintln!("{error}");
+    /// }
+    /// # }
+    /// ```
     pub fn error(&self) -> Option<&Error> {
         self.answer.as_ref().err()
     }
 
     /// Time from the start of the attempt to the end of the body; for a stream, to its headers. It includes the wait
     /// for the pool.
+    ///
+    /// ```
+    /// # fn example(outcome: &gatewright::Outcome) {
+    /// println!("{:?} after {:?}", outcome.status(), outcome.elapsed());
+    /// # }
+    /// ```
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }

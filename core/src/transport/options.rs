@@ -35,6 +35,15 @@ pub struct Call {
 
 impl Call {
     /// A call with nothing set but its operation.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Call, operations};
+    ///
+    /// let models = client.call(Call::new(&operations::LIST_MODELS)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(operation: &'static Operation) -> Self {
         Self {
             operation,
@@ -47,6 +56,13 @@ impl Call {
     }
 
     /// Adds a path parameter.
+    ///
+    /// ```
+    /// use gatewright::{Call, operations};
+    ///
+    /// let call = Call::new(&operations::RETRIEVE_VIDEO).path("task_id", "video_1");
+    /// assert_eq!(call.path, [("task_id".to_owned(), "video_1".to_owned())]);
+    /// ```
     #[must_use]
     pub fn path(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.path.push((name.into(), value.into()));
@@ -54,6 +70,15 @@ impl Call {
     }
 
     /// Adds a query parameter.
+    ///
+    /// ```
+    /// use gatewright::{Call, operations};
+    ///
+    /// let call = Call::new(&operations::LIST_RESPONSE_INPUT_ITEMS)
+    ///     .path("response_id", "resp_1")
+    ///     .query("limit", "10");
+    /// assert_eq!(call.query, [("limit".to_owned(), "10".to_owned())]);
+    /// ```
     #[must_use]
     pub fn query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.query.push((name.into(), value.into()));
@@ -61,6 +86,13 @@ impl Call {
     }
 
     /// Sets the JSON body.
+    ///
+    /// ```
+    /// use gatewright::{Call, operations};
+    ///
+    /// let call = Call::new(&operations::CREATE_IMAGE).body(r#"{"model": "image_model_1", "prompt": "A boat."}"#);
+    /// assert!(!call.is_object);
+    /// ```
     #[must_use]
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
         self.body = Some(body.into());
@@ -68,6 +100,14 @@ impl Call {
     }
 
     /// Sets the body to one JSON object, as a serializer wrote it.
+    ///
+    /// ```
+    /// use gatewright::{Call, operations};
+    ///
+    /// let body = serde_json::json!({ "model": "image_model_1", "prompt": "A boat." });
+    /// let call = Call::new(&operations::CREATE_IMAGE).object(body.to_string());
+    /// assert!(call.is_object);
+    /// ```
     #[must_use]
     pub fn object(mut self, body: impl Into<Bytes>) -> Self {
         self.is_object = true;
@@ -75,6 +115,14 @@ impl Call {
     }
 
     /// Sets the options.
+    ///
+    /// ```
+    /// use gatewright::{Call, RequestOptions, operations};
+    ///
+    /// let options = RequestOptions { max_retries: Some(0), ..RequestOptions::default() };
+    /// let call = Call::new(&operations::LIST_MODELS).options(options);
+    /// assert_eq!(call.options.max_retries, Some(0));
+    /// ```
     #[must_use]
     pub fn options(mut self, options: RequestOptions) -> Self {
         self.options = options;

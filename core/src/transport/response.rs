@@ -96,11 +96,32 @@ impl RawResponse {
     }
 
     /// The request id assigned by the gateway.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Call, operations};
+    ///
+    /// let response = client.call(Call::new(&operations::LIST_MODELS)).await?;
+    /// println!("request {}", response.request_id().unwrap_or("without an id"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn request_id(&self) -> Option<&str> {
         request_id(&self.headers)
     }
 
     /// Parses the body. Errors: Decode.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Call, operations, types::ModelList};
+    ///
+    /// let response = client.call(Call::new(&operations::LIST_MODELS)).await?;
+    /// let models = response.parse::<ModelList>(&operations::LIST_MODELS)?;
+    /// println!("{} models", models.data.len());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn parse<T: DeserializeOwned>(self, operation: &Operation) -> Result<Response<T>, Error> {
         match serde_json::from_slice(&self.body) {
             Ok(value) => {
@@ -129,6 +150,16 @@ impl RawResponse {
     }
 
     /// The body as text. Errors: Decode if it is not UTF-8.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Call, operations};
+    ///
+    /// let response = client.call(Call::new(&operations::LIST_MODELS)).await?;
+    /// println!("{}", response.text(&operations::LIST_MODELS)?);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn text(&self, operation: &Operation) -> Result<&str, Error> {
         std::str::from_utf8(&self.body).map_err(|error| self.undecodable(operation, error))
     }
@@ -217,6 +248,17 @@ impl RawResponse {
 
     /// The error for a body that is not what the operation returns; it carries this response's status, headers, request
     /// id and body. `reason`: what the reader failed on.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::{Call, operations};
+    ///
+    /// let response = client.call(Call::new(&operations::LIST_MODELS)).await?;
+    /// let models: serde_json::Value = serde_json::from_slice(&response.body)
+    ///     .map_err(|error| response.undecodable(&operations::LIST_MODELS, error))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn undecodable(&self, operation: &Operation, reason: impl fmt::Display) -> Error {
         let error = Error::new(ErrorKind::Decode, "the answer cannot be read").quoting(reason);
         self.describe(error.with_body(self.body.clone()), operation)
@@ -259,31 +301,80 @@ impl<T> Response<T> {
     }
 
     /// HTTP status, 200 to 299.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let models = client.models().list().await?;
+    /// assert_eq!(models.status(), 200);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn status(&self) -> u16 {
         self.head.status
     }
 
     /// Response headers.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let models = client.models().list().await?;
+    /// println!("{:?}", models.headers().get(http::header::CONTENT_TYPE));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }
 
     /// The request id assigned by the gateway.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let models = client.models().list().await?;
+    /// println!("request {}", models.request_id().unwrap_or("without an id"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn request_id(&self) -> Option<&str> {
         self.head.request_id()
     }
 
     /// How many requests were sent for this response.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let models = client.models().list().await?;
+    /// println!("after {} retries", models.attempts() - 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn attempts(&self) -> u32 {
         self.head.attempts
     }
 
     /// Time from the start of the call to the end of the body.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// let models = client.models().list().await?;
+    /// println!("after {:?}", models.elapsed());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn elapsed(&self) -> Duration {
         self.head.elapsed
     }
 
     /// The value alone.
+    ///
+    /// ```no_run
+    /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
+    /// use gatewright::types::ModelList;
+    ///
+    /// let models: ModelList = client.models().list().await?.into_inner();
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn into_inner(self) -> T {
         self.value
     }

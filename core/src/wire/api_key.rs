@@ -47,6 +47,14 @@ impl std::error::Error for InvalidKey {}
 
 impl ApiKey {
     /// Takes a key as it is. Errors: it is empty or contains characters that a header cannot carry.
+    ///
+    /// ```
+    /// use gatewright::ApiKey;
+    ///
+    /// assert_eq!(ApiKey::new("my-key")?.expose(), "my-key");
+    /// assert!(ApiKey::new("my-key\n").is_err());
+    /// # Ok::<(), gatewright::InvalidKey>(())
+    /// ```
     pub fn new(key: impl Into<String>) -> Result<Self, InvalidKey> {
         let key = key.into();
         if key.is_empty() {
@@ -60,11 +68,23 @@ impl ApiKey {
 
     /// Takes a key without surrounding white space, such as the newline that editors append. Errors: as
     /// [`ApiKey::new`].
+    ///
+    /// ```
+    /// let key = gatewright::ApiKey::trimmed("  my-key\n")?;
+    /// assert_eq!(key.expose(), "my-key");
+    /// # Ok::<(), gatewright::InvalidKey>(())
+    /// ```
     pub fn trimmed(key: &str) -> Result<Self, InvalidKey> {
         Self::new(key.trim())
     }
 
     /// The key itself. Show it only to its owner.
+    ///
+    /// ```
+    /// let key = gatewright::ApiKey::new("my-key")?;
+    /// assert_eq!(format!("{key:?} is {}", key.expose()), "[redacted] is my-key");
+    /// # Ok::<(), gatewright::InvalidKey>(())
+    /// ```
     pub fn expose(&self) -> &str {
         &self.0
     }

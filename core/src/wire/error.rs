@@ -79,6 +79,16 @@ pub struct Received {
 
 impl Error {
     /// The kind of failure, from a closed list.
+    ///
+    /// ```
+    /// use gatewright::{Error, ErrorKind};
+    ///
+    /// /// Whether another model may do better.
+    /// fn may_help(error: &Error) -> bool {
+    ///     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::RateLimit)
+    /// }
+    /// assert!(!may_help(&Error::new(ErrorKind::Cancelled, "stopped")));
+    /// ```
     pub fn kind(&self) -> ErrorKind {
         self.inner.kind
     }
@@ -88,86 +98,209 @@ impl Error {
     ///
     /// No text of an error contains a secret. The client's keys and the secrets of its requests are redacted in any
     /// encoding the gateway used, and so is anything that looks like another key. Control characters are escaped.
+    ///
+    /// ```
+    /// use gatewright::{Error, ErrorKind};
+    ///
+    /// assert_eq!(Error::new(ErrorKind::Cancelled, "stopped").message(), "stopped");
+    /// ```
     pub fn message(&self) -> &str {
         &self.inner.message
     }
 
     /// Id of the operation that failed, such as `create_chat_completion`; none if no call was made.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// println!("{} failed", error.operation().unwrap_or("the client itself"));
+    /// # }
+    /// ```
     pub fn operation(&self) -> Option<&'static str> {
         self.inner.operation
     }
 
     /// HTTP status of the response, if there was one.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// if error.status() == Some(402) {
+    ///     println!("no credit left");
+    /// }
+    /// # }
+    /// ```
     pub fn status(&self) -> Option<u16> {
         self.inner.status
     }
 
     /// The gateway's id of the request, to quote when asking its operator.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(id) = error.request_id() {
+    ///     println!("ask the operator about {id}");
+    /// }
+    /// # }
+    /// ```
     pub fn request_id(&self) -> Option<&str> {
         self.inner.told.request_id.as_deref()
     }
 
     /// The error code of the body: `model_not_found`. In the native style: the reason, else the status word. For a
     /// rejected webhook: the reason (see [`webhook::unwrap`](crate::wire::webhook::unwrap)).
+    ///
+    /// ```
+    /// use gatewright::webhook::{Secret, unwrap};
+    ///
+    /// let secret = Secret::from_bytes([7; 32]).unwrap();
+    /// let error = unwrap(b"{}", [("webhook-id", "msg_1")], &[secret]).unwrap_err();
+    /// assert_eq!(error.code(), Some("missing_header"));
+    /// ```
     pub fn code(&self) -> Option<&str> {
         self.inner.told.code.as_deref()
     }
 
     /// The request field the gateway complained about; the header that a refused webhook lacks.
+    ///
+    /// ```
+    /// use gatewright::webhook::{Secret, unwrap};
+    ///
+    /// let secret = Secret::from_bytes([7; 32]).unwrap();
+    /// let error = unwrap(b"{}", [("webhook-id", "msg_1")], &[secret]).unwrap_err();
+    /// assert_eq!(error.param(), Some("webhook-timestamp"));
+    /// ```
     pub fn param(&self) -> Option<&str> {
         self.inner.told.param.as_deref()
     }
 
     /// The error type of the body: `invalid_request_error`. In the native style the status word.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// let is_ours = error.error_type() == Some("invalid_request_error");
+    /// # }
+    /// ```
     pub fn error_type(&self) -> Option<&str> {
         self.inner.told.error_type.as_deref()
     }
 
     /// How long the gateway asked to wait before the next try.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(wait) = error.retry_after() {
+    ///     println!("again in {} s", wait.as_secs());
+    /// }
+    /// # }
+    /// ```
     pub fn retry_after(&self) -> Option<Duration> {
         self.inner.retry_after
     }
 
     /// The response body or stream event that reported the error, redacted and cut at
     /// [`MAX_ERROR_BODY_BYTES`](crate::MAX_ERROR_BODY_BYTES).
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(body) = error.body() {
+    ///     println!("{}", String::from_utf8_lossy(body));
+    /// }
+    /// # }
+    /// ```
     pub fn body(&self) -> Option<&Bytes> {
         self.inner.told.body.as_deref()
     }
 
     /// Response headers, if there was a response. Secrets are redacted: cookies and the like have no value.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// let left = error.headers().and_then(|headers| headers.get("x-ratelimit-remaining"));
+    /// println!("{left:?}");
+    /// # }
+    /// ```
     pub fn headers(&self) -> Option<&HeaderMap> {
         self.inner.told.headers.as_deref()
     }
 
     /// How many requests were sent for this call; 0 if it failed before the first.
+    ///
+    /// ```
+    /// use gatewright::{Client, ErrorKind};
+    ///
+    /// let error = Client::builder().base_url("no URL").api_key("my-key").build().unwrap_err();
+    /// assert_eq!((error.kind(), error.attempts()), (ErrorKind::Configuration, 0));
+    /// ```
     pub fn attempts(&self) -> u32 {
         self.inner.attempts
     }
 
     /// Time from the start of the call to its failure; for a stream or a response that could not be read, to its
     /// headers. None if nothing was sent.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(elapsed) = error.elapsed() {
+    ///     println!("failed after {elapsed:?}");
+    /// }
+    /// # }
+    /// ```
     pub fn elapsed(&self) -> Option<Duration> {
         self.inner.elapsed
     }
 
     /// The rules that the request breaks, if it was validated before sending (kind [`ErrorKind::InvalidRequest`]): at
     /// most [`crate::wire::limits::MOST_VIOLATIONS`]; else empty. The message says whether there are more.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use gatewright::types::ChatCompletionRequest;
+    ///
+    /// let client = gatewright::Client::builder().api_key("my-key").validate(true).build()?;
+    /// let request = ChatCompletionRequest::new("model-sol", vec![]);
+    /// let error = client.chat().completions().create(&request).await.unwrap_err();
+    /// assert_eq!(error.violations()[0].pointer, "/messages");
+    /// # Ok::<(), gatewright::Error>(())
+    /// # }).unwrap();
+    /// ```
     pub fn violations(&self) -> &[Violation] {
         &self.inner.violations
     }
 
     /// For a failed stream: the chunks that arrived, merged into one JSON document in the form of a response that is
     /// not streamed. None if no chunk arrived. Only the client's own secrets are redacted.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(partial) = error.partial() {
+    ///     println!("{}", String::from_utf8_lossy(partial));
+    /// }
+    /// # }
+    /// ```
     pub fn partial(&self) -> Option<&Bytes> {
         self.inner.told.partial.as_deref()
     }
 
     /// For a failed stream: how much arrived. None for other errors.
+    ///
+    /// ```
+    /// # fn example(error: &gatewright::Error) {
+    /// if let Some(received) = error.received() {
+    ///     println!("{} events had arrived", received.events);
+    /// }
+    /// # }
+    /// ```
     pub fn received(&self) -> Option<Received> {
         self.inner.received
     }
 
     /// An error with a kind and a message, for gateways and bindings.
+    ///
+    /// ```
+    /// use gatewright::{Error, ErrorKind};
+    ///
+    /// let error = Error::new(ErrorKind::Configuration, "there is no model");
+    /// assert_eq!(error.to_string(), "there is no model");
+    /// ```
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
             inner: Box::new(Inner {
@@ -233,6 +366,16 @@ impl Error {
     }
 
     /// Sets the error's [`std::error::Error::source`]. It belongs to the caller and is not redacted.
+    ///
+    /// ```
+    /// use std::error::Error as _;
+    ///
+    /// use gatewright::{Error, ErrorKind};
+    ///
+    /// let cause = std::io::Error::other("the disk is full");
+    /// let error = Error::new(ErrorKind::Io, "the image cannot be saved").with_source(cause);
+    /// assert_eq!(error.source().unwrap().to_string(), "the disk is full");
+    /// ```
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.inner.told.cause = Some(source.into());

@@ -38,6 +38,13 @@ pub struct ErrorBody {
 
 impl ErrorBody {
     /// Parses a body of any form. Never fails.
+    ///
+    /// ```
+    /// use gatewright::ErrorBody;
+    ///
+    /// assert_eq!(ErrorBody::read(b"no berth").message.as_deref(), Some("no berth"));
+    /// assert_eq!(ErrorBody::read(b""), ErrorBody::default());
+    /// ```
     pub fn read(body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
         let text = text.trim_start_matches('\u{FEFF}').trim();
@@ -54,6 +61,11 @@ impl ErrorBody {
     }
 
     /// Parses a JSON document: an error object, or an object or array that contains one.
+    ///
+    /// ```
+    /// let json = serde_json::json!({ "error": { "code": 404, "message": "none", "status": "NOT_FOUND" } });
+    /// assert_eq!(gatewright::ErrorBody::of_value(&json).code.as_deref(), Some("NOT_FOUND"));
+    /// ```
     pub fn of_value(value: &Value) -> Self {
         match value {
             Value::String(text) => Self { message: message(text), ..Self::default() },

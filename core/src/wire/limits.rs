@@ -111,11 +111,25 @@ pub struct Violations {
 
 impl Violations {
     /// Whether the list is complete: false if validation stopped at the maximum.
+    ///
+    /// ```
+    /// use gatewright::{limits, operations};
+    ///
+    /// let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &serde_json::json!({}));
+    /// assert!(violations.is_complete());
+    /// ```
     pub fn is_complete(&self) -> bool {
         !self.more
     }
 
     /// The violations, without whether they are all.
+    ///
+    /// ```
+    /// use gatewright::{limits, operations};
+    ///
+    /// let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &serde_json::json!({})).into_vec();
+    /// assert!(violations.iter().any(|violation| violation.missing.as_deref() == Some("model")));
+    /// ```
     pub fn into_vec(self) -> Vec<Violation> {
         self.told
     }
@@ -187,12 +201,27 @@ pub struct Rules {
 
 impl Rules {
     /// These rules with private webhooks allowed, or not.
+    ///
+    /// ```
+    /// use gatewright::limits::{Rules, check_webhook_url};
+    ///
+    /// let rules = Rules::default().private_webhooks(true);
+    /// assert!(check_webhook_url("http://10.0.0.7/hook", rules).is_ok());
+    /// ```
     #[must_use]
     pub fn private_webhooks(self, allowed: bool) -> Self {
         Self { private_webhooks: allowed, ..self }
     }
 
     /// These rules for models of the gateway's own, whatever the catalog says of their names, or not.
+    ///
+    /// ```
+    /// use gatewright::limits::{Rules, check_with};
+    /// use gatewright::operations::COUNT_MESSAGE_TOKENS;
+    ///
+    /// let body = serde_json::json!({ "model": "video_model_1", "messages": [{ "role": "user", "content": "Hello!" }] });
+    /// assert!(check_with(&COUNT_MESSAGE_TOKENS, &body, Rules::default().own_models(true)).is_empty());
+    /// ```
     #[must_use]
     pub fn own_models(self, own: bool) -> Self {
         Self { own_models: own, ..self }

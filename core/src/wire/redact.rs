@@ -65,6 +65,13 @@ enum Whose {
 
 impl Redactor {
     /// Knows these secrets; empty ones are none.
+    ///
+    /// ```
+    /// use gatewright::redact::Redactor;
+    ///
+    /// let redactor = Redactor::new(["my-secret-key", "another-secret"]);
+    /// assert_eq!(redactor.redact("another-secret!"), "[redacted]!");
+    /// ```
     pub fn new<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Self {
         let mut secrets: Vec<&str> = secrets.into_iter().map(str::trim).collect();
         secrets.sort_unstable();
@@ -74,17 +81,40 @@ impl Redactor {
     }
 
     /// Whether a text holds one of the known secrets in some form.
+    ///
+    /// ```
+    /// use gatewright::redact::Redactor;
+    ///
+    /// let redactor = Redactor::new(["my-secret-key"]);
+    /// assert!(redactor.finds("https://example.com/?key=my%2Dsecret%2Dkey"));
+    /// assert!(!redactor.finds("https://example.com/"));
+    /// ```
     pub fn finds(&self, text: &str) -> bool {
         !self.spans(text.as_bytes(), Whose::Own).is_empty()
     }
 
     /// The text with every secret replaced by [`REDACTED`].
+    ///
+    /// ```
+    /// use gatewright::redact::Redactor;
+    ///
+    /// let redactor = Redactor::new(["my-secret-key"]);
+    /// assert_eq!(redactor.redact("Bearer my-secret-key is wrong"), "Bearer [redacted] is wrong");
+    /// ```
     pub fn redact(&self, text: &str) -> String {
         self.redact_beginning(text, text.len()).0
     }
 
     /// The beginning of a text with every secret replaced, and whether there is more of it. max_bytes: of the text as
     /// it was given; a secret across the cut is gone whole.
+    ///
+    /// ```
+    /// use gatewright::redact::Redactor;
+    ///
+    /// let redactor = Redactor::new(["my-secret-key"]);
+    /// let (beginning, is_cut) = redactor.redact_beginning("it is my-secret-key", 12);
+    /// assert!(is_cut && !beginning.contains("my-sec"));
+    /// ```
     pub fn redact_beginning(&self, text: &str, max_bytes: usize) -> (String, bool) {
         let end = text.floor_char_boundary(max_bytes);
         let clean = match self.without_secrets(text.as_bytes(), end, Whose::All) {

@@ -183,11 +183,25 @@ impl Default for Decoder {
 
 impl Decoder {
     /// A decoder at the start of a stream, with the default bound.
+    ///
+    /// ```
+    /// use gatewright::sse::Decoder;
+    ///
+    /// let decoder = Decoder::new();
+    /// assert_eq!(decoder.finish(), None);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Sets the bound on one event and on one line, in bytes.
+    ///
+    /// ```
+    /// use gatewright::sse::Decoder;
+    ///
+    /// let mut decoder = Decoder::new().with_max_event_bytes(8);
+    /// assert!(decoder.feed(b"data: more than that\n\n", &mut Vec::new()).is_err());
+    /// ```
     #[must_use]
     pub fn with_max_event_bytes(mut self, bytes: usize) -> Self {
         self.max_event_bytes = bytes;
@@ -196,6 +210,15 @@ impl Decoder {
 
     /// Whether whole blocks are returned as [`Item::Frame`] instead of the events that the standard dispatches. Frames
     /// include comments and reconnection times, which are otherwise dropped.
+    ///
+    /// ```
+    /// use gatewright::sse::{Decoder, Item};
+    ///
+    /// let mut items = Vec::new();
+    /// Decoder::new().with_frames(true).feed(b": still there\n\n", &mut items)?;
+    /// assert!(matches!(items.as_slice(), [Item::Frame(frame)] if frame.comments == ["still there"]));
+    /// # Ok::<(), gatewright::sse::TooLarge>(())
+    /// ```
     #[must_use]
     pub fn with_frames(mut self, frames: bool) -> Self {
         self.set_frames(frames);
@@ -210,6 +233,17 @@ impl Decoder {
     /// Takes the next packet and appends the items it completes to `items`.
     ///
     /// Errors: an event or a line is longer than the bound; the items before it are in `items`.
+    ///
+    /// ```
+    /// use gatewright::sse::Decoder;
+    ///
+    /// let (mut decoder, mut items) = (Decoder::new(), Vec::new());
+    /// for packet in [&b"data: 1\n\nda"[..], b"ta: 2\n\n"] {
+    ///     decoder.feed(packet, &mut items)?;
+    /// }
+    /// assert_eq!(items.len(), 2);
+    /// # Ok::<(), gatewright::sse::TooLarge>(())
+    /// ```
     pub fn feed(&mut self, packet: &[u8], items: &mut Vec<Item>) -> Result<(), TooLarge> {
         let mut rest = self.strip_byte_order_mark(packet);
         if self.skip_line_feed && !rest.is_empty() {
@@ -250,6 +284,15 @@ impl Decoder {
 
     /// Ends the stream and returns the block that no blank line ended, if it has data. The standard discards it;
     /// stream.rs keeps it if it is complete.
+    ///
+    /// ```
+    /// use gatewright::sse::Decoder;
+    ///
+    /// let mut decoder = Decoder::new();
+    /// decoder.feed(b"data: the end", &mut Vec::new())?;
+    /// assert_eq!(decoder.finish().unwrap().data, "the end");
+    /// # Ok::<(), gatewright::sse::TooLarge>(())
+    /// ```
     pub fn finish(mut self) -> Option<StreamEvent> {
         self.end_line(&mut Vec::new()).ok()?;
         self.dispatch()

@@ -64,6 +64,15 @@ impl Secret {
     /// Reads `whsec_<base64>`.
     ///
     /// Errors (Configuration): another form, or fewer than 24 bytes. The message does not quote the text.
+    ///
+    /// ```
+    /// use gatewright::webhook::Secret;
+    ///
+    /// let secret = Secret::new("whsec_BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=")?;
+    /// assert_eq!(Some(secret), Secret::from_bytes([7; 32]));
+    /// assert!(Secret::new("whsec_short").is_err());
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn new(text: &str) -> Result<Self, Error> {
         let bytes = text.trim().strip_prefix(SECRET_PREFIX).and_then(|text| SECRET_BASE64.decode(text).ok());
         bytes.and_then(Self::from_bytes).ok_or_else(|| {
@@ -75,6 +84,13 @@ impl Secret {
     }
 
     /// A secret of these bytes; none if there are fewer than 24.
+    ///
+    /// ```
+    /// use gatewright::webhook::Secret;
+    ///
+    /// assert!(Secret::from_bytes([7; 32]).is_some());
+    /// assert!(Secret::from_bytes([7; 23]).is_none());
+    /// ```
     pub fn from_bytes(bytes: impl Into<Vec<u8>>) -> Option<Self> {
         let bytes = bytes.into();
         (bytes.len() >= SHORTEST_SECRET_BYTES).then_some(Self(bytes))
@@ -83,11 +99,27 @@ impl Secret {
     /// The secrets of [`WEBHOOK_SECRET_VARIABLE`].
     ///
     /// Errors (Configuration): it is not set, or one of them has another form.
+    ///
+    /// ```no_run
+    /// let secrets = gatewright::webhook::Secret::from_env()?;
+    /// println!("{} secrets", secrets.len());
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn from_env() -> Result<Vec<Self>, Error> {
         Self::several(&std::env::var(WEBHOOK_SECRET_VARIABLE).unwrap_or_default())
     }
 
     /// Parses a text in the format of [`WEBHOOK_SECRET_VARIABLE`]. Errors: as [`Secret::from_env`].
+    ///
+    /// ```
+    /// use gatewright::webhook::Secret;
+    ///
+    /// let old = Secret::from_bytes([7; 32]).unwrap();
+    /// let new = Secret::from_bytes([8; 32]).unwrap();
+    /// let text = format!("{} {}", new.expose(), old.expose());
+    /// assert!(Secret::several(&text)? == [new, old]);
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn several(text: &str) -> Result<Vec<Self>, Error> {
         let secrets = text.split_whitespace().map(Self::new).collect::<Result<Vec<_>, _>>()?;
         if secrets.is_empty() {
@@ -98,11 +130,23 @@ impl Secret {
     }
 
     /// The secret as `whsec_<base64>`. Show it only to the receiver of webhooks.
+    ///
+    /// ```
+    /// let secret = gatewright::webhook::Secret::from_bytes([7; 32]).unwrap();
+    /// assert!(secret.expose().starts_with("whsec_BwcH"));
+    /// assert_eq!(format!("{secret:?}"), "Secret([redacted])");
+    /// ```
     pub fn expose(&self) -> String {
         format!("{SECRET_PREFIX}{}", BASE64_STANDARD.encode(&self.0))
     }
 
     /// One signature, in the format of [`SIGNATURE_HEADER`]. timestamp: seconds since 1970.
+    ///
+    /// ```
+    /// let secret = gatewright::webhook::Secret::from_bytes([7; 32]).unwrap();
+    /// let signature = secret.sign("msg_1", 1_767_323_045, b"{}");
+    /// assert!(signature.starts_with("v1,"));
+    /// ```
     pub fn sign(&self, id: &str, timestamp: u64, body: &[u8]) -> String {
         format!("{VERSION},{}", BASE64_STANDARD.encode(self.context(id, &timestamp.to_string(), body).sign()))
     }

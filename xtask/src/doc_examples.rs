@@ -1,7 +1,7 @@
-//! Tests that every public type, trait, function and macro of the crates that people use has an example in its
+//! Tests that every public type, trait, function, macro and method of the crates that people use has an example in its
 //! documentation. rustdoc's own lint passes over everything that a private module defines and the crate's root exports,
-//! which is nearly all; so this reads rustdoc's JSON, from the root along what is public. Methods, fields and constants
-//! are not asked: the example of their type shows them.
+//! which is nearly all; so this reads rustdoc's JSON, from the root along what is public. Fields, constants, methods of
+//! traits and generated methods are not asked: the example of their type shows them. What is hidden is not in the JSON.
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
@@ -49,6 +49,14 @@ struct Item<'a> {
     docs: &'a str,
 }
 
+impl<'a> Item<'a> {
+    fn new(kind: &'a str, path: String, item: &'a Value) -> Self {
+        let span = &item["span"];
+        let place = format!("{}:{}", span["filename"].as_str().unwrap_or_default(), span["begin"][0]);
+        Self { kind, path, place, docs: item["docs"].as_str().unwrap_or_default() }
+    }
+}
+
 /// The items of the kinds above, each once, by the first path that leads to it.
 fn public(document: &Value) -> Vec<Item<'_>> {
     let index = &document["index"];
@@ -81,13 +89,30 @@ fn public(document: &Value) -> Vec<Item<'_>> {
                 (child, Some(format!("{path}::{}", name.unwrap_or_default())))
             }));
         } else if KINDS.contains(&kind.as_str()) {
-            let span = &item["span"];
-            let place = format!("{}:{}", span["filename"].as_str().unwrap_or_default(), span["begin"][0]);
-            items.push(Item { kind, path, place, docs: item["docs"].as_str().unwrap_or_default() });
+            let written = methods(index, inner).filter(|method| !is_generated(method));
+            items.extend(written.map(|method| {
+                let name = method["name"].as_str().unwrap_or_default();
+                Item::new("method", format!("{path}::{name}"), method)
+            }));
+            items.push(Item::new(kind, path, item));
         }
     }
     items.sort_by(|one, other| one.place.cmp(&other.place));
     items
+}
+
+/// The public methods of a type that are none of a trait.
+fn methods<'a>(index: &'a Value, of: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let found = |id: &Value| index.get(id.to_string());
+    let implementations = of["impls"].as_array().into_iter().flatten().filter_map(found);
+    let own = implementations.map(|item| &item["inner"]["impl"]).filter(|own| own["trait"].is_null());
+    let members = own.flat_map(|own| own["items"].as_array().into_iter().flatten()).filter_map(found);
+    members.filter(|member| member["inner"].get("function").is_some())
+}
+
+fn is_generated(item: &Value) -> bool {
+    let file = item["span"]["filename"].as_str().unwrap_or_default();
+    file.split(['/', '\\']).rev().skip(1).any(|folder| folder == "generated")
 }
 
 /// Whether a documentation has a block that rustdoc compiles as a test.
@@ -124,6 +149,26 @@ mod tests {
         let told: Vec<_> =
             items.iter().map(|item| (item.kind, item.path.as_str(), item.place.as_str())).collect();
         assert_eq!(told, [("struct", "pens::Nib", "src/nib.rs:7")]);
+    }
+
+    #[test]
+    fn a_method_is_asked_unless_it_is_a_trait_s_or_generated() {
+        let at = |file: &str| json!({ "filename": file, "begin": [9, 5] });
+        let document = json!({ "root": 0, "index": {
+            "0": { "name": "pens", "inner": { "module": { "items": [1] } } },
+            "1": { "name": "Nib", "docs": "", "inner": { "struct": { "impls": [2, 3, 99] } },
+                   "span": { "filename": "src/nib.rs", "begin": [7, 1] } },
+            "2": { "inner": { "impl": { "trait": null, "items": [4, 5, 6] } } },
+            "3": { "inner": { "impl": { "trait": { "path": "Clone" }, "items": [7] } } },
+            "4": { "name": "width", "docs": "```\n```", "inner": { "function": {} }, "span": at("src/nib.rs") },
+            "5": { "name": "with_ink", "inner": { "function": {} }, "span": at("src/generated/nib.rs") },
+            "6": { "name": "NARROW", "inner": { "assoc_const": {} }, "span": at("src/nib.rs") },
+            "7": { "name": "clone", "inner": { "function": {} }, "span": at("src/nib.rs") },
+        } });
+        let items = public(&document);
+        let told: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
+        assert_eq!(told, [("struct", "pens::Nib"), ("method", "pens::Nib::width")]);
+        assert!(has_example(items[1].docs));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 /** The pages of reports, as a browser lays them out. `cargo xtask test pages` makes them and names their folder. */
 
 import assert from "node:assert/strict";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import axe from "axe-core";
 import { open, withBrowser } from "./browser.mjs";
+import { alike, distance, fromPng, picture, settleFonts, style, TOLERANCE, toPng } from "./likeness.mjs";
 import { brokenWords, cells, faintTexts, hiddenUnderscores, overflow } from "./measures.mjs";
 
 const WIDTHS = [360, 500, 1100];
@@ -54,6 +56,134 @@ for (const name of PAGES) {
         await page.close();
       });
     }
+  }
+}
+
+const EXPECTED = join(import.meta.dirname, "expected");
+const takesAnew = process.env.GATEWRIGHT_PICTURES === "new";
+const pictureOf = (name, width, scheme) => join(EXPECTED, `${name}-${width}-${scheme}.png`);
+
+/** Opens a page as it is pictured: in faces of its own, with what is folded left folded. */
+async function pictured(name, width, scheme) {
+  const page = await open(context, address(name), width, scheme);
+  await settleFonts(page);
+  return page;
+}
+
+for (const name of PAGES) {
+  for (const width of WIDTHS) {
+    for (const scheme of SCHEMES) {
+      test(`${name} at ${width} pixels, ${scheme}: it looks as its picture`, async () => {
+        const page = await pictured(name, width, scheme);
+        const found = await picture(page);
+        const expected = pictureOf(name, width, scheme);
+        if (takesAnew) {
+          mkdirSync(EXPECTED, { recursive: true });
+          writeFileSync(expected, toPng(found));
+        }
+        assert.ok(existsSync(expected), `${expected} is missing; GATEWRIGHT_PICTURES=new makes it`);
+        const by = distance(fromPng(readFileSync(expected)), found);
+        if (!alike(by)) {
+          const here = join(folder, "pictures");
+          const actual = join(here, `${name}-${width}-${scheme}.png`);
+          const large = join(here, `${name}-${width}-${scheme}-large.png`);
+          mkdirSync(here, { recursive: true });
+          writeFileSync(actual, toPng(found));
+          await page.screenshot({ path: large, fullPage: true });
+          assert.fail(
+            `The page looks unlike its picture: it differs by ${by.mean.toFixed(2)} of 255 in the mean (${TOLERANCE.mean} ` +
+              `may be) and strongly in ${by.strong.toFixed(2)} % (${TOLERANCE.strong} may be).\nexpected: ${expected}\n` +
+              `actual:   ${actual}\nin full:  ${large}\n` +
+              "If that is wanted: GATEWRIGHT_PICTURES=new cargo xtask test pages",
+          );
+        }
+        await page.close();
+      });
+    }
+  }
+}
+
+test("there is no picture but of these pages", () => {
+  const wanted = new Set(
+    PAGES.flatMap((name) =>
+      WIDTHS.flatMap((width) => SCHEMES.map((scheme) => pictureOf(name, width, scheme))),
+    ),
+  );
+  const others = readdirSync(EXPECTED)
+    .map((file) => join(EXPECTED, file))
+    .filter((path) => !wanted.has(path));
+  if (takesAnew) for (const path of others) rmSync(path);
+  else assert.deepEqual(others, []);
+});
+
+/** How far a page that these rules change is from its picture. */
+async function distanceWith(name, width, scheme, rules, asScheme = scheme) {
+  const page = await pictured(name, width, asScheme);
+  await style(page, rules);
+  const by = distance(fromPng(readFileSync(pictureOf(name, width, scheme))), await picture(page));
+  await page.close();
+  return by;
+}
+
+/** What breaks a page: what it is, the page and the width where it shows, and rules that do it. */
+const BREAKS = [
+  ["a section is missing", "faults", 500, "main section:nth-of-type(2){display:none}"],
+  ["the matrix is missing", "passes", 1100, "table.matrix{display:none}"],
+  ["a table is missing", "diff", 360, "table:last-of-type{display:none}"],
+  ["the bar of results is missing", "trend-of-one", 360, "svg.results{display:none}"],
+  ["charts are gone", "trend", 1100, "svg.chart{display:none}"],
+  ["charts are blank", "trend", 360, "svg.chart{visibility:hidden}"],
+  ["a table is wider than the page", "passes", 360, ".wide{overflow:visible}"],
+  ["cells of tables lie below each other", "diff", 1100, "td,th{display:block}"],
+  ["cells of tables have no room", "trend", 500, "td,th{padding:0}"],
+  ["letters are too large", "trend", 1100, "body{font-size:1.2rem}"],
+  ["the page is half as wide", "faults", 1100, "body{max-width:36rem}"],
+  ["headings are gone", "trend", 360, "h2,h3{display:none}"],
+  ["parts lie on each other", "passes", 500, "section{height:10rem}"],
+  [
+    "folded cells are open",
+    "passes",
+    1100,
+    "details.cell::details-content{content-visibility:visible;block-size:auto}",
+  ],
+];
+for (const [what, name, width, rules] of BREAKS) {
+  for (const scheme of SCHEMES) {
+    test(`its picture tells that ${what}: ${name} at ${width} pixels, ${scheme}`, async () => {
+      const by = await distanceWith(name, width, scheme, rules);
+      assert.ok(!alike(by), JSON.stringify(by));
+    });
+  }
+}
+
+for (const name of PAGES) {
+  for (const scheme of SCHEMES) {
+    test(`its picture tells the wrong scheme: ${name}, ${scheme}`, async () => {
+      const by = await distanceWith(
+        name,
+        500,
+        scheme,
+        "",
+        SCHEMES.find((other) => other !== scheme),
+      );
+      assert.ok(!alike(by), JSON.stringify(by));
+    });
+  }
+}
+
+/** What the next browser may do otherwise: letters of another width or weight by a hair, lines that wrap elsewhere. */
+const HAIRS = [
+  ["letters stand wider", "body{letter-spacing:.05px}"],
+  ["letters are paler", "body{opacity:.95}"],
+  ["a line is added", "header::after,body>h1::after{content:'x';display:block}"],
+];
+for (const [what, rules] of HAIRS) {
+  // A line is too much of the shortest page.
+  for (const name of PAGES.filter((page) => page !== "trend-of-one")) {
+    test(`its picture does not mind that ${what}: ${name}`, async () => {
+      const by = await distanceWith(name, 500, "light", rules);
+      assert.ok(alike(by), JSON.stringify(by));
+    });
   }
 }
 

@@ -26,7 +26,7 @@ const MODELS: [(&str, &str); 3] = [
 pub(crate) fn test_pages() -> Result<()> {
     terminal_pictures::check()?;
     npm_ci(&tests())?;
-    let folder = make()?;
+    let folder = make(Times::Settled)?;
     run(command("node")
         .current_dir(tests())
         .args(["--test", "pages.test.mjs"])
@@ -36,9 +36,9 @@ pub(crate) fn test_pages() -> Result<()> {
 /// Writes docs/pictures.
 pub(crate) fn take_pictures() -> Result<()> {
     npm_ci(&tests())?;
-    let folder = make()?;
+    let folder = make(Times::Taken)?;
     let other = OtherServer::start("server.mjs", &MODELS.map(|(id, _)| id))?;
-    checked(&folder, "other-server", &other.address, "any-key")?;
+    checked(&folder, "other-server", &other.address, "any-key", Times::Taken)?;
     terminal_pictures::take()?;
     run(command("node").arg(tests().join("pictures.mjs")).arg(folder).arg(root().join("docs/pictures")))
 }
@@ -47,17 +47,26 @@ fn tests() -> PathBuf {
     root().join("tests/pages")
 }
 
+/// Which times the reports tell.
+#[derive(Clone, Copy)]
+enum Times {
+    /// Those of this run.
+    Taken,
+    /// The same in each run, so that its pages look the same.
+    Settled,
+}
+
 /// Makes a page of each kind. Returns their folder.
-fn make() -> Result<PathBuf> {
+fn make(times: Times) -> Result<PathBuf> {
     let folder = target().join("pages");
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir_all(folder.join("runs"))?;
     let simulator = LocalGateway::start()?;
-    let passes = checked(&folder, "passes", simulator.address(), simulator.key())?;
+    let passes = checked(&folder, "passes", simulator.address(), simulator.key(), times)?;
     let failing = LocalGateway::start_with(&["--config", &configuration(&folder, &simulator)?])?;
-    let faults = checked(&folder, "faults", failing.address(), failing.key())?;
+    let faults = checked(&folder, "faults", failing.address(), failing.key(), times)?;
     report(
         &folder,
         &["diff", "passes.json", "faults.json", "--format", "html", "--fail-on", "never"],
@@ -91,7 +100,7 @@ fn configuration(folder: &Path, upstream: &LocalGateway) -> Result<String> {
 }
 
 /// Checks a gateway, and makes the page of the report. Returns the report.
-fn checked(folder: &Path, name: &str, address: &str, key: &str) -> Result<Value> {
+fn checked(folder: &Path, name: &str, address: &str, key: &str, times: Times) -> Result<Value> {
     let (path, evidence) = (folder.join(name).with_extension("json"), format!("{name}-evidence"));
     let mut check = command(program());
     check.current_dir(folder).args(["check", "--full", "--evidence", &evidence, "--out"]).arg(&path);
@@ -102,9 +111,23 @@ fn checked(folder: &Path, name: &str, address: &str, key: &str) -> Result<Value>
         bail!("gatewright check ended with {status}");
     }
     let text = std::fs::read_to_string(&path)?.replace(address, ENDPOINT);
-    std::fs::write(&path, &text)?;
+    let mut made: Value = serde_json::from_str(&text).context("the report is JSON")?;
+    if let Times::Settled = times {
+        settle_times(&mut made);
+    }
+    std::fs::write(&path, made.to_string())?;
     report(folder, &["html", &format!("{name}.json"), "--evidence", &evidence], name)?;
-    serde_json::from_str(&text).context("the report is JSON")
+    Ok(made)
+}
+
+/// Replaces the times of a report. Each check takes a few milliseconds more than the one before.
+fn settle_times(report: &mut Value) {
+    report["generated_at"] = Value::from("2026-01-01T12:00:00Z");
+    let checks = report["checks"].as_array_mut().into_iter().flatten();
+    for (milliseconds, time) in (10..).step_by(5).zip(checks.filter_map(|check| check.get_mut("duration_ms")))
+    {
+        *time = Value::from(milliseconds);
+    }
 }
 
 /// Runs `gatewright report`, and writes the page `name`.

@@ -40,9 +40,10 @@ pub(crate) fn unix_millis() -> u64 {
 
 /// By how many milliseconds the clock is wrong, as tests say.
 pub(crate) fn wrong_by() -> i64 {
-    if !cfg!(debug_assertions) {
-        return 0;
-    }
+    if cfg!(debug_assertions) { told_by_tests() } else { 0 }
+}
+
+fn told_by_tests() -> i64 {
     static BY: LazyLock<&AtomicI64> = LazyLock::new(|| {
         let by: &AtomicI64 = Box::leak(Box::default());
         if let Some(place) = std::env::var_os(VARIABLE) {

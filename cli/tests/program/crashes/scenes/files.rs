@@ -155,7 +155,7 @@ fn answer(mut socket: TcpStream) -> std::io::Result<()> {
 
 fn film() -> Vec<u8> {
     let mut film = b"\0\0\0\x20ftypisom".to_vec();
-    film.extend((film.len()..FILM).map(|at| (at / 4096 % 251) as u8));
+    film.extend((0..=250).cycle().take(FILM - film.len()));
     film
 }
 

@@ -24,7 +24,8 @@ export function engineSaving(
  * What counts of an image, as it is: its data may be long. Of an image whose members are not what they should be, nothing: by
  * its JSON the core says what is wrong.
  */
-function contentsOf(image: object): Pick<EngineSaving, "url" | "b64Json"> | undefined {
+function contentsOf(image: unknown): Pick<EngineSaving, "url" | "b64Json"> | undefined {
+  if (typeof image !== "object" || image === null || Array.isArray(image)) return undefined;
   const { url, b64_json } = image as Record<"url" | "b64_json", unknown>;
   if (!isTextOrAbsent(url) || !isTextOrAbsent(b64_json)) return undefined;
   return { url: url ?? undefined, b64Json: b64_json ?? undefined };

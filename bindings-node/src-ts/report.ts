@@ -443,7 +443,7 @@ function parsed(json: string): ValidationOutcome {
   return {
     valid,
     violations: violations.map(violationOf),
-    advisories: advisories.length === 0 ? [] : advisories.map(violationOf),
+    advisories: advisories.map(violationOf),
     more_violations,
     more_advisories,
   };

@@ -123,10 +123,16 @@ fn images_that_were_told_are_whole_wherever_the_gateway_stops() {
     scenes::images_that_were_told_are_whole(&Scene::in_folder_with(scenes::pictures()));
 }
 
-/// What of a file is on the disk when the gateway stops is not told, and goes.
+/// A part of its file may be on the disk when the gateway stops.
 #[test]
 fn a_film_of_an_upstream_is_whole_wherever_the_gateway_stops() {
     scenes::a_film_of_an_upstream_is_kept_whole(&Scene::in_folder_with(scenes::upstream_of_films()));
+}
+
+/// 6: by hand, too.
+#[test]
+fn a_notification_is_told_again_wherever_the_gateway_stops() {
+    scenes::a_notification_that_is_to_be_told_again_is_told_again(&Scene::in_folder());
 }
 
 #[cfg(unix)]

@@ -34,27 +34,6 @@ pub(super) fn write_sdist(into: &Path) -> Result<()> {
     run(&mut maturin("sdist", CLIENT, into))
 }
 
-/// Packs the folder `1` as a wheel into the folder `2`, as the format of wheels asks. PyPA's `wheel pack` would be one more
-/// package to install.
-const PACK: &str = r#"
-import base64, hashlib, pathlib, sys, zipfile
-
-folder, into = map(pathlib.Path, sys.argv[1:])
-(info,) = folder.glob("*.dist-info")
-tag = next(line[5:] for line in (info / "WHEEL").read_text().splitlines() if line.startswith("Tag: "))
-files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "RECORD")
-record = ""
-into.mkdir(parents=True, exist_ok=True)
-with zipfile.ZipFile(into / f"{info.stem}-{tag}.whl", "w") as wheel:
-    for path in files:
-        name, content = path.relative_to(folder).as_posix(), path.read_bytes()
-        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-        record += f"{name},sha256={digest},{len(content)}\n"
-        wheel.write(path, name)
-    name = f"{info.name}/RECORD"
-    wheel.writestr(name, record + f"{name},,\n")
-"#;
-
 /// Packs the server's wheel around a program that is built already: maturin, which writes its metadata, would build another.
 pub(super) fn pack_server(program: &Path, into: &Path) -> Result<()> {
     let folder = super::empty_folder("server-wheel")?;
@@ -69,7 +48,8 @@ pub(super) fn pack_server(program: &Path, into: &Path) -> Result<()> {
     let scripts = folder.join(name).join("scripts");
     fs::create_dir_all(&scripts)?;
     fs::copy(program, scripts.join("gatewright-server"))?;
-    run(tool("python").args(["-c", PACK]).arg(&folder).arg(into))
+    fs::create_dir_all(into)?;
+    run(tool("wheel").args(["pack", "--dest-dir"]).arg(into).arg(&folder))
 }
 
 /// What the index checks of metadata.

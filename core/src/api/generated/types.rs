@@ -4126,9 +4126,9 @@ pub struct MessageTextDelta {
 /// ```
 /// use gatewright::types::MessageTextSource;
 ///
-/// let json = r#"{ "type": "text", "media_type": "image/png", "data": "aGVsbG8=" }"#;
+/// let json = r#"{ "type": "text", "media_type": "text/plain", "data": "A boat at sea." }"#;
 /// let source: MessageTextSource = serde_json::from_str(json)?;
-/// assert_eq!(source.media_type, "image/png");
+/// assert_eq!(source.media_type, "text/plain");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
@@ -6093,7 +6093,7 @@ pub struct ResponseFailedEvent {
 ///     "type": "response.function_call_arguments.delta",
 ///     "item_id": "item_1",
 ///     "output_index": 1,
-///     "delta": "Hel"
+///     "delta": "{\"city\":"
 /// }"#;
 /// let event: ResponseFunctionCallArgumentsDeltaEvent = serde_json::from_str(json)?;
 /// assert_eq!(event.item_id, "item_1");

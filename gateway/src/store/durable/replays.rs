@@ -60,7 +60,7 @@ pub(crate) trait ReplayStore {
     fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved>;
 
     /// Keeps the answer to a request for some time. False if somebody else has taken the next lease, or this one is forgotten.
-    /// Old answers give way, in a database some answers later.
+    /// Old answers give way, in a database some answers later, and while nobody waits.
     fn keep_answer<'s>(
         &'s self,
         lease: &'s Lease,

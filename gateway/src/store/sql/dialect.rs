@@ -34,7 +34,7 @@ impl Dialect {
     }
 
     /// The clock of the database, in milliseconds since 1970.
-    pub(super) fn now(self) -> String {
+    fn now(self) -> String {
         match self {
             Self::Sqlite => {
                 let now = "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)";

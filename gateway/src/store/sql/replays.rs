@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use sqlx::{AssertSqlSafe, Row as _};
+use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored};
 use crate::clock::millis;
@@ -85,6 +85,21 @@ impl SqlStore {
     }
 }
 
+/// Removes the answers that there is no room for.
+async fn give_way(database: AnyPool, room: AnswerRoom) {
+    let ((count, bytes), (own_count, own_bytes)) = (room.of_all(), room.of_key());
+    let give_way = sqlx::query(GIVE_WAY)
+        .bind(signed(count as u64))
+        .bind(signed(bytes as u64))
+        .bind(signed(own_count as u64))
+        .bind(signed(own_bytes as u64));
+    let removed = stored(async move { Ok(give_way.execute(&database).await?) });
+    if let Err(error) = removed.await {
+        // Another process removes them at this moment, or the store is away. The answer is kept all the same.
+        tracing::debug!("{error}: old answers give way with one of the next ones");
+    }
+}
+
 impl ReplayStore for SqlStore {
     fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved> {
         stored(async move {
@@ -131,18 +146,9 @@ impl ReplayStore for SqlStore {
             if keep.execute(&database).await?.rows_affected() == 0 {
                 return Ok(false);
             }
-            let ((count, size), (own_count, own_size)) = (room.of_all(), room.of_key());
-            if !self.kept_since.add(bytes, (own_count, own_size)) {
-                return Ok(true);
-            }
-            let give_way = sqlx::query(GIVE_WAY)
-                .bind(signed(count as u64))
-                .bind(signed(size as u64))
-                .bind(signed(own_count as u64))
-                .bind(signed(own_size as u64));
-            if let Err(error) = give_way.execute(&database).await {
-                // Another process removes them at this moment; the answer is kept all the same.
-                tracing::debug!("{error}: old answers give way with the next one");
+            if self.kept_since.add(bytes, room.of_key()) {
+                // Nobody waits for it: to count 10,000 takes tens of milliseconds.
+                tokio::spawn(give_way(database, room));
             }
             Ok(true)
         })

@@ -104,7 +104,7 @@ impl SqlStore {
         batch: &Batch,
         writing: &mut Transaction<'static, Any>,
     ) -> Result<bool, StoreError> {
-        let timed = |statement: &str| AssertSqlSafe(statement.replace("{now}", &self.dialect().now()));
+        let timed = |statement: &str| AssertSqlSafe(self.dialect().statement(statement));
         let begin = sqlx::query(timed(BEGIN)).bind(&*batch.writer).bind(signed(batch.number));
         if begin.fetch_optional(&mut **writing).await?.is_none() {
             return Ok(false);

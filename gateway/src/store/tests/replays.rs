@@ -51,6 +51,15 @@ async fn answer(store: &dyn Store, keyed: &Keyed, answer: &[u8], hundredths: u8)
     assert!(store.keep_answer(&lease, answer, WHILE, room(hundredths)).await.expect("a store"));
 }
 
+/// Waits until a key is free: a database removes old answers while nobody waits.
+async fn becomes_free(store: &dyn Store, slot: &str) {
+    let begun = std::time::Instant::now();
+    while !matches!(reserve(store, slot).await, Reserved::First(_)) {
+        assert!(begun.elapsed() < Duration::from_mins(1), "{slot} stays");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 async fn age(store: &dyn Store, by: Duration) {
     store.age_replays(by).await.expect("a store");
 }
@@ -155,11 +164,11 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
     for number in 0..ANSWERS + some_more {
         answer(store, &keyed(&number.to_string(), "key"), b"x", 100).await;
         // Which of those is oldest that came within a millisecond, nobody says.
-        if number == 0 {
+        if number == 0 || number + 1 == some_more {
             age(store, second).await;
         }
     }
-    assert!(matches!(reserve(store, "0").await, Reserved::First(_)));
+    becomes_free(store, "0").await;
     let newer = some_more.to_string();
     assert!(matches!(reserve(store, &newer).await, Reserved::Answered(_)));
     // Another operation has room of its own.
@@ -173,7 +182,7 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
         age(store, second).await;
         answer(store, &keyed(&format!("large {number}"), "key"), &large, 100).await;
     }
-    assert!(matches!(reserve(store, "large 0").await, Reserved::First(_)));
+    becomes_free(store, "large 0").await;
     assert!(matches!(reserve(store, "large 1").await, Reserved::Answered(_)));
     age(store, WHILE).await;
     forget(store).await;
@@ -188,7 +197,7 @@ async fn the_answers_of_a_key_leave_room_to_others(shared: Shared) {
         age(store, Duration::from_secs(1)).await;
         answer(store, &keyed(&number.to_string(), "key"), b"x", 10).await;
     }
-    assert!(matches!(reserve(store, "0").await, Reserved::First(_)));
+    becomes_free(store, "0").await;
     assert!(matches!(reserve(store, "1").await, Reserved::Answered(_)));
     assert!(matches!(reserve(store, "other").await, Reserved::Answered(_)));
 }

@@ -231,10 +231,10 @@ test("the code that is shown runs, and says what was asked for", async () => {
     },
     curl: async (code) => run("sh", ["-c", code], options),
   };
-  // The beginning of a PNG in base64; a task that was just submitted.
+  // The beginning of a PNG in base64; a task that was just submitted, and waits if others are being encoded.
   const made = {
     Images: /b64_json.*iVBORw0KGgo/s,
-    Videos: /video_model_4.*processing|processing.*video_model_4/s,
+    Videos: /video_model_4.*(?:processing|pending)|(?:processing|pending).*video_model_4/s,
   };
   for (const [kind, fill] of Object.entries(REQUESTS)) {
     await fill(tab.page, `Reply with exactly: it's "${kind}"`);

@@ -1,5 +1,5 @@
-//! Counters that several gateways share, on a Redis or Valkey server: requests and tokens a minute, and requests at once, of each
-//! key. A request asks once and waits a bounded time; the server judges it in one step, by its own clock. While the server is
+//! Counters that several gateways share, on a Redis or Valkey server: requests and tokens a minute, requests at once, and what is
+//! spent of budgets, of each key. A request asks once and waits a bounded time; the server judges it in one step, by its own clock. While the server is
 //! away, each gateway counts for itself, and what it counted is the least that the server takes over when it is back.
 
 mod address;
@@ -23,9 +23,10 @@ pub use self::address::{CountersUrl, InvalidCountersUrl};
 use self::link::{Link, explained};
 use self::scripts::{Answer, Scripts};
 pub(crate) use self::scripts::{Seen, Verdict};
-use self::waiting::{Batch, MOST_TOLD, Waiting};
+use self::waiting::{Batch, MOST_TOLD, News, Waiting};
 use crate::keys::Limits;
 use crate::random::random_bytes;
+use crate::spent::{Spent, SpentSoFar};
 use crate::supervised::supervise;
 
 /// Pause between two tellings: what comes meanwhile is told together.
@@ -119,13 +120,21 @@ impl Counters {
         Place { shared: Arc::clone(&self.shared), key: Arc::clone(key), number, is_refused: false }
     }
 
-    /// Counts tokens of a key that a request took.
-    pub(crate) fn add_tokens(&self, key: &Arc<str>, limit: u64, tokens: u64) {
-        // Without a server, the gateway's own counter has them, and is told of when there is one again.
-        if self.is_present() {
-            self.shared.waiting().add_tokens(key, limit, tokens);
-            self.shared.something.notify_one();
+    /// Counts what a request of a key took. `so_far`: all that was spent, with that.
+    pub(crate) fn add(&self, key: &Arc<str>, limits: &Limits, spent: Spent, so_far: SpentSoFar) {
+        // Without a server, the gateway's own counters have it, and are told of when there is one again.
+        if !self.is_present() || spent == Spent::default() {
+            return;
         }
+        let mut waiting = self.shared.waiting();
+        if let Some(limit) = limits.tokens_per_minute {
+            waiting.add_tokens(key, limit, spent.tokens);
+        }
+        if limits.have_budget() {
+            waiting.add_spent(key, spent, so_far);
+        }
+        drop(waiting);
+        self.shared.something.notify_one();
     }
 
     /// Whether the server answers.
@@ -158,9 +167,9 @@ impl Shared {
     async fn ask(&self, key: &Arc<str>, limits: &Limits, seen: Seen, place: Option<u64>) -> Option<Answer> {
         let connection = self.link.get()?;
         // What this gateway knows comes first: a client that asks again when its answer has ended finds its place free.
-        let (tokens, freed) = self.waiting().take(key);
+        let (news, freed) = self.waiting().take(key);
         let (place, free) = (place.map(|place| self.name(place)), self.names(freed.places()));
-        let asked = self.scripts.judge(key, limits, seen, tokens, place.as_deref(), self.lease, &free);
+        let asked = self.scripts.judge(key, limits, seen, &news, place.as_deref(), self.lease, &free);
         let answer = self.within(self.timeout, &connection, asked.call(&connection)).await?;
         if !freed.is_empty() {
             self.waiting().told(key, &freed);
@@ -226,7 +235,7 @@ impl Shared {
             first = last + 1;
             // Those that come meanwhile have a whole lease.
             let is_last = taken.len() < MOST_TOLD;
-            let told = self.scripts.settle(key, 0, 0, self.lease, &[], &self.names(taken));
+            let told = self.scripts.settle(key, &News::default(), self.lease, &[], &self.names(taken));
             let told = self.within(PATIENCE, connection, told.call(connection)).await;
             self.waiting().renewed(key);
             if told.is_none() || is_last {
@@ -237,9 +246,9 @@ impl Shared {
 
     /// Whether the server knows it.
     async fn tell_of(&self, batch: &Batch, connection: &Arc<MultiplexedConnection>) -> bool {
-        let Batch { key, tokens, limit, freed } = batch;
+        let Batch { key, news, freed } = batch;
         let free = self.names(freed.places());
-        let told = self.scripts.settle(key, *limit, *tokens, self.lease, &free, &[]);
+        let told = self.scripts.settle(key, news, self.lease, &free, &[]);
         let told = self.within(PATIENCE, connection, told.call(connection)).await;
         if told.is_some() {
             self.waiting().told(key, freed);

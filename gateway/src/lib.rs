@@ -36,6 +36,7 @@ mod config;
 mod conversation;
 mod counters;
 mod crash;
+mod day;
 mod fault;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]
@@ -58,6 +59,7 @@ mod server;
 mod service;
 mod shared;
 mod simulator;
+mod spent;
 mod store;
 mod supervised;
 mod tasks;

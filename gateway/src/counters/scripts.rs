@@ -6,7 +6,9 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{FromRedisValue, RedisResult, Script, ScriptInvocation};
 
+use super::waiting::News;
 use crate::keys::Limits;
+use crate::spent::{Spent, SpentSoFar, billionths};
 
 const JUDGE: &str = include_str!("judge.lua");
 const SETTLE: &str = include_str!("settle.lua");
@@ -20,12 +22,14 @@ pub(super) struct Scripts {
     settle: Script,
 }
 
-/// What a gateway knows of the buckets of a key.
+/// What a gateway knows of a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Time until the bucket of requests is full.
     pub(crate) requests: Duration,
     pub(crate) tokens: Duration,
+    /// What was spent, of a key with a budget.
+    pub(crate) spent: Option<SpentSoFar>,
     /// Whether it counted without the server since the last answer.
     pub(crate) insists: bool,
 }
@@ -39,15 +43,23 @@ pub(crate) enum Verdict {
     Requests(Duration),
     Tokens(Duration),
     Concurrent,
+    /// A budget is used up.
+    TokensOfDay,
+    CostOfDay,
+    TokensOfMonth,
+    CostOfMonth,
 }
 
-/// The verdict, and the buckets of the key after it.
+/// The verdict, and what the server knows of the key after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) verdict: Verdict,
     /// Time until the bucket of requests is full.
     pub(crate) requests: Duration,
     pub(crate) tokens: Duration,
+    /// What was spent on the day that was asked of, and in its month; nothing of a key without a budget.
+    pub(crate) today: Spent,
+    pub(crate) month: Spent,
 }
 
 /// A script with what it is given.
@@ -71,15 +83,15 @@ impl Default for Scripts {
 }
 
 impl Scripts {
-    /// Judges a request. `tokens`: those that the key took since; `place`: where requests at once are limited, and `free`:
-    /// the places that no longer are taken.
+    /// Judges a request. `news`: what the key took since; `place`: where requests at once are limited, and `free`: the places
+    /// that no longer are taken.
     #[expect(clippy::too_many_arguments, reason = "they are the script's, which is called here alone")]
     pub(super) fn judge(
         &self,
         key: &str,
         limits: &Limits,
         seen: Seen,
-        tokens: u64,
+        news: &News,
         place: Option<&str>,
         lease: Duration,
         free: &[String],
@@ -92,23 +104,44 @@ impl Scripts {
             invocation.arg(limit.unwrap_or(0));
         }
         invocation.arg(micros(seen.requests)).arg(micros(seen.tokens)).arg(u8::from(seen.insists));
-        invocation.arg(tokens).arg(place.unwrap_or_default()).arg(micros(lease)).arg(free);
+        invocation.arg(news.tokens).arg(place.unwrap_or_default()).arg(micros(lease));
+        if let Some(seen) = &seen.spent {
+            name_periods(&mut invocation, key, seen);
+            for budget in [limits.tokens_per_day, limits.cost_per_day.map(billionths)] {
+                invocation.arg(budget.unwrap_or(0));
+            }
+            for budget in [limits.tokens_per_month, limits.cost_per_month.map(billionths)] {
+                invocation.arg(budget.unwrap_or(0));
+            }
+            // What was spent before midnight is not told after it.
+            let since = news.spent.filter(|news| news.so_far.day == seen.day).map(|news| news.since);
+            for spent in [seen.today, seen.month, since.unwrap_or_default()] {
+                invocation.arg(spent.tokens).arg(spent.cost);
+            }
+        }
+        invocation.arg(free);
         Call { invocation, read: answer }
     }
 
-    /// Counts tokens that were taken, frees places, and renews the leases of others.
+    /// Counts what a key took, frees places, and renews the leases of others.
     pub(super) fn settle(
         &self,
         key: &str,
-        limit: u64,
-        tokens: u64,
+        news: &News,
         lease: Duration,
         free: &[String],
         taken: &[String],
     ) -> Call<'_, ()> {
         let mut invocation = self.settle.prepare_invoke();
         invocation.key(name(key, "tokens")).key(name(key, "places"));
-        invocation.arg(limit).arg(tokens).arg(micros(lease)).arg(free.len()).arg(free).arg(taken);
+        invocation.arg(news.limit).arg(news.tokens).arg(micros(lease));
+        if let Some(news) = &news.spent {
+            name_periods(&mut invocation, key, &news.so_far);
+            for spent in [news.so_far.today, news.so_far.month, news.since] {
+                invocation.arg(spent.tokens).arg(spent.cost);
+            }
+        }
+        invocation.arg(free.len()).arg(free).arg(taken);
         Call { invocation, read: |_| Ok(()) }
     }
 
@@ -118,9 +151,10 @@ impl Scripts {
         let limits =
             Limits { tokens_per_minute: Some(60), concurrent_requests: Some(1), ..Limits::default() };
         let free = [place.to_owned()];
-        let judged = self.judge(key, &limits, Seen::default(), 1, Some(place), lease, &free);
+        let news = News { tokens: 1, limit: 60, spent: None };
+        let judged = self.judge(key, &limits, Seen::default(), &news, Some(place), lease, &free);
         let judged = Call { invocation: judged.invocation, read: |_| Ok(()) };
-        [judged, self.settle(key, 60, 1, lease, &free, &[])]
+        [judged, self.settle(key, &news, lease, &free, &[])]
     }
 }
 
@@ -139,18 +173,31 @@ fn name(key: &str, counter: &str) -> String {
     format!("gatewright:{{{key}}}:{counter}")
 }
 
+/// Names what was spent on a day and in its month.
+fn name_periods(invocation: &mut ScriptInvocation<'_>, key: &str, so_far: &SpentSoFar) {
+    let (day, month) = (so_far.day, so_far.day.month());
+    invocation.key(name(key, &format!("spent:{day}"))).key(name(key, &format!("spent-since:{month}")));
+}
+
 fn micros(time: Duration) -> u64 {
     time.as_micros().try_into().unwrap_or(u64::MAX)
 }
 
 fn answer(value: redis::Value) -> RedisResult<Answer> {
-    let [verdict, wait, requests, tokens] = <[u64; 4]>::from_redis_value(value)?;
+    let [verdict, wait, requests, tokens, spent @ ..] = <[u64; 8]>::from_redis_value(value)?;
     let wait = Duration::from_micros(wait);
     let verdict = match verdict {
         0 => Verdict::Granted,
         1 => Verdict::Requests(wait),
         2 => Verdict::Tokens(wait),
-        _ => Verdict::Concurrent,
+        3 => Verdict::Concurrent,
+        4 => Verdict::TokensOfDay,
+        5 => Verdict::CostOfDay,
+        6 => Verdict::TokensOfMonth,
+        _ => Verdict::CostOfMonth,
     };
-    Ok(Answer { verdict, requests: Duration::from_micros(requests), tokens: Duration::from_micros(tokens) })
+    let [today, month] =
+        [[spent[0], spent[1]], [spent[2], spent[3]]].map(|[tokens, cost]| Spent { tokens, cost });
+    let (requests, tokens) = (Duration::from_micros(requests), Duration::from_micros(tokens));
+    Ok(Answer { verdict, requests, tokens, today, month })
 }

@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::spent::{Spent, SpentSoFar};
+
 /// Maximum number of places that are free and of which the server does not know, of all keys; of others it learns when their
 /// lease ends.
 const MOST_FREED: usize = 100_000;
@@ -17,9 +19,7 @@ pub(super) struct Waiting {
 
 #[derive(Debug, Default)]
 struct OfKey {
-    tokens: u64,
-    /// The limit of tokens a minute.
-    limit: u64,
+    news: News,
     taken: BTreeSet<u64>,
     /// Those whose renewal is on the way. It would take again one that was freed meanwhile.
     renewing: BTreeSet<u64>,
@@ -27,12 +27,29 @@ struct OfKey {
     freed: BTreeSet<u64>,
 }
 
+/// What a key took, and of which the server does not know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct News {
+    pub(super) tokens: u64,
+    /// The limit of tokens a minute.
+    pub(super) limit: u64,
+    pub(super) spent: Option<SpentSince>,
+}
+
+/// What a key with a budget spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SpentSince {
+    /// On the day, since the server was told of it.
+    pub(super) since: Spent,
+    /// As the gateway knows it.
+    pub(super) so_far: SpentSoFar,
+}
+
 /// What is told of a key at once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Batch {
     pub(super) key: Arc<str>,
-    pub(super) tokens: u64,
-    pub(super) limit: u64,
+    pub(super) news: News,
     pub(super) freed: Freed,
 }
 
@@ -47,8 +64,20 @@ pub(super) struct Freed {
 
 impl Waiting {
     pub(super) fn add_tokens(&mut self, key: &Arc<str>, limit: u64, tokens: u64) {
-        let waiting = self.keys.entry(Arc::clone(key)).or_default();
-        (waiting.tokens, waiting.limit) = (waiting.tokens.saturating_add(tokens), limit);
+        let news = &mut self.keys.entry(Arc::clone(key)).or_default().news;
+        (news.tokens, news.limit) = (news.tokens.saturating_add(tokens), limit);
+    }
+
+    /// A key with a budget spent something. `so_far`: with that.
+    pub(super) fn add_spent(&mut self, key: &Arc<str>, spent: Spent, so_far: SpentSoFar) {
+        let news = &mut self.keys.entry(Arc::clone(key)).or_default().news;
+        let added = SpentSince { since: spent, so_far };
+        news.spent = Some(match news.spent {
+            Some(before) if before.so_far.day == so_far.day => before.and(added),
+            // What was spent before midnight and is not told yet reaches others through the store.
+            Some(after) if after.so_far.day > so_far.day => after,
+            _ => added,
+        });
     }
 
     /// A place is taken.
@@ -67,10 +96,10 @@ impl Waiting {
         self.tidy(key);
     }
 
-    /// The tokens of a key that the server does not know of, from now on the caller's to tell; and places that are free.
-    pub(super) fn take(&mut self, key: &str) -> (u64, Freed) {
-        let Some(waiting) = self.keys.get_mut(key) else { return (0, Freed::default()) };
-        (std::mem::take(&mut waiting.tokens), waiting.freed())
+    /// What a key took and the server does not know of, from now on the caller's to tell; and places that are free.
+    pub(super) fn take(&mut self, key: &str) -> (News, Freed) {
+        let Some(waiting) = self.keys.get_mut(key) else { return Default::default() };
+        (std::mem::take(&mut waiting.news), waiting.freed())
     }
 
     /// The server knows that these places are free.
@@ -86,10 +115,9 @@ impl Waiting {
     pub(super) fn batches(&mut self) -> Vec<Batch> {
         let mut batches = Vec::new();
         for (key, waiting) in &mut self.keys {
-            let (tokens, limit, freed) =
-                (std::mem::take(&mut waiting.tokens), waiting.limit, waiting.freed());
-            if tokens > 0 || !freed.is_empty() {
-                batches.push(Batch { key: Arc::clone(key), tokens, limit, freed });
+            let (news, freed) = (std::mem::take(&mut waiting.news), waiting.freed());
+            if !news.is_empty() || !freed.is_empty() {
+                batches.push(Batch { key: Arc::clone(key), news, freed });
             }
         }
         self.keys.retain(|_, waiting| !waiting.is_empty());
@@ -131,6 +159,21 @@ impl Waiting {
     }
 }
 
+impl News {
+    fn is_empty(&self) -> bool {
+        self.tokens == 0 && self.spent.is_none()
+    }
+}
+
+impl SpentSince {
+    /// Both, of the same day. Which of them knows more is not said by their order.
+    fn and(self, other: Self) -> Self {
+        let (so_far, others) = (self.so_far, other.so_far);
+        let (today, month) = (so_far.today.max(others.today), so_far.month.max(others.month));
+        Self { since: self.since.and(other.since), so_far: SpentSoFar { today, month, ..so_far } }
+    }
+}
+
 impl Freed {
     pub(super) fn is_empty(&self) -> bool {
         self.surely.is_empty() && self.renewing.is_empty()
@@ -149,7 +192,7 @@ impl OfKey {
     }
 
     fn is_empty(&self) -> bool {
-        self.tokens == 0 && self.taken.is_empty() && self.freed.is_empty()
+        self.news.is_empty() && self.taken.is_empty() && self.freed.is_empty()
     }
 }
 
@@ -170,10 +213,10 @@ mod tests {
         waiting.free(&key, 1);
         let freed = Batch { key: Arc::clone(&key), freed: surely(&[1]), ..Batch::default() };
         assert_eq!(waiting.batches(), [freed]);
-        assert_eq!(waiting.take(&key), (0, surely(&[1])));
+        assert_eq!(waiting.take(&key), (News::default(), surely(&[1])));
         waiting.told(&key, &surely(&[1]));
         waiting.told(&key, &surely(&[1]));
-        assert_eq!(waiting.take(&key), (0, Freed::default()));
+        assert_eq!(waiting.take(&key), Default::default());
         waiting.free(&key, 2);
         waiting.told(&key, &surely(&[2]));
         assert!(waiting.keys.is_empty() && waiting.freed == 0);
@@ -194,14 +237,14 @@ mod tests {
         assert_eq!(freed, Freed { surely: vec![3], renewing: vec![1] });
         waiting.renewed(&key);
         waiting.told(&key, &freed);
-        assert_eq!(waiting.take(&key), (0, surely(&[1])));
+        assert_eq!(waiting.take(&key), (News::default(), surely(&[1])));
         assert_eq!(waiting.renew(&key, 2), [2]);
         assert!(waiting.renew(&key, 3).is_empty());
         waiting.told(&key, &surely(&[1]));
         waiting.free(&key, 2);
         // A renewal that was given up never returns.
         assert!(waiting.holding().is_empty());
-        assert_eq!(waiting.take(&key), (0, surely(&[2])));
+        assert_eq!(waiting.take(&key), (News::default(), surely(&[2])));
     }
 
     #[test]
@@ -209,11 +252,36 @@ mod tests {
         let (mut waiting, key) = (Waiting::default(), Arc::from("k"));
         waiting.add_tokens(&key, 100, 3);
         waiting.add_tokens(&key, 100, 4);
-        assert_eq!(waiting.take(&key), (7, Freed::default()));
+        let news = |tokens| News { tokens, limit: 100, spent: None };
+        assert_eq!(waiting.take(&key), (news(7), Freed::default()));
         assert_eq!(waiting.batches(), []);
         waiting.add_tokens(&key, 100, 5);
-        let batch = Batch { key: Arc::clone(&key), tokens: 5, limit: 100, ..Batch::default() };
+        let batch = Batch { key: Arc::clone(&key), news: news(5), ..Batch::default() };
         assert_eq!(waiting.batches(), [batch]);
+        assert!(waiting.keys.is_empty());
+    }
+
+    #[test]
+    fn what_is_spent_adds_up_within_a_day() {
+        let (mut waiting, key) = (Waiting::default(), Arc::from("k"));
+        let so_far = |day: &str, tokens| {
+            let sum = Spent { tokens, cost: 0 };
+            SpentSoFar { day: day.parse().expect("a day"), today: sum, month: sum }
+        };
+        let one = Spent { tokens: 1, cost: 5 };
+        let mut add = |so_far| {
+            waiting.add_spent(&key, one, so_far);
+            waiting.keys[&key].news.spent
+        };
+        let (before, after) = (so_far("2026-07-30", 10), so_far("2026-07-31", 3));
+        assert_eq!(add(before), Some(SpentSince { since: one, so_far: before }));
+        // The one that was counted first may come last.
+        let twice = Spent { tokens: 2, cost: 10 };
+        assert_eq!(add(so_far("2026-07-30", 9)), Some(SpentSince { since: twice, so_far: before }));
+        assert_eq!(add(after), Some(SpentSince { since: one, so_far: after }));
+        assert_eq!(add(before), Some(SpentSince { since: one, so_far: after }));
+        let news = News { spent: Some(SpentSince { since: one, so_far: after }), ..News::default() };
+        assert_eq!(waiting.batches(), [Batch { key: Arc::clone(&key), news, ..Batch::default() }]);
         assert!(waiting.keys.is_empty());
     }
 

@@ -32,9 +32,10 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Whether requests or tokens a minute, or requests at once, are limited.
+    /// Whether gateways count together what the key takes, where they share counters.
     pub(crate) fn are_counted(&self) -> bool {
-        self.requests_per_minute.or(self.tokens_per_minute).or(self.concurrent_requests).is_some()
+        let counts = self.requests_per_minute.or(self.tokens_per_minute).or(self.concurrent_requests);
+        counts.is_some() || self.have_budget()
     }
 
     /// Whether what is spent in a day or a month is limited.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use super::meter::{Left, Meter};
-use super::money::billionths;
-use super::{Day, Spending, Spent};
+use super::{Day, Spending, Spent, SpentSoFar};
 use crate::clock::monotonic_nanos;
 use crate::counters::{self, Counters, Seen, Verdict};
 use crate::keys::Limits;
+use crate::spent::billionths;
 
 /// The account of one key. It outlives a change of the key.
 #[derive(Debug)]
@@ -80,17 +80,25 @@ impl Account {
         let shared = place.is_some().then(|| counters.place(key));
         let (now, losses) = (monotonic_nanos(), counters.losses());
         let insists = self.agreed.load(Ordering::Relaxed) != losses;
-        let seen = Seen { requests: self.requests.used(now), tokens: self.tokens.used(now), insists };
+        let spent = limits.have_budget().then(|| self.spending.read(Day::today()));
+        let seen = Seen { requests: self.requests.used(now), tokens: self.tokens.used(now), spent, insists };
         if let Some(answer) = counters.ask(key, limits, seen, shared.as_ref()).await {
             self.agreed.store(losses, Ordering::Relaxed);
             // As of before the question: what is left is never understated.
             self.requests.follow(answer.requests, now);
             self.tokens.follow(answer.tokens, now);
+            if let Some(SpentSoFar { day, .. }) = spent {
+                self.spending.follow(SpentSoFar { day, today: answer.today, month: answer.month });
+            }
             let exceeded = match answer.verdict {
                 Verdict::Granted => None,
                 Verdict::Requests(wait) => Some(Exceeded::Requests(wait)),
                 Verdict::Tokens(wait) => Some(Exceeded::Tokens(wait)),
                 Verdict::Concurrent => Some(Exceeded::Concurrent),
+                Verdict::TokensOfDay => Some(Exceeded::TokensOfDay),
+                Verdict::CostOfDay => Some(Exceeded::CostOfDay),
+                Verdict::TokensOfMonth => Some(Exceeded::TokensOfMonth),
+                Verdict::CostOfMonth => Some(Exceeded::CostOfMonth),
             };
             if let Some(exceeded) = exceeded {
                 if let Some(shared) = shared {
@@ -131,7 +139,7 @@ impl Account {
         if !limits.have_budget() {
             return Ok(());
         }
-        let (today, month) = self.spending.read(Day::today());
+        let SpentSoFar { today, month, .. } = self.spending.read(Day::today());
         within(limits, today, month)
     }
 
@@ -157,15 +165,22 @@ impl Account {
 
     /// Takes over what the store knows of the spending.
     pub(crate) fn follow(&self, day: Day, (today, month): (Spent, Spent)) {
-        self.spending.follow(day, today, month);
+        self.spending.follow(SpentSoFar { day, today, month });
     }
 
-    /// Counts what a request took, in place of what was `reserved` for it.
-    pub(super) fn spend(&self, limits: &Limits, day: Day, spent: Spent, reserved: Spent, now: u64) {
-        self.spending.settle(day, spent, reserved);
+    /// Counts what a request took, in place of what was `reserved` for it. Returns all that was spent.
+    pub(super) fn spend(
+        &self,
+        limits: &Limits,
+        day: Day,
+        spent: Spent,
+        reserved: Spent,
+        now: u64,
+    ) -> SpentSoFar {
         if let Some(limit) = limits.tokens_per_minute {
             self.tokens.add(spent.tokens, limit, now);
         }
+        self.spending.settle(day, spent, reserved)
     }
 
     pub(crate) fn allowance(&self, limits: &Limits, now: u64) -> Allowance {

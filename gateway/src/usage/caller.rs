@@ -94,11 +94,9 @@ impl Caller {
     pub(super) fn settle(&self, model: &Arc<str>, upstream: &Arc<str>, totals: &Totals, reserved: Spent) {
         let day = Day::today();
         let spent = Spent { tokens: totals.input.saturating_add(totals.output), cost: totals.cost };
-        self.0.account.spend(&self.0.limits, day, spent, reserved, monotonic_nanos());
-        if let (Some(counters), Some(limit)) = (&self.0.counters, self.0.limits.tokens_per_minute)
-            && spent.tokens > 0
-        {
-            counters.add_tokens(&self.0.id, limit, spent.tokens);
+        let so_far = self.0.account.spend(&self.0.limits, day, spent, reserved, monotonic_nanos());
+        if let Some(counters) = &self.0.counters {
+            counters.add(&self.0.id, &self.0.limits, spent, so_far);
         }
         let (key, model, upstream) = (Arc::clone(&self.0.id), Arc::clone(model), Arc::clone(upstream));
         self.0.ledger.add(&Place { day, key, model, upstream }, totals);

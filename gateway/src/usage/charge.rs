@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use tracing::Span;
 
-use super::money::billionths;
 use super::{Caller, Exceeded, Spent, Totals};
 use crate::conversation::Usage;
+use crate::spent::billionths;
 
 /// Prices for a million tokens, in the currency of the operator.
 #[derive(Debug, Clone, Copy, PartialEq)]

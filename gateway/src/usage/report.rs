@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::money::amount;
 use super::{Day, Totals};
+use crate::spent::amount;
 
 /// Days of a report that states none.
 const DAYS: u32 = 30;

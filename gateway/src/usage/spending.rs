@@ -2,35 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::Day;
-
-/// Tokens and money.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Spent {
-    pub(crate) tokens: u64,
-    /// In billionths of the currency.
-    pub(crate) cost: u64,
-}
-
-impl Spent {
-    pub(crate) fn add(&mut self, other: Self) {
-        *self = self.and(other);
-    }
-
-    /// Both together.
-    pub(crate) fn and(self, other: Self) -> Self {
-        Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
-    }
-
-    fn without(self, other: Self) -> Self {
-        Self { tokens: self.tokens.saturating_sub(other.tokens), cost: self.cost.saturating_sub(other.cost) }
-    }
-
-    /// The larger amount of each.
-    fn max(self, other: Self) -> Self {
-        Self { tokens: self.tokens.max(other.tokens), cost: self.cost.max(other.cost) }
-    }
-}
+use super::{Day, Spent, SpentSoFar};
 
 /// The spending of one key. The lock is held for a few additions, never while anything waits.
 #[derive(Debug)]
@@ -57,6 +29,10 @@ impl Periods {
             (self.day, self.today) = (day, Spent::default());
         }
     }
+
+    fn so_far(&self) -> SpentSoFar {
+        SpentSoFar { day: self.day, today: self.today, month: self.month }
+    }
 }
 
 impl Spending {
@@ -71,19 +47,20 @@ impl Spending {
         periods
     }
 
-    /// Adds what a request took, in place of what was `reserved` for it.
-    pub(crate) fn settle(&self, day: Day, spent: Spent, reserved: Spent) {
+    /// Adds what a request took, in place of what was `reserved` for it. Returns all that was spent.
+    pub(crate) fn settle(&self, day: Day, spent: Spent, reserved: Spent) -> SpentSoFar {
         let mut periods = self.lock(day);
         periods.reserved = periods.reserved.without(reserved);
         periods.today.add(spent);
         periods.month.add(spent);
+        periods.so_far()
     }
 
-    /// Takes over what the store knows: other processes spend, too. What this one spent and has not written yet may be
-    /// missing there, so that an amount only grows; once it is written, the store has the sum.
-    pub(crate) fn follow(&self, day: Day, today: Spent, month: Spent) {
+    /// Takes over what the store knows, or the counters that gateways share: other processes spend, too. What this one
+    /// spent and has not told yet may be missing there, so that an amount only grows; once it is told, they have the sum.
+    pub(crate) fn follow(&self, SpentSoFar { day, today, month }: SpentSoFar) {
         let mut periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
-        // The store was asked before midnight.
+        // They were asked before midnight.
         if day < periods.day {
             return;
         }
@@ -92,9 +69,8 @@ impl Spending {
     }
 
     /// What was spent today and this month.
-    pub(crate) fn read(&self, day: Day) -> (Spent, Spent) {
-        let periods = self.lock(day);
-        (periods.today, periods.month)
+    pub(crate) fn read(&self, day: Day) -> SpentSoFar {
+        self.lock(day).so_far()
     }
 
     /// Reserves what a request is expected to take, if `check` allows it: of what was spent today and this month, and what
@@ -122,12 +98,13 @@ mod tests {
         let some = Spent { tokens: 10, cost: 3 };
         let twice = Spent { tokens: 20, cost: 6 };
         let spending = Spending::since(day("2026-07-30"), some, some);
+        let so_far = |day, today, month| SpentSoFar { day, today, month };
         let add = |day| spending.settle(day, some, Spent::default());
-        add(day("2026-07-30"));
-        assert_eq!(spending.read(day("2026-07-30")), (twice, twice));
-        assert_eq!(spending.read(day("2026-07-31")), (Spent::default(), twice));
-        add(day("2026-08-01"));
-        assert_eq!(spending.read(day("2026-08-01")), (some, some));
+        let (thirtieth, next, august) = (day("2026-07-30"), day("2026-07-31"), day("2026-08-01"));
+        assert_eq!(add(thirtieth), so_far(thirtieth, twice, twice));
+        assert_eq!(spending.read(thirtieth), so_far(thirtieth, twice, twice));
+        assert_eq!(spending.read(next), so_far(next, Spent::default(), twice));
+        assert_eq!(add(august), so_far(august, some, some));
     }
 
     #[test]
@@ -135,14 +112,16 @@ mod tests {
         let day = |text: &str| text.parse::<Day>().expect("a day");
         let (little, much) = (Spent { tokens: 5, cost: 9 }, Spent { tokens: 10, cost: 3 });
         let spending = Spending::since(day("2026-07-30"), little, little);
-        spending.follow(day("2026-07-30"), much, much);
+        let so_far = |day, today, month| SpentSoFar { day, today, month };
+        let (before, after) = (day("2026-07-30"), day("2026-07-31"));
+        spending.follow(so_far(before, much, much));
         let both = Spent { tokens: 10, cost: 9 };
-        assert_eq!(spending.read(day("2026-07-30")), (both, both));
-        assert_eq!(spending.read(day("2026-07-31")), (Spent::default(), both));
+        assert_eq!(spending.read(before), so_far(before, both, both));
+        assert_eq!(spending.read(after), so_far(after, Spent::default(), both));
         // What was read before midnight says nothing of the new day.
-        spending.follow(day("2026-07-30"), much, much);
-        assert_eq!(spending.read(day("2026-07-31")), (Spent::default(), both));
-        spending.follow(day("2026-07-31"), little, both);
-        assert_eq!(spending.read(day("2026-07-31")), (little, both));
+        spending.follow(so_far(before, much, much));
+        assert_eq!(spending.read(after), so_far(after, Spent::default(), both));
+        spending.follow(so_far(after, little, both));
+        assert_eq!(spending.read(after), so_far(after, little, both));
     }
 }

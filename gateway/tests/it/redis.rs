@@ -169,6 +169,23 @@ async fn tokens_that_one_gateway_passes_on_count_on_the_other() {
 }
 
 #[tokio::test]
+async fn a_budget_that_gateways_use_up_in_turns_holds_for_them_together() {
+    let nodes = Cluster::start(PATIENCE).await;
+    let key = nodes.key("ci", json!({ "tokens_per_day": 100 })).await;
+    let begun = Instant::now();
+    let mut granted = 0;
+    for turn in 0..60 {
+        let (status, answer) = read(chat(&nodes.nodes[turn % 2], &key)).await;
+        granted += usize::from(status == 200);
+        assert!(status == 200 || answer["error"]["code"] == "insufficient_quota", "{answer}");
+    }
+    eprintln!("{granted} of 60 granted in {:?}", begun.elapsed());
+    // Twenty answers of five tokens. What one took is told within some ten milliseconds, in which the other may pass one on.
+    assert!((20..=23).contains(&granted), "{granted}");
+    assert_eq!(nodes.upstream.count(), granted);
+}
+
+#[tokio::test]
 async fn requests_at_once_are_counted_over_all_gateways_and_free_their_places() {
     let nodes = Cluster::start(PATIENCE).await;
     let [one, other] = &nodes.nodes;
@@ -266,12 +283,12 @@ async fn a_gateway_starts_without_its_counters_and_with_a_wrong_password_and_sho
 async fn what_the_server_keeps_names_no_secret_and_expires() {
     let nodes = Cluster::start(PATIENCE).await;
     let [one, _] = &nodes.nodes;
-    let limits = json!({ "requests_per_minute": 10, "tokens_per_minute": 100, "concurrent_requests": 3 });
+    let limits = json!({ "requests_per_minute": 10, "tokens_per_minute": 100, "concurrent_requests": 3, "cost_per_day": 1 });
     let key = nodes.key("ci", limits).await;
     assert_eq!(send(chat(one, &key)).await.status(), 200);
     until(async || nodes.redis.command("KEYS *:tokens").contains("gatewright:{")).await;
     let kept = nodes.redis.command("KEYS *");
-    assert!(kept.contains(":requests") && !kept.contains(&key), "{kept}");
+    assert!(kept.contains(":requests") && kept.contains(":spent:") && !kept.contains(&key), "{kept}");
     for name in kept.lines().filter(|line| line.starts_with("gatewright:")) {
         let left = nodes.redis.command(&format!("PTTL {name}"));
         let left: i64 = left.trim().trim_start_matches(':').parse().expect("a time");

@@ -8,7 +8,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::counters::{CounterServer, Counters, CountersUrl, Seen, Verdict};
+use crate::day::Day;
 use crate::keys::Limits;
+use crate::spent::{Spent, SpentSoFar};
 
 /// Long enough for a busy machine; reached by no test that passes.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -134,8 +136,12 @@ async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
     let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
     let limits = Limits { tokens_per_minute: Some(1000), ..Limits::default() };
     let key: Arc<str> = "k".into();
+    let add = |node: &Counters, tokens| {
+        let spent = Spent { tokens, cost: 0 };
+        node.add(&key, &limits, spent, SpentSoFar { day: Day::today(), today: spent, month: spent });
+    };
     for node in &nodes {
-        node.add_tokens(&key, 1000, 1000);
+        add(node, 1000);
     }
     // Twice the limit: a minute of debt.
     let waits = async |node: &Counters| match verdict(node, &key, &limits).await {
@@ -145,7 +151,7 @@ async fn tokens_of_all_gateways_are_a_debt_of_at_most_an_hour() {
     tokio::time::sleep(Duration::from_millis(200)).await;
     let wait = waits(&nodes[0]).await;
     assert!(wait > Duration::from_secs(50) && wait <= Duration::from_millis(60_060), "{wait:?}");
-    nodes[1].add_tokens(&key, 1000, u64::MAX / 4);
+    add(&nodes[1], u64::MAX / 4);
     until(|| redis.command("PTTL gatewright:{k}:tokens").len() > ":3000000\r\n".len() - 1).await;
     assert!(waits(&nodes[0]).await <= Duration::from_millis(3_600_060));
 }
@@ -167,6 +173,91 @@ async fn tokens_that_travel_with_a_question_count_once() {
         let answer = node.ask(&key, &limits, Seen::default(), None).await.expect("an answer");
         assert!(answer.tokens > Duration::from_secs(30), "{answer:?}");
     }
+}
+
+fn day(text: &str) -> Day {
+    text.parse().expect("a day")
+}
+
+/// As many tokens as thousandths of a billionth, to tell the two apart.
+fn some(tokens: u64) -> Spent {
+    Spent { tokens, cost: tokens * 1000 }
+}
+
+/// What was spent on a day, and before it in its month.
+fn so_far(day: Day, today: u64, before: u64) -> SpentSoFar {
+    SpentSoFar { day, today: some(today), month: some(today + before) }
+}
+
+const BUDGETS: Limits = Limits {
+    tokens_per_day: Some(100),
+    cost_per_day: Some(0.001),
+    tokens_per_month: Some(150),
+    cost_per_month: Some(0.001),
+    requests_per_minute: None,
+    tokens_per_minute: None,
+    concurrent_requests: None,
+};
+
+#[tokio::test]
+async fn what_one_gateway_spent_counts_for_all_at_once() {
+    let redis = Redis::start();
+    let nodes = [counters(&redis, PATIENCE).await, counters(&redis, PATIENCE).await];
+    let (key, today) = (Arc::from("k"), day("2026-07-31"));
+    let ask = async |node: usize, limits: &Limits, so_far| {
+        let seen = Seen { spent: Some(so_far), ..Seen::default() };
+        nodes[node].ask(&key, limits, seen, None).await.expect("an answer")
+    };
+    // The server takes over what the first one to ask knows.
+    let answer = ask(0, &BUDGETS, so_far(today, 30, 60)).await;
+    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(30), some(90)));
+    // It knows more than one that has not read the store yet.
+    let answer = ask(1, &BUDGETS, so_far(today, 5, 60)).await;
+    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(30), some(90)));
+    // What is spent beside requests is told soon, and once.
+    nodes[1].add(&key, &BUDGETS, some(40), so_far(today, 70, 60));
+    until(|| redis.command("HGET gatewright:{k}:spent:2026-07-31 tokens") == "$2\r\n70\r\n").await;
+    let answer = ask(0, &BUDGETS, so_far(today, 30, 60)).await;
+    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(70), some(130)));
+    // What is known when one asks travels with the question.
+    nodes[0].shared.waiting().add_spent(&key, some(20), so_far(today, 90, 60));
+    let answer = ask(0, &BUDGETS, so_far(today, 90, 60)).await;
+    assert_eq!((answer.verdict, answer.month), (Verdict::TokensOfMonth, some(150)));
+    for (limits, verdict) in [
+        (Limits { tokens_per_day: Some(90), ..Limits::default() }, Verdict::TokensOfDay),
+        (Limits { cost_per_day: Some(0.000_09), ..Limits::default() }, Verdict::CostOfDay),
+        (Limits { cost_per_month: Some(0.000_15), ..Limits::default() }, Verdict::CostOfMonth),
+        (Limits { cost_per_month: Some(0.000_151), ..Limits::default() }, Verdict::Granted),
+    ] {
+        assert_eq!(ask(1, &limits, so_far(today, 5, 60)).await.verdict, verdict);
+    }
+    // A day that begins has nothing spent; its month goes on.
+    let next = day("2026-08-01");
+    let answer = ask(1, &BUDGETS, so_far(next, 0, 0)).await;
+    assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(0), some(0)));
+    // Nothing of it stays for ever.
+    assert!(redis.command("TTL gatewright:{k}:spent-since:2026-07-01").len() > ":100\r\n".len());
+}
+
+#[tokio::test]
+async fn a_server_that_lost_all_learns_what_was_spent() {
+    let mut redis = Redis::start();
+    let node = counters(&redis, PATIENCE).await;
+    let (key, today) = (Arc::from("k"), day("2026-07-31"));
+    let seen = |tokens, insists| Seen { spent: Some(so_far(today, tokens, 0)), insists, ..Seen::default() };
+    let ask = async |seen| node.ask(&key, &BUDGETS, seen, None).await.expect("an answer").today;
+    assert_eq!(ask(seen(30, false)).await, some(30));
+    // What this gateway knows without insisting adds nothing to what the server has been told.
+    assert_eq!(ask(seen(40, false)).await, some(30));
+    // It insists after the server was away.
+    assert_eq!(ask(seen(40, true)).await, some(40));
+    redis.stop();
+    redis.resume();
+    assert_eq!(node.ask(&key, &BUDGETS, seen(50, false), None).await, None);
+    until(|| node.is_present()).await;
+    node.add(&key, &BUDGETS, some(5), so_far(today, 55, 0));
+    until(|| redis.command("HGET gatewright:{k}:spent:2026-07-31 tokens") == "$2\r\n55\r\n").await;
+    assert_eq!(ask(seen(50, false)).await, some(55));
 }
 
 #[tokio::test]

@@ -1,11 +1,19 @@
 //! One conversation in the words of each protocol is one conversation.
 
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
+use super::super::Outgoing;
 use super::{DEFAULTS, PROTOCOLS};
 use crate::conversation::{
-    Conversation, Given, Input, Part, PartKind, Place, Protocol, Source, ToolKind, Turn,
+    Conversation, Given, Input, Media, Part, PartKind, Place, Protocol, Role, Source, Tool, ToolCall,
+    ToolChoice, ToolKind, ToolResult, Turn,
 };
+
+/// Number of conversations made at random per protocol.
+const CONVERSATIONS: u32 = 400;
 
 /// The same request in each protocol: instructions, an image, parallel calls and their results, a tool, limits.
 fn requests() -> [(Protocol, Value); 4] {
@@ -194,6 +202,148 @@ fn the_same_conversation_reaches_a_provider_in_the_same_words() {
             .collect();
         for other in &written[1..] {
             assert_eq!(other, &written[0], "to {folder}");
+        }
+    }
+}
+
+/// What a conversation says, one thing after another, by whom.
+fn said(conversation: &Conversation) -> Vec<(Role, PartKind)> {
+    let parts = conversation.turns.iter().flat_map(|turn| turn.parts.iter().map(|part| (turn.role, part)));
+    parts
+        .map(|(role, part)| {
+            let mut part = part.clone();
+            bare_part(&mut part);
+            let kind = match part.kind {
+                // Arguments are an object, whose members have no order. Only some protocols name the tool with its result.
+                PartKind::Call(mut call) => {
+                    if let Input::Json(input) = &mut call.input {
+                        let document: Value = serde_json::from_str(input).expect("arguments are JSON");
+                        *input = document.to_string();
+                    }
+                    PartKind::Call(call)
+                }
+                PartKind::Result(result) => PartKind::Result(ToolResult { name: None, ..result }),
+                kind => kind,
+            };
+            (role, kind)
+        })
+        .collect()
+}
+
+/// The tools; one that is not said to be strict is not, also where silence would say that it is.
+fn tools(tools: Vec<Tool>) -> Vec<ToolKind> {
+    let kind = |tool: Tool| match tool.kind {
+        ToolKind::Function { name, description, parameters, strict } => {
+            ToolKind::Function { name, description, parameters, strict: strict.filter(|strict| strict.value) }
+        }
+        kind => kind,
+    };
+    tools.into_iter().map(kind).collect()
+}
+
+fn some(kind: PartKind) -> Part {
+    Part { at: Place::default(), kind, cache: None }
+}
+
+fn turn(role: Role, parts: Vec<Part>) -> Turn {
+    Turn { at: Place::default(), role, name: None, parts }
+}
+
+fn text() -> impl Strategy<Value = String> {
+    // What JSON has signs of its own for, among any other characters.
+    let piece = prop_oneof![
+        any::<char>().prop_map(String::from),
+        select(vec!["\n", "\"", "\\", "🎈", " "]).prop_map(str::to_owned)
+    ];
+    prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
+}
+
+/// A question, and what the model says to it: a text, or calls with their results, or both.
+fn exchange() -> impl Strategy<Value = (Vec<Part>, Option<String>, Vec<(String, String)>)> {
+    let image = Media {
+        source: Source::Inline("AA==".to_owned()),
+        media_type: Some("image/png".to_owned()),
+        name: None,
+        detail: None,
+    };
+    let question = (text(), any::<bool>()).prop_map(move |(text, shows)| {
+        let image = shows.then(|| some(PartKind::Image(image.clone())));
+        [some(PartKind::Text(text))].into_iter().chain(image).collect()
+    });
+    let calls = prop::collection::vec((text(), text()), 0..3);
+    (question, prop::option::of(text()), calls)
+}
+
+/// Conversations of all that every protocol has words for.
+fn conversations() -> impl Strategy<Value = Conversation> {
+    let exchanges = prop::collection::vec(exchange(), 0..4);
+    let choice = prop::option::of(select(vec![ToolChoice::Auto, ToolChoice::Required, ToolChoice::None]));
+    (prop::option::of(text()), exchanges, text(), choice, 1..5000_u64).prop_map(
+        |(system, exchanges, last, choice, most)| {
+            let mut turns = Vec::new();
+            turns.extend(system.map(|text| turn(Role::System, vec![some(PartKind::Text(text))])));
+            let mut count = 0;
+            for (question, answer, calls) in exchanges {
+                turns.push(turn(Role::User, question));
+                let mut answer: Vec<Part> = answer.map(PartKind::Text).map(some).into_iter().collect();
+                let mut results = Vec::new();
+                for (city, weather) in calls {
+                    count += 1;
+                    let (id, name) = (format!("c{count}"), "weather".to_owned());
+                    let input = Input::Json(json!({ "city": city }).to_string());
+                    let call = ToolCall { id: id.clone(), name: name.clone(), input, signature: None };
+                    answer.push(some(PartKind::Call(call)));
+                    let parts = vec![some(PartKind::Text(weather))];
+                    let name = Some(name);
+                    let result = ToolResult { call_id: id, name, parts, failed: None, custom: false };
+                    results.push(some(PartKind::Result(result)));
+                }
+                if !answer.is_empty() {
+                    turns.push(turn(Role::Assistant, answer));
+                }
+                turns.extend(results.into_iter().map(|result| turn(Role::Tool, vec![result])));
+            }
+            turns.push(turn(Role::User, vec![some(PartKind::Text(last))]));
+            let kind = ToolKind::Function {
+                name: "weather".to_owned(),
+                description: Some("Tells it.".to_owned()),
+                parameters: Some(json!({ "type": "object" })),
+                strict: None,
+            };
+            Conversation {
+                model: "m".to_owned(),
+                turns,
+                tools: vec![Tool { at: Place::default(), kind, cache: None }],
+                tool_choice: choice.map(|choice| Given::new(choice, "")),
+                max_tokens: Some(Given::new(most, "")),
+                ..Conversation::default()
+            }
+        },
+    )
+}
+
+#[test]
+fn any_conversation_says_the_same_in_every_protocol() {
+    for (protocol, folder) in PROTOCOLS {
+        let config =
+            ProptestConfig { cases: CONVERSATIONS, failure_persistence: None, ..ProptestConfig::default() };
+        // The same conversations in every run.
+        let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let result = TestRunner::new_with_rng(config, random).run(&conversations(), |conversation| {
+            let Outgoing { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
+            prop_assert!(dropped.is_empty(), "{:?}", dropped);
+            let back = protocol.request_in(body.clone(), "m", false);
+            let back = back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {body}")))?;
+            prop_assert_eq!(said(&back), said(&conversation), "{:#}", body);
+            let value = |given: Option<Given<ToolChoice>>| given.map(|given| given.value);
+            prop_assert_eq!(value(back.tool_choice), value(conversation.tool_choice), "{:#}", body);
+            let most = back.max_tokens.map(|given| given.value);
+            prop_assert_eq!(most, conversation.max_tokens.map(|given| given.value));
+            prop_assert_eq!(tools(back.tools), tools(conversation.tools));
+            Ok(())
+        });
+        if let Err(error) = result {
+            panic!("{folder}: {error}");
         }
     }
 }

@@ -1,0 +1,217 @@
+//! Properties of every answer: each protocol says it whole, and its stream says what the whole answer says, however it is cut.
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use serde_json::Value;
+
+use super::{PROTOCOLS, asked, deltas, events, written};
+use crate::conversation::{
+    Answer, Choice, Delta, End, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage,
+};
+
+/// Number of answers per protocol.
+const ANSWERS: u32 = 400;
+
+/// What an answer tells its reader, in whatever protocol.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Told {
+    text: String,
+    /// Texts of thoughts, and their proofs.
+    thoughts: String,
+    signatures: Vec<String>,
+    /// Id, name and arguments.
+    calls: Vec<(String, String, Value)>,
+    end: Option<End>,
+    input: Option<u64>,
+    output: Option<u64>,
+}
+
+impl Told {
+    fn by(answer: &Answer) -> Self {
+        let usage = answer.usage.unwrap_or_default();
+        let mut told = Self { input: usage.input, output: usage.output, ..Self::default() };
+        for choice in &answer.choices {
+            told.end.clone_from(&choice.end);
+            for part in &choice.parts {
+                match &part.kind {
+                    PartKind::Text(text) => told.text.push_str(text),
+                    PartKind::Thought(thought) => {
+                        told.thoughts.push_str(&thought.text.concat());
+                        told.signatures.extend(thought.signature.clone());
+                    }
+                    PartKind::Call(ToolCall { id, name, input: Input::Json(input), .. }) => {
+                        let input = serde_json::from_str(input).expect("arguments are JSON");
+                        told.calls.push((id.clone(), name.clone(), input));
+                    }
+                    other => panic!("{other:?} was never said"),
+                }
+            }
+        }
+        told
+    }
+
+    /// What a stream tells.
+    fn in_pieces(deltas: &[Delta]) -> Self {
+        let mut told = Self::default();
+        let mut inputs: Vec<String> = Vec::new();
+        for delta in deltas {
+            match delta {
+                Delta::Text { text, .. } => told.text.push_str(text),
+                Delta::Thought { text, .. } => told.thoughts.push_str(text),
+                Delta::ThoughtSigned { signature, .. } => told.signatures.push(signature.clone()),
+                Delta::Call { call, id, name, .. } => {
+                    assert_eq!(*call as usize, told.calls.len(), "calls come in order");
+                    told.calls.push((id.clone(), name.clone(), Value::Null));
+                    inputs.push(String::new());
+                }
+                Delta::CallInput { call, text, .. } => inputs[*call as usize].push_str(text),
+                Delta::Usage(usage) => (told.input, told.output) = (usage.input, usage.output),
+                Delta::Ended { end, .. } => told.end = Some(end.clone()),
+                Delta::Started { .. } | Delta::Done => {}
+                other => panic!("{other:?} was never said"),
+            }
+        }
+        for (call, input) in told.calls.iter_mut().zip(inputs) {
+            call.2 = serde_json::from_str(&input).expect("arguments are JSON");
+        }
+        told
+    }
+
+    /// As far as a protocol has words for it.
+    fn within(mut self, protocol: Protocol) -> Self {
+        if protocol == Protocol::Chat {
+            self.signatures.clear();
+        }
+        self
+    }
+}
+
+fn text() -> impl Strategy<Value = String> {
+    // What JSON, events and lines have signs of their own for, among any other characters.
+    let piece = prop_oneof![
+        any::<char>().prop_map(String::from),
+        select(vec!["\n\n", "\"", "\\", "data: ", "🎈", " "]).prop_map(str::to_owned)
+    ];
+    prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
+}
+
+fn part(kind: PartKind) -> Part {
+    Part { at: "".into(), kind, cache: None }
+}
+
+fn thought() -> impl Strategy<Value = PartKind> {
+    (text(), "[a-zA-Z0-9]{8}").prop_map(|(text, signature)| {
+        PartKind::Thought(Thought { text: vec![text], signature: Some(signature), ..Thought::default() })
+    })
+}
+
+/// A thought at most, then text, then calls: the order in which every protocol tells them.
+fn answers() -> impl Strategy<Value = Answer> {
+    let arguments = prop::collection::btree_map("[a-z]{1,4}", text(), 0..3);
+    let calls = prop::collection::vec(("[a-z_]{1,9}", arguments), 0..3);
+    let ends = select(vec![End::Stop, End::Length]);
+    let usage = (0..1_000_000_u64, 0..1_000_000_u64);
+    (prop::option::of(thought()), prop::option::of(text()), calls, ends, usage).prop_map(
+        |(thought, text, calls, end, (input, output))| {
+            let calls: Vec<PartKind> =
+                (0..).zip(calls).map(|(place, (name, arguments))| call(place, name, &arguments)).collect();
+            let end = if calls.is_empty() { end } else { End::ToolCalls };
+            let parts = thought.into_iter().chain(text.map(PartKind::Text)).chain(calls).map(part).collect();
+            let choice = Choice { parts, end: Some(end), ..Choice::default() };
+            let usage = Usage { input: Some(input), output: Some(output), ..Usage::default() };
+            Answer {
+                id: Some("a1".into()),
+                model: Some("m".into()),
+                created: Some(1),
+                choices: vec![choice],
+                usage: Some(usage),
+                ..Answer::default()
+            }
+        },
+    )
+}
+
+fn call(place: u32, name: String, arguments: &std::collections::BTreeMap<String, String>) -> PartKind {
+    let input = Input::Json(serde_json::to_string(arguments).expect("texts are JSON"));
+    PartKind::Call(ToolCall { id: format!("call_{place}"), name, input, signature: None })
+}
+
+/// The deltas of an answer, its texts cut into pieces of so many characters.
+fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
+    let pieces = |text: &str| -> Vec<String> {
+        text.chars().collect::<Vec<_>>().chunks(size).map(String::from_iter).collect()
+    };
+    let (id, model) = (answer.id.clone(), answer.model.clone());
+    let mut deltas = vec![Delta::Started { id, model, created: answer.created }];
+    let choice = 0;
+    for part in &answer.choices[0].parts {
+        match &part.kind {
+            PartKind::Text(text) => {
+                deltas.extend(pieces(text).into_iter().map(|text| Delta::Text {
+                    choice,
+                    text,
+                    logprobs: None,
+                }));
+            }
+            PartKind::Thought(thought) => {
+                let texts = pieces(&thought.text.concat()).into_iter();
+                deltas.extend(texts.map(|text| Delta::Thought { choice, part: 0, text, summary: false }));
+                let signature = thought.signature.clone().expect("a proof");
+                deltas.push(Delta::ThoughtSigned { choice, id: None, signature, redacted: false });
+            }
+            PartKind::Call(ToolCall { id, name, input: Input::Json(input), .. }) => {
+                let before = deltas.iter().filter(|delta| matches!(delta, Delta::Call { .. })).count();
+                let call = u32::try_from(before).expect("few");
+                let (id, name) = (id.clone(), name.clone());
+                deltas.push(Delta::Call { choice, call, id, name, custom: false, signature: None });
+                deltas.extend(pieces(input).into_iter().map(|text| Delta::CallInput { choice, call, text }));
+            }
+            other => panic!("{other:?} is not made"),
+        }
+    }
+    deltas.push(Delta::Usage(answer.usage.expect("a usage")));
+    deltas.push(Delta::Ended { choice, end: answer.choices[0].end.clone().expect("an end") });
+    deltas.push(Delta::Done);
+    deltas
+}
+
+/// Runs a test with many answers, and sizes of pieces, for each protocol.
+fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), TestCaseError>) {
+    for (protocol, folder) in PROTOCOLS {
+        let config =
+            ProptestConfig { cases: ANSWERS, failure_persistence: None, ..ProptestConfig::default() };
+        // The same answers in every run: the fuzz target looks for others.
+        let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        let made = (answers(), 1..9_usize);
+        let result = TestRunner::new_with_rng(config, random)
+            .run(&made, |(answer, size)| test(protocol, answer, size));
+        if let Err(error) = result {
+            panic!("{folder}: {error}");
+        }
+    }
+}
+
+#[test]
+fn any_answer_says_the_same_in_every_protocol() {
+    every_answer(|protocol, answer, _| {
+        let told = Told::by(&answer).within(protocol);
+        let document = protocol.answer_out(answer, &asked("m"));
+        let back = protocol.answer_in(document.clone());
+        let back = back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {document}")))?;
+        prop_assert_eq!(Told::by(&back).within(protocol), told, "{:#}", document);
+        Ok(())
+    });
+}
+
+#[test]
+fn a_stream_says_what_the_whole_answer_says_however_it_is_cut() {
+    every_answer(|protocol, answer, size| {
+        let told = Told::by(&answer).within(protocol);
+        let stream = written(protocol, &cut(&answer, size));
+        let back = deltas(protocol, &events(&stream));
+        let back = back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {stream}")))?;
+        prop_assert_eq!(Told::in_pieces(&back).within(protocol), told, "{}", stream);
+        Ok(())
+    });
+}

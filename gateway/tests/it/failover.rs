@@ -151,6 +151,41 @@ async fn an_upstream_that_fails_is_left_alone() {
 }
 
 #[tokio::test]
+async fn an_upstream_that_works_again_is_found_by_one_request_after_the_pause() {
+    let (one, _two, settings) = pair([json_answer(500, &json!({}))]).await;
+    let server = start_with(settings).await;
+    let who = async || {
+        let response = send(server.post(CHAT, &question(false))).await;
+        assert_eq!(response.status(), 200);
+        response.headers()["x-gatewright-upstream"].to_str().expect("a name").to_owned()
+    };
+    for _ in 0..5 {
+        assert_eq!(who().await, "two");
+    }
+    one.then(vec![Step::Hang]);
+    assert_eq!((who().await, one.count()), ("two".to_owned(), 5));
+    // The pause is 5 s. The one request that tries then is alone: nobody else waits for an upstream that may still fail.
+    tokio::time::sleep(Duration::from_millis(5200)).await;
+    let probe = tokio::spawn(server.post(CHAT, &question(false)).send());
+    while one.count() == 5 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert_eq!((who().await, one.count()), ("two".to_owned(), 6));
+    // A client that leaves says nothing of the upstream: the next request tries.
+    probe.abort();
+    one.then(json_answer(200, &completion("one")));
+    let tried = async {
+        while who().await != "one" {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it is tried again");
+    for _ in 0..3 {
+        assert_eq!(who().await, "one");
+    }
+}
+
+#[tokio::test]
 async fn where_each_upstream_fails_the_client_is_told_when_to_come_back() {
     let one = Scripted::start([json_answer(500, &json!({}))]).await;
     let server = start_with(config(vec![upstream("one", Kind::Chat, &one.url)])).await;

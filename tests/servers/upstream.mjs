@@ -40,9 +40,10 @@ function writtenCalls(question, tools) {
     .filter(({ name }) => names.has(name));
 }
 
-/** The tool that a client makes up to be given a document, or the only one that it has. */
+/** The tool that a client makes up to be given a document, or the only one that it has. Native schemas are not shown. */
 const formOf = (tools) =>
   tools.find(({ function: { parameters } }) => parameters?.properties?.the_city) ??
+  tools.find(({ function: { name } }) => name === "StructuredOutput") ??
   (tools.length === 1 ? tools[0] : undefined);
 
 function answerOf(request) {

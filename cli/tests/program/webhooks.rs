@@ -1,5 +1,7 @@
 //! `gatewright webhooks`, and notifications that outlive the gateway.
 
+mod tls;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};

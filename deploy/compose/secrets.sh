@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the passwords and keys of compose.yaml in secrets/, which this machine alone has. What is there stays.
+# Makes the passwords and keys of ../compose.yaml in secrets/, which this machine alone has. What is there stays.
 set -eu
 cd "$(dirname "$0")"
 mkdir -p secrets

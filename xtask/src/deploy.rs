@@ -48,11 +48,12 @@ fn judge_unit() -> Result<()> {
 }
 
 fn judge_compose() -> Result<()> {
-    let compose = root().join("deploy/compose");
+    let deploy = root().join("deploy");
+    let compose = deploy.join("compose");
     let judge = venv(&root()).join("bin/check-jsonschema");
     run(command(judge)
         .args(["--builtin-schema", "vendor.compose-spec"])
-        .arg(compose.join("compose.yaml"))
+        .arg(deploy.join("compose.yaml"))
         .stdout(Stdio::null()))?;
     run(command("sh").arg("-n").arg(compose.join("secrets.sh")))?;
     // The secrets are not on this machine, which is a warning.

@@ -1,4 +1,4 @@
-//! The configuration of `deploy/compose` at work: three gateways behind its load balancer. `cargo xtask test nodes` runs this.
+//! The configuration of `deploy/compose.yaml` at work: three gateways behind its load balancer. `cargo xtask test nodes` runs this.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

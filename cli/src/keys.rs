@@ -68,6 +68,9 @@ struct Create {
     /// Maximum cost a month (UTC), by the configured prices
     #[arg(long, value_name = "AMOUNT")]
     cost_per_month: Option<f64>,
+    /// Maximum size of the generated files that it has at once, in bytes
+    #[arg(long, value_name = "BYTES")]
+    file_bytes: Option<u64>,
     #[command(flatten)]
     format: Format,
     #[command(flatten)]
@@ -166,6 +169,7 @@ impl Create {
         new.limits.tokens_per_month = self.tokens_per_month;
         new.limits.cost_per_day = self.cost_per_day;
         new.limits.cost_per_month = self.cost_per_month;
+        new.limits.file_bytes = self.file_bytes;
         if let Some(time) = self.expires_in {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let now =

@@ -188,8 +188,9 @@ impl App {
         owner: &Arc<str>,
         bytes: usize,
     ) -> Result<store::Room, ApiError> {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.files.reserve(owner, self.hundredths_of_key(), bytes).await
+        let limit = self.gatekeeper.file_bytes(owner).await.map_err(|error| store::untold(&error))?;
+        let most = store::MostOfKey { hundredths: self.hundredths_of_key(), bytes: limit };
+        self.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }
 
     /// The room for answers by idempotency keys.

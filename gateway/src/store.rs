@@ -31,7 +31,9 @@ pub(crate) use self::durable::{
     UsageStore, WRITER_KNOWN_FOR,
 };
 pub(crate) use self::file_name::{KeptFile, Kind};
-pub(crate) use self::files::{Contents, Files, LIFETIME, OpenFile, PREFIX, Room, missing_files};
+pub(crate) use self::files::{
+    Contents, Files, LIFETIME, MostOfKey, OpenFile, PREFIX, Room, missing_files, untold,
+};
 pub(crate) use self::history::{Documents, History, Holder, Known, LONGEST};
 pub(crate) use self::history_keeper::{HistoryKeeper, Storing, Untold};
 pub(crate) use self::memory::MemoryStore;

@@ -7,6 +7,7 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use crate::config::Config;
+use crate::keys::NewKey;
 use crate::server::Embedded;
 use crate::wire::Response;
 use crate::wire::json::text;
@@ -78,4 +79,29 @@ async fn a_task_without_room_for_its_file_is_refused_with_the_time_to_come_back(
     let request = http::Request::post("/v1/videos/generations");
     let response = send(&gateway, request, &body.to_string()).await;
     assert_eq!((response.status().as_u16(), response.headers().contains_key("retry-after")), (503, true));
+}
+
+#[tokio::test]
+async fn the_limit_of_a_key_holds_for_its_videos_under_way_also_once_it_is_revoked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = Some(folder.path().to_path_buf());
+    let config = Config { data, max_percent_per_key: 100, max_file_bytes: 1_000, ..Config::default() };
+    let gateway = Embedded::new(config).expect("a gateway");
+    let app = gateway.app();
+    let mut new = NewKey::new("limited");
+    new.limits.file_bytes = Some(300);
+    let key = app.registry.create(new).await.expect("a key").key;
+    let most = async |id: &str| app.room_for_files(&id.into(), 0).await.expect("nothing").most();
+    // Before it is in memory, with it there, and after it has gone.
+    assert_eq!(most(&key.id).await, 300);
+    app.gatekeeper.refresh().await.expect("a store");
+    assert_eq!(most(&key.id).await, 300);
+    app.registry.revoke(&key.id).await.expect("revoked");
+    app.gatekeeper.refresh().await.expect("a store");
+    assert_eq!(most(&key.id).await, 300);
+    // A name is no id, and the key of the configuration has no limits.
+    let mut new = NewKey::new("default");
+    new.limits.file_bytes = Some(1);
+    app.registry.create(new).await.expect("a key");
+    assert_eq!((most("default").await, most("limited").await), (1_000, 1_000));
 }

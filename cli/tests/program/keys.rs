@@ -65,6 +65,8 @@ fn keys_are_managed(place: &Place<'_>) {
         "model-sol",
         "--requests-per-minute",
         "60",
+        "--file-bytes",
+        "2000000000",
         "--expires-in",
         "90d",
     ]);
@@ -82,6 +84,7 @@ fn keys_are_managed(place: &Place<'_>) {
         "name                 ci",
         "models               model-sol",
         "requests per minute  60",
+        "bytes of files       2000000000",
         "operations           all",
     ] {
         assert!(shown.lines().any(|other| other == line), "{line} in:\n{shown}");

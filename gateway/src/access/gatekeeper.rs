@@ -125,6 +125,16 @@ impl Gatekeeper {
         self.keyring.has_others()
     }
 
+    /// How many bytes of generated files a key may have at once, by its id; `None`: as many as there is room for. Asks the store
+    /// only for a key that is revoked or was not read yet: its videos may still be under way.
+    pub(crate) async fn file_bytes(&self, id: &str) -> Result<Option<u64>, StoreError> {
+        if let Some(limits) = self.keyring.limits(id) {
+            return Ok(limits.file_bytes);
+        }
+        let key = self.data.store.find_key(id).await?.filter(|key| key.id == id);
+        Ok(key.and_then(|key| key.limits.file_bytes))
+    }
+
     /// Whether there is an admin key.
     pub(crate) fn has_admin(&self) -> bool {
         self.keyring.configured().admin.is_some()

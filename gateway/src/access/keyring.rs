@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 
 use crate::clock::unix_seconds;
 use crate::counters::Counters;
-use crate::keys::Digest;
+use crate::keys::{Digest, Limits};
 use crate::store::{KeyRecord, SpentByKey};
 use crate::usage::{Account, Caller, Day, Ledger, Spending};
 
@@ -31,6 +31,8 @@ pub(super) struct Keyring {
 #[derive(Debug)]
 struct Keys {
     stored: Arc<HashMap<Digest, Entry>>,
+    /// The same keys by their ids, also those that have expired.
+    by_id: Arc<HashMap<Arc<str>, Caller>>,
     configured: Configured,
 }
 
@@ -60,7 +62,7 @@ pub(super) enum Found {
 impl Keyring {
     pub(super) fn new(configured: Configured, ledger: &Arc<Ledger>, counters: Option<Arc<Counters>>) -> Self {
         Self {
-            keys: ArcSwap::from_pointee(Keys { stored: Arc::default(), configured }),
+            keys: ArcSwap::from_pointee(Keys { stored: Arc::default(), by_id: Arc::default(), configured }),
             accounts: Mutex::default(),
             configured: Caller::unlimited(CONFIGURED, ledger),
             ledger: Arc::clone(ledger),
@@ -89,8 +91,17 @@ impl Keyring {
     /// Replaces the keys of the configuration, both at once, and gives those of before.
     pub(super) fn configure(&self, configured: Configured) -> Configured {
         let _replacing = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let stored = Arc::clone(&self.keys.load().stored);
-        self.keys.swap(Arc::new(Keys { stored, configured })).configured
+        let keys = self.keys.load();
+        let (stored, by_id) = (Arc::clone(&keys.stored), Arc::clone(&keys.by_id));
+        self.keys.swap(Arc::new(Keys { stored, by_id, configured })).configured
+    }
+
+    /// How much a key may do, by its id. `None`: no key in use that is in memory has it.
+    pub(super) fn limits(&self, id: &str) -> Option<Limits> {
+        if id == CONFIGURED {
+            return Some(*self.configured.limits());
+        }
+        self.keys.load().by_id.get(id).map(|caller| *caller.limits())
     }
 
     /// Whether there are keys beside that of the configuration.
@@ -122,7 +133,7 @@ impl Keyring {
     /// Replaces the keys of the store. `spent`: what those without an account spent before, as of `day`.
     pub(super) fn replace(&self, records: Vec<KeyRecord>, spent: &SpentByKey, day: Day) {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut entries, mut kept) = (HashMap::new(), HashMap::new());
+        let (mut entries, mut kept, mut by_id) = (HashMap::new(), HashMap::new(), HashMap::new());
         for KeyRecord { key, digest, old } in records {
             let account = accounts.remove(&key.id).unwrap_or_else(|| {
                 let (today, month) = spent.get(&key.id).copied().unwrap_or_default();
@@ -135,10 +146,12 @@ impl Keyring {
                 let until = key.expires.map_or(until, |expires| expires.min(until));
                 entries.insert(old, Entry { caller: caller.clone(), until: Some(until) });
             }
+            by_id.insert(Arc::clone(caller.id()), caller.clone());
             entries.insert(digest, Entry { caller, until: key.expires });
         }
         *accounts = kept;
         let configured = self.configured();
-        self.keys.store(Arc::new(Keys { stored: Arc::new(entries), configured }));
+        let (stored, by_id) = (Arc::new(entries), Arc::new(by_id));
+        self.keys.store(Arc::new(Keys { stored, by_id, configured }));
     }
 }

@@ -29,6 +29,10 @@ pub struct Limits {
     pub cost_per_day: Option<f64>,
     /// Money a month, by the configured prices.
     pub cost_per_month: Option<f64>,
+    /// Bytes of the generated files that there are at once. Not written where there is no limit, so that gateways of a version
+    /// before read the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_bytes: Option<u64>,
 }
 
 impl Limits {
@@ -52,6 +56,7 @@ impl Limits {
             ("limits.concurrent_requests", self.concurrent_requests),
             ("limits.tokens_per_day", self.tokens_per_day),
             ("limits.tokens_per_month", self.tokens_per_month),
+            ("limits.file_bytes", self.file_bytes),
         ];
         for (member, count) in counts {
             if count.is_some_and(|count| !(1..=MOST).contains(&count)) {
@@ -81,11 +86,21 @@ mod tests {
         for count in [0, MOST + 1] {
             let limits = Limits { concurrent_requests: Some(count), ..Limits::default() };
             assert!(limits.check().is_err(), "{count}");
+            let limits = Limits { file_bytes: Some(count), ..Limits::default() };
+            assert!(limits.check().is_err_and(|error| error.member == "limits.file_bytes"), "{count}");
         }
         for amount in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             let limits = Limits { cost_per_month: Some(amount), ..Limits::default() };
             assert!(limits.check().is_err(), "{amount}");
         }
+    }
+
+    #[test]
+    fn a_limit_that_an_older_gateway_does_not_know_is_written_only_where_it_is_given() {
+        let written = |limits: &Limits| serde_json::to_string(limits).expect("plain values");
+        assert!(!written(&Limits::default()).contains("file_bytes"));
+        let limits = Limits { file_bytes: Some(1), ..Limits::default() };
+        assert_eq!(serde_json::from_str::<Limits>(&written(&limits)).expect("limits"), limits);
     }
 
     #[test]

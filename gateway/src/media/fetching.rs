@@ -63,7 +63,7 @@ async fn read(
 ) -> Result<KeptFile, Unfetched> {
     let broken = |why: &str| Unfetched::Failed(Fault::broken(why, redactor));
     let Content { length, body, idle_timeout } = content;
-    let most = room.most();
+    let most = Most { bytes: room.most(), is_limit_of_key: room.is_limited() };
     if let Some(length) = length {
         let length = fits(length, most)?;
         room.grow(length).await.map_err(Unfetched::NoRoom)?;
@@ -152,12 +152,24 @@ async fn next_packet(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
     Ok(None)
 }
 
+/// The size of the largest file that could ever be kept.
+#[derive(Clone, Copy)]
+struct Most {
+    bytes: u64,
+    /// Whether its API key could have no larger one, whatever room there is.
+    is_limit_of_key: bool,
+}
+
 /// Whether a file of so many bytes could ever be kept.
-fn fits(bytes: usize, most: u64) -> Result<u64, Unfetched> {
+fn fits(bytes: usize, most: Most) -> Result<u64, Unfetched> {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-    if bytes > most {
-        let message = format!("the video has {bytes} bytes or more, and the gateway keeps no file so large");
-        return Err(Unfetched::Never(message));
+    if bytes > most.bytes {
+        let why = if most.is_limit_of_key {
+            "the limit file_bytes of this API key allows no file so large"
+        } else {
+            "the gateway keeps no file so large"
+        };
+        return Err(Unfetched::Never(format!("the video has {bytes} bytes or more, and {why}")));
     }
     Ok(bytes)
 }
@@ -173,7 +185,7 @@ fn kind_of(file: &[u8]) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Files;
+    use crate::store::{Files, MostOfKey};
 
     #[test]
     fn formats_are_known_by_their_beginning() {
@@ -203,7 +215,7 @@ mod tests {
             (count < 600).then_some((Ok::<_, std::convert::Infallible>(bytes), count + 1))
         });
         let files = Files::in_memory(64 * 1024 * 1024);
-        let mut room = files.reserve(&"key".into(), 100, 0).await.expect("room");
+        let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 0).await.expect("room");
         let idle_timeout = Duration::from_mins(2);
         let content = Content { length: None, body: Body::from_stream(pieces), idle_timeout };
         let file = read(content, &mut room, &Redactor::default(), 0).await?;

@@ -23,10 +23,11 @@ use gatewright::{ErrorCode, catalog};
 use ring::hmac;
 
 pub(crate) use self::contents::{Contents, Pieces};
-pub(crate) use self::room::Room;
+pub(crate) use self::failure::untold;
+pub(crate) use self::room::{MostOfKey, Room};
 
 use self::address::Signer;
-use self::failure::{Failure, unavailable, untold};
+use self::failure::{Failure, unavailable};
 use self::room::Promises;
 use super::durable::{Store, StoreError};
 use super::file_name::{FileName, KeptFile};

@@ -291,6 +291,7 @@ async fn a_key_that_breaks_a_rule_is_not_made_and_the_message_names_the_member()
         (json!({ "name": "a", "expires": 5 }), "expires"),
         (json!({ "name": "a", "limits": { "requests_per_minute": 0 } }), "limits.requests_per_minute"),
         (json!({ "name": "a", "limits": { "request_per_minute": 1 } }), "request_per_minute"),
+        (json!({ "name": "a", "limits": { "file_bytes": 0 } }), "limits.file_bytes"),
         (json!({ "name": "a", "limits": { "cost_per_day": -1 } }), "limits.cost_per_day"),
         (json!({ "name": "a", "scopes": { "operations": ["chat"] } }), "scopes.operations"),
         (json!({ "name": "a", "scopes": { "model": ["m"] } }), "model"),

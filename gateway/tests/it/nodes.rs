@@ -98,6 +98,31 @@ async fn a_key_is_revoked_everywhere_also_after_the_store_was_away() {
 }
 
 #[tokio::test]
+async fn the_files_of_a_key_at_all_nodes_are_within_its_limit_together() {
+    let store = Postgres::start();
+    let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);
+    let secret = create(&one, json!({ "name": "ci", "limits": { "file_bytes": 100_000 } })).await;
+    until(&other, &secret, 200).await;
+    let body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
+    let draw = async |node: &Server| {
+        let path = "/v1/images/generations";
+        read(node.bare(Method::POST, path).bearer_auth(&secret).json(&body)).await
+    };
+    let mut drawn = 0;
+    while draw(&one).await.0 == 200 {
+        drawn += 1;
+        assert!(drawn < 40, "a key takes more than its limit");
+    }
+    let (status, error) = draw(&other).await;
+    let message = error["error"]["message"].as_str().expect("a message");
+    assert!(
+        drawn > 0 && message.contains("of the 100000 bytes that its limit file_bytes allows"),
+        "{message}"
+    );
+    assert_eq!((status, &error["error"]["code"]), (429, &json!("rate_limit_exceeded")));
+}
+
+#[tokio::test]
 async fn usage_of_all_nodes_adds_up_and_a_budget_holds_for_them_together() {
     let store = Postgres::start();
     let (one, other) = (start_with(node(&store)).await, start_with(node(&store)).await);

@@ -14,7 +14,10 @@ const VIDEOS: &str = "/v1/videos/generations";
 
 /// Makes another key and gives its secret.
 async fn other_key(server: &Server) -> String {
-    let new = json!({ "name": "other" });
+    new_key(server, json!({ "name": "other" })).await
+}
+
+async fn new_key(server: &Server, new: Value) -> String {
     let (status, issued) = read(server.bare(Method::POST, "/admin/keys").bearer_auth(ADMIN).json(&new)).await;
     assert_eq!(status, 201, "{issued}");
     issued["secret"].as_str().expect("a secret").to_owned()
@@ -118,4 +121,47 @@ async fn the_files_of_a_key_leave_room_to_others() {
     assert!(refused, "a key takes all the room");
     is_rate_limit(by(KEY, &server, path, &body), "code", "rate_limit_exceeded").await;
     assert_eq!(send(by(&other, &server, path, &body)).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_key_has_no_more_files_at_once_than_its_limit_at_whatever_gateway() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = || {
+        let settings = Config { max_percent_per_key: 100, ..Config::default() };
+        start_with(with_admin(Config { data: Some(folder.path().to_path_buf()), ..settings }))
+    };
+    let (one, other) = (start().await, start().await);
+    let limits = json!({ "file_bytes": 100_000 });
+    let limited = new_key(&one, json!({ "name": "limited", "limits": limits })).await;
+    let (_, shown) = read(one.bare(Method::GET, "/admin/keys/limited").bearer_auth(ADMIN)).await;
+    assert_eq!(shown["limits"]["file_bytes"], 100_000);
+    while send(other.bare(Method::GET, "/v1/models").bearer_auth(&limited)).await.status() != 200 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let path = "/v1/images/generations";
+    let mut body = json!({ "model": "image_model_2", "prompt": "a kite", "size": "256x256" });
+    let mut made = 0;
+    while send(by(&limited, [&one, &other][made % 2], path, &body)).await.status() == 200 {
+        made += 1;
+        assert!(made < 40, "a key takes more than its limit");
+    }
+    // What the key made at one of them counts at the other.
+    assert!(made > 1);
+    for server in [&one, &other] {
+        is_rate_limit(by(&limited, server, path, &body), "code", "rate_limit_exceeded").await;
+        let (_, error) = read(by(&limited, server, path, &body)).await;
+        let message = error["error"]["message"].as_str().expect("a message");
+        assert!(message.contains("of the 100000 bytes that its limit file_bytes allows"), "{message}");
+        assert_eq!(send(by(KEY, server, path, &body)).await.status(), 200);
+    }
+    // What is not kept needs no room.
+    body["response_format"] = json!("b64_json");
+    assert_eq!(send(by(&limited, &one, path, &body)).await.status(), 200);
+    // A video needs more than the key may ever have: waiting does not help, and nothing is begun.
+    let video = json!({ "model": "video_model_3", "prompt": "a kite" });
+    let refused = send(by(&limited, &one, VIDEOS, &video)).await;
+    assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (429, false));
+    let error: Value = refused.json().await.expect("JSON");
+    let message = error["error"]["message"].as_str().expect("a message");
+    assert!(message.ends_with("ask for less, or for a key with a larger limit"), "{message}");
 }

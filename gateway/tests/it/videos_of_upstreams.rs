@@ -358,6 +358,34 @@ async fn a_file_larger_than_all_files_may_be_is_not_fetched() {
 }
 
 #[tokio::test]
+async fn a_file_larger_than_the_limit_of_its_key_is_not_fetched() {
+    // A video of 8 s is expected to take 8 MiB.
+    const LIMIT: usize = 9 * 1024 * 1024;
+    let content = vec![file_head(LIMIT + 1), Step::Hang];
+    let mut provider = Scripted::start([video("queued"), video("completed"), content]).await;
+    let one = vec![upstream("one", Kind::Chat, &provider.url)];
+    let admin = ApiKey::new("gw-admin-canary-77").expect("a key");
+    let server = start_with(Config { admin_key: Some(admin.clone()), ..config(one, None) }).await;
+    let new = json!({ "name": "limited", "limits": { "file_bytes": LIMIT } });
+    let made = read(server.bare(Method::POST, "/admin/keys").bearer_auth(admin.expose()).json(&new)).await.1;
+    let asked = |method, path: &str| {
+        server.bare(method, path).bearer_auth(made["secret"].as_str().expect("a secret"))
+    };
+    let task = read(asked(Method::POST, PATH).json(&request())).await.1;
+    let path = format!("{PATH}/{}", task["id"].as_str().expect("an id"));
+    let failed = loop {
+        let task = read(asked(Method::GET, &path)).await.1;
+        if task["status"] == "failed" {
+            break task;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    let message = failed["error"]["message"].as_str().expect("a message");
+    assert!(message.ends_with("the limit file_bytes of this API key allows no file so large"), "{message}");
+    provider.left().await;
+}
+
+#[tokio::test]
 async fn a_video_without_room_for_its_file_is_not_submitted() {
     // Section 8: a stored file stays for its hour. A video of 8 s is expected to take 8 MiB.
     let provider = Scripted::start([video("queued"), video("in_progress")]).await;

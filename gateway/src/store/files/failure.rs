@@ -74,7 +74,7 @@ impl Failure {
 }
 
 /// The error of a request about files while the store fails. The log gets the reason.
-pub(super) fn untold(error: &StoreError) -> ApiError {
+pub(crate) fn untold(error: &StoreError) -> ApiError {
     tracing::error!("{error}: no generated file is kept");
     unavailable("kept")
 }

@@ -12,16 +12,36 @@ const SHORT_WAIT_S: u64 = 1;
 /// How many files are looked at to tell when there will be room.
 const MOST_LOOKED_AT: u32 = 1_000;
 
-/// What is to fit into the room, or into the part of it that an API key has.
+/// What there is no room in.
+#[derive(Clone, Copy)]
+pub(super) enum Bound<'o> {
+    /// The room that all share.
+    All,
+    /// The part of it that the API key with this id has (0048).
+    Part(&'o str),
+    /// What the API key with this id was issued for.
+    Limit(&'o str),
+}
+
+/// What is to fit into a bound.
 pub(super) struct Full<'o> {
-    /// The id of the key whose part it is.
-    pub(super) owner: Option<&'o str>,
+    pub(super) bound: Bound<'o>,
     pub(super) taken: Taken,
     /// To work under way, in bytes, with what is asked for.
     pub(super) promised: u64,
     /// What is asked for.
     pub(super) more: u64,
     pub(super) most: Taken,
+}
+
+impl<'o> Bound<'o> {
+    /// The id of the API key whose files it is for; `None`: those of all.
+    fn owner(self) -> Option<&'o str> {
+        match self {
+            Self::All => None,
+            Self::Part(owner) | Self::Limit(owner) => Some(owner),
+        }
+    }
 }
 
 impl Full<'_> {
@@ -38,29 +58,38 @@ impl Full<'_> {
     pub(super) async fn refusal(self, files: &Files) -> ApiError {
         let Self { taken, promised, more, most, .. } = self;
         let held = taken.bytes.saturating_add(promised).saturating_sub(more);
-        let full = match (taken.files >= most.files, self.owner) {
-            (true, None) => format!("there are {} generated files, as many as are kept", taken.files),
-            (true, Some(_)) => {
+        let full = match (taken.files >= most.files, self.bound) {
+            (true, Bound::All) => format!("there are {} generated files, as many as are kept", taken.files),
+            (true, Bound::Part(_) | Bound::Limit(_)) => {
                 format!("there are {} generated files of this API key, as many as it may have", taken.files)
             }
-            (false, None) => format!(
+            (false, Bound::All) => format!(
                 "{held} of the {} bytes for generated files are taken, and this needs about {more}",
                 most.bytes
             ),
-            (false, Some(_)) => format!(
+            (false, Bound::Part(_)) => format!(
                 "generated files of this API key take {held} of the {} bytes that one key may take, and this \
                  needs about {more}",
                 most.bytes
             ),
+            (false, Bound::Limit(_)) => format!(
+                "generated files of this API key take {held} of the {} bytes that its limit file_bytes allows, and \
+                 this needs about {more}",
+                most.bytes
+            ),
         };
-        // Beyond its part, it is the key's own doing.
-        let code = match self.owner {
-            None => &ErrorCode::FILE_STORAGE_FULL,
-            Some(_) => &ErrorCode::RATE_LIMIT_EXCEEDED,
+        // Beyond its part or its limit, it is the key's own doing.
+        let code = match self.bound {
+            Bound::All => &ErrorCode::FILE_STORAGE_FULL,
+            Bound::Part(_) | Bound::Limit(_) => &ErrorCode::RATE_LIMIT_EXCEEDED,
         };
         if more > most.bytes {
             // Waiting does not help.
-            return ApiError::new(code, full);
+            let message = match self.bound {
+                Bound::All | Bound::Part(_) => full,
+                Bound::Limit(_) => format!("{full}; ask for less, or for a key with a larger limit"),
+            };
+            return ApiError::new(code, message);
         }
         let wait = self.wait(files).await;
         let message = format!("{full}; files expire and make room in {wait} s");
@@ -73,7 +102,8 @@ impl Full<'_> {
         let (mut missing, mut is_one_too_many) = (self.missing(), self.taken.files >= self.most.files);
         let mut wait = SHORT_WAIT_S;
         // If the store has gone since, nobody knows better.
-        for file in files.store.first_to_expire(self.owner, MOST_LOOKED_AT).await.unwrap_or_default() {
+        for file in files.store.first_to_expire(self.bound.owner(), MOST_LOOKED_AT).await.unwrap_or_default()
+        {
             if missing == 0 && !is_one_too_many {
                 break;
             }

@@ -1,5 +1,5 @@
 //! The room for files: what all files take, those of all gateways that share the store, and what work under way in this
-//! process was promised. One key takes no more than its part of it.
+//! process was promised. One key takes no more than its part of it, and than its own limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Files;
 use super::failure::untold;
-use super::refusal::Full;
+use super::refusal::{Bound, Full};
 use crate::clock::unix_seconds;
 use crate::store::durable::{FileRecord, Taken};
 use crate::store::file_name::{FileName, KeptFile, Kind};
@@ -21,9 +21,17 @@ const STEP: u64 = 4 * 1024 * 1024;
 /// Room reserved for work in progress, of one API key. Released when dropped.
 pub(crate) struct Room {
     pub(super) files: Arc<Files>,
-    /// How much the files of the key may take, in hundredths of all room.
-    hundredths: u8,
+    most: MostOfKey,
     promised: Promise,
+}
+
+/// How much the files of one API key may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MostOfKey {
+    /// Of all room.
+    pub(crate) hundredths: u8,
+    /// The limit of the key itself, if it has one.
+    pub(crate) bytes: Option<u64>,
 }
 
 /// What was promised to work in progress, in bytes.
@@ -86,19 +94,30 @@ impl Drop for Promise {
     }
 }
 
+impl MostOfKey {
+    /// All that there is room for.
+    #[cfg(test)]
+    pub(crate) const ALL: Self = Self::part(100);
+
+    /// A part of all room, without a limit of the key.
+    #[cfg(test)]
+    pub(crate) const fn part(hundredths: u8) -> Self {
+        Self { hundredths, bytes: None }
+    }
+}
+
 impl Files {
-    /// Promises room for files of about `bytes`, before the work of making them. `hundredths`: how much of all room the
-    /// files of the API key may take.
+    /// Promises room for files of about `bytes`, before the work of making them.
     ///
     /// Errors: there is no room until files expire, with the seconds until then; the store does not answer.
     pub(crate) async fn reserve(
         self: &Arc<Self>,
         owner: &Arc<str>,
-        hundredths: u8,
+        most: MostOfKey,
         bytes: u64,
     ) -> Result<Room, ApiError> {
         let (promised, ..) = Promise::new(self, owner, 0);
-        let mut room = Room { files: Arc::clone(self), hundredths, promised };
+        let mut room = Room { files: Arc::clone(self), most, promised };
         room.grow(bytes).await?;
         Ok(room)
     }
@@ -113,7 +132,13 @@ impl Files {
 impl Room {
     /// The size of the largest file that could ever be kept.
     pub(crate) fn most(&self) -> u64 {
-        self.part().bytes
+        let part = self.part().bytes;
+        self.most.bytes.map_or(part, |limit| limit.min(part))
+    }
+
+    /// Whether it is the limit of the key that allows no larger file.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.most.bytes.is_some_and(|limit| limit < self.part().bytes)
     }
 
     /// Reserves more as the bytes of a file come, to so many in all and some ahead, so that the store is not asked for each
@@ -187,9 +212,9 @@ impl Room {
         Ok(expires)
     }
 
-    /// What the files of the key may take.
+    /// The part of all room that the files of the key may take.
     fn part(&self) -> Taken {
-        let hundredths = u64::from(self.hundredths.min(100));
+        let hundredths = u64::from(self.most.hundredths.min(100));
         // No product is too large.
         let of = |most: u64| most / 100 * hundredths + most % 100 * hundredths / 100;
         Taken { files: of(MOST_FILES), bytes: of(self.files.max_bytes) }
@@ -203,9 +228,14 @@ impl Room {
         loop {
             let (by_all, by_own) =
                 self.files.store.taken_by_files(owner).await.map_err(|error| untold(&error))?;
-            let whole = Full { owner: None, taken: by_all, promised: all, more, most };
-            let part = Full { owner: Some(owner), taken: by_own, promised: own, more, most: self.part() };
-            let Some(full) = [whole, part].into_iter().find(Full::is_full) else { return Ok(()) };
+            let whole = Full { bound: Bound::All, taken: by_all, promised: all, more, most };
+            let of_key = |bound, most| Full { bound, taken: by_own, promised: own, more, most };
+            let part = of_key(Bound::Part(owner), self.part());
+            let limit = self.most.bytes.map(|bytes| Taken { files: u64::MAX, bytes });
+            let limit = limit.map(|most| of_key(Bound::Limit(owner), most));
+            // The limit of the key first: it stays, whatever room others leave.
+            let mut bounds = limit.into_iter().chain([whole, part]);
+            let Some(full) = bounds.find(Full::is_full) else { return Ok(()) };
             if swept {
                 return Err(full.refusal(&self.files).await);
             }

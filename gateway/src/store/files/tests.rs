@@ -63,7 +63,7 @@ pub(super) async fn keep_for(
     lifetime: Duration,
 ) -> Result<Vec<KeptFile>, ApiError> {
     let contents = sizes.iter().map(|size| vec![7; *size]).collect();
-    let room = files.reserve(&owner.into(), 100, 0).await?;
+    let room = files.reserve(&owner.into(), MostOfKey::ALL, 0).await?;
     room.keep(Kind::Png, contents, lifetime).await
 }
 
@@ -153,29 +153,66 @@ async fn a_key_takes_no_more_than_its_part_of_the_room() {
     let files = in_folder(folder.path(), 100);
     let (mine, other) = ("mine".into(), "other".into());
     keep(&files, "mine", &[30]).await.expect("room");
-    let room = files.reserve(&mine, 50, 20).await.expect("the rest of its part");
-    let refused = files.reserve(&mine, 50, 1).await.err().expect("beyond its part");
+    let room = files.reserve(&mine, MostOfKey::part(50), 20).await.expect("the rest of its part");
+    let refused = files.reserve(&mine, MostOfKey::part(50), 1).await.err().expect("beyond its part");
     assert!(refused.to_string().contains("this API key"), "{refused}");
     assert!(matches!(refusal(refused), (429, Some(1..=60))));
-    files.reserve(&other, 50, 50).await.expect("the part of another");
+    files.reserve(&other, MostOfKey::part(50), 50).await.expect("the part of another");
     // Alone, it may have the rest, too.
-    files.reserve(&mine, 100, 50).await.expect("all of it");
+    files.reserve(&mine, MostOfKey::ALL, 50).await.expect("all of it");
     drop(room);
-    assert_eq!(files.reserve(&mine, 50, 0).await.expect("nothing").most(), 50);
-    let refused = files.reserve(&mine, 50, 51).await.err().expect("never");
+    assert_eq!(files.reserve(&mine, MostOfKey::part(50), 0).await.expect("nothing").most(), 50);
+    let refused = files.reserve(&mine, MostOfKey::part(50), 51).await.err().expect("never");
     assert_eq!(refusal(refused), (429, None), "no wait helps");
     assert_eq!(files.promised(), (0, 0));
+}
+
+#[tokio::test]
+async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gateways = [in_folder(folder.path(), 100), in_folder(folder.path(), 100)];
+    let limited = |hundredths, bytes| MostOfKey { hundredths, bytes: Some(bytes) };
+    let mine = "mine".into();
+    for (files, bytes) in gateways.iter().zip([12, 5]) {
+        let room = files.reserve(&mine, limited(100, 20), bytes).await.expect("within its limit");
+        let contents = vec![vec![7; usize::try_from(bytes).expect("small")]];
+        room.keep(Kind::Png, contents, MINUTE).await.expect("kept");
+    }
+    for files in &gateways {
+        let room = files.reserve(&mine, limited(100, 20), 3).await.expect("the rest of it");
+        let refused = files.reserve(&mine, limited(100, 20), 1).await.err().expect("what is promised counts");
+        drop(room);
+        assert!(matches!(refusal(refused), (429, Some(1..=60))));
+        let refused = files.reserve(&mine, limited(100, 20), 4).await.err().expect("beyond its limit");
+        let told = "generated files of this API key take 17 of the 20 bytes that its limit file_bytes allows, and this \
+                    needs about 4; files expire and make room in ";
+        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(matches!(refusal(refused), (429, Some(1..=60))));
+        let refused = files.reserve(&mine, limited(100, 20), 21).await.err().expect("never");
+        assert!(refused.to_string().ends_with("ask for less, or for a key with a larger limit"), "{refused}");
+        assert_eq!(refusal(refused), (429, None), "no wait helps");
+        // Other keys have what they had.
+        files.reserve(&"other".into(), MostOfKey::ALL, 83).await.expect("the rest of the room");
+    }
+    // The smaller one holds, of the limit and of the part that each key has.
+    let largest = async |most| gateways[0].reserve(&mine, most, 0).await.expect("nothing").most();
+    assert_eq!((largest(limited(100, 20)).await, largest(limited(10, 20)).await), (20, 10));
+    let refused = gateways[0].reserve(&mine, limited(15, 200), 1).await.err().expect("beyond its part");
+    assert!(refused.to_string().contains("that one key may take"), "{refused}");
+    // A limit beyond all the room is none.
+    let refused = gateways[0].reserve(&mine, limited(100, 1_000), 84).await.err().expect("no room");
+    assert_eq!(refusal(refused).0, 503);
 }
 
 #[tokio::test]
 async fn a_reservation_grows_as_far_as_there_is_room() {
     let files = Files::in_memory(10);
     let owner = "key".into();
-    let mut room = files.reserve(&owner, 100, 0).await.expect("room");
+    let mut room = files.reserve(&owner, MostOfKey::ALL, 0).await.expect("room");
     assert_eq!(room.most(), 10);
     room.grow(8).await.expect("room");
     room.grow(3).await.expect("it has more already");
-    let other = files.reserve(&owner, 100, 2).await.expect("the rest");
+    let other = files.reserve(&owner, MostOfKey::ALL, 2).await.expect("the rest");
     assert_eq!(refusal(room.grow(9).await.expect_err("no room")), (503, Some(1)), "work under way may end");
     drop(other);
     room.grow(9).await.expect("room again");
@@ -195,12 +232,12 @@ async fn files_of_one_answer_are_kept_all_or_none() {
 #[tokio::test]
 async fn work_in_progress_holds_its_room_until_it_ends() {
     let (files, owner) = (Files::in_memory(10), "key".into());
-    let room = files.reserve(&owner, 100, 8).await.expect("room");
-    assert!(files.reserve(&owner, 100, 3).await.is_err());
+    let room = files.reserve(&owner, MostOfKey::ALL, 8).await.expect("room");
+    assert!(files.reserve(&owner, MostOfKey::ALL, 3).await.is_err());
     drop(room);
-    let room = files.reserve(&owner, 100, 8).await.expect("given back");
+    let room = files.reserve(&owner, MostOfKey::ALL, 8).await.expect("given back");
     room.keep(Kind::Mp4, vec![vec![0; 2]], MINUTE).await.expect("room");
-    assert!(files.reserve(&owner, 100, 8).await.is_ok(), "what was promised and not used is free");
+    assert!(files.reserve(&owner, MostOfKey::ALL, 8).await.is_ok(), "what was promised and not used is free");
 }
 
 #[tokio::test]
@@ -209,7 +246,7 @@ async fn all_that_is_promised_at_once_fits() {
     let files = in_folder(folder.path(), 100);
     let owner = "key".into();
     let work = (0..40).map(async |_| {
-        let room = files.reserve(&owner, 100, 10).await.ok()?;
+        let room = files.reserve(&owner, MostOfKey::ALL, 10).await.ok()?;
         room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.ok()
     });
     let kept = futures_util::future::join_all(work).await.into_iter().flatten().count();
@@ -224,7 +261,7 @@ async fn all_that_is_promised_at_once_fits() {
 async fn a_file_is_there_when_it_is_whole_and_not_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100 * 1024 * 1024);
-    let mut room = files.reserve(&"key".into(), 100, 0).await.expect("room");
+    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 0).await.expect("room");
     let piece = vec![7; 1024 * 1024];
     let mut file = room.write(Kind::Mp4).await.expect("begun");
     for _ in 0..12 {
@@ -250,7 +287,7 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
 async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 1_000);
-    let mut room = files.reserve(&"key".into(), 100, 100).await.expect("room");
+    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
     let (database, away) = (folder.path().join("a.db"), folder.path().join("away"));
     let mut file = room.write(Kind::Mp4).await.expect("begun");
     file.put(&[7; 100]).await.expect("written");
@@ -273,7 +310,7 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     assert_eq!(written, [kept.name.to_string()], "it is written once");
     assert_eq!(served(&files, &kept).await.expect("a file").len(), 100);
     // Beyond the deadline, whoever waits is told.
-    let mut room = files.reserve(&"key".into(), 100, 100).await.expect("room");
+    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
     std::fs::rename(&database, &away).expect("taken");
     let file = room.write(Kind::Mp4).await.expect("begun");
     assert!(file.finish(MINUTE, 0).await.is_err());
@@ -373,7 +410,7 @@ async fn without_the_store_no_file_is_kept() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = in_folder(folder.path(), 100);
     let kept = keep(&files, "key", &[3]).await.expect("room");
-    let room = files.reserve(&"key".into(), 100, 10).await.expect("room");
+    let room = files.reserve(&"key".into(), MostOfKey::ALL, 10).await.expect("room");
     std::fs::rename(folder.path().join("a.db"), folder.path().join("b.db")).expect("taken away");
     let refused = room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.expect_err("no store");
     assert_eq!((refusal(refused), files.promised()), ((503, Some(30)), (0, 0)));

@@ -43,6 +43,7 @@ async fn a_key_is_kept_as_it_was_made_and_is_found_by_id_and_name(store: Shared)
     let mut new = NewKey::new("Zoë's \"laptop\"");
     new.scopes.models = vec!["model-*".to_owned()];
     (new.limits.requests_per_minute, new.limits.cost_per_day) = (Some(60), Some(0.1));
+    new.limits.file_bytes = Some(5_000_000_000);
     new.expires = Some(1_990_000_000);
     let key = new.issue(1_790_000_000);
     let record = KeyRecord { key: key.clone(), digest: digest(1), old: None };

@@ -21,8 +21,9 @@ async fn exported(store: &dyn Store) -> String {
 
 /// Puts something into each table that has columns of its own kind.
 async fn fill(store: &dyn Store) {
-    let key = NewKey::new("ci \" \u{1f980}".to_owned()).issue(7);
-    let record = KeyRecord { key, digest: Digest([9; 32]), old: None };
+    let mut new = NewKey::new("ci \" \u{1f980}".to_owned());
+    new.limits.file_bytes = Some(5_000_000_000);
+    let record = KeyRecord { key: new.issue(7), digest: Digest([9; 32]), old: None };
     store.add_key(record).await.expect("a store").expect("a name");
     store.pepper_check(Digest([3; 32])).await.expect("a store");
     let holder = Holder { upstream: "one".into(), key: Some(i64::MIN), model: "mine".into() };
@@ -58,6 +59,7 @@ async fn move_over(from: Shared, to: Shared) {
     let rows = exported(&*from.one).await;
     assert_eq!(to.one.import(&mut Cursor::new(&rows)).await.expect("all rows"), 6);
     assert_eq!(exported(&*to.other).await, rows);
+    assert_eq!(to.other.list_keys(false).await.expect("keys")[0].limits.file_bytes, Some(5_000_000_000));
     assert!(to.other.damage().await.expect("an answer").is_empty());
     // Not twice, and not in part.
     let refused = to.one.import(&mut Cursor::new(&rows)).await.expect_err("it is not empty").to_string();

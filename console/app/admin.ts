@@ -17,6 +17,8 @@ export interface Limits {
   tokens_per_month: number | null;
   cost_per_day: number | null;
   cost_per_month: number | null;
+  /** Only where it is set. */
+  file_bytes?: number | null;
 }
 
 /** A key. Times are in seconds since 1970. */

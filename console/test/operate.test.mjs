@@ -84,6 +84,7 @@ test("a key is created, shown once, rotated and revoked", async () => {
   await dialog.getByLabel("Expires in days").fill("30");
   await dialog.getByText("Limits").click();
   await dialog.getByLabel("Requests a minute").fill("60");
+  await dialog.getByLabel("Bytes of files").fill("5000000");
   await dialog.getByRole("button", { name: "Create" }).click();
   const first = await dialog.locator(".secret").textContent();
   await dialog.getByRole("button", { name: "I have kept it" }).click();
@@ -112,7 +113,7 @@ test("a key is created, shown once, rotated and revoked", async () => {
 
   const row = tab.page.getByRole("row", { name: /for tests/ });
   await row.getByText("model-s*, model-breeze; all operations; learns the upstream").waitFor();
-  await row.getByText("requests a minute: 60").waitFor();
+  await row.getByText("requests a minute: 60; bytes of files: 5000000", { exact: true }).waitFor();
   await row.getByRole("button", { name: "Rotate" }).click();
   await dialog.getByLabel("Hours").fill("0");
   await dialog.getByRole("button", { name: "Rotate" }).click();

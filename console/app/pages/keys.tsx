@@ -158,10 +158,11 @@ const LIMITS: readonly (readonly [keyof Limits, string])[] = [
   ["tokens_per_month", "Tokens a month"],
   ["cost_per_day", "Money a day"],
   ["cost_per_month", "Money a month"],
+  ["file_bytes", "Bytes of files"],
 ];
 
 function limits(all: Limits): string {
-  const set = LIMITS.filter(([name]) => all[name] !== null);
+  const set = LIMITS.filter(([name]) => (all[name] ?? null) !== null);
   return set.map(([name, words]) => `${words.toLowerCase()}: ${all[name]}`).join("; ") || "none";
 }
 

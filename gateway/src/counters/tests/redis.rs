@@ -197,6 +197,7 @@ const BUDGETS: Limits = Limits {
     requests_per_minute: None,
     tokens_per_minute: None,
     concurrent_requests: None,
+    file_bytes: None,
 };
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! overlap may be in either order, and of two that do not, the first one is the earlier.
 
 mod answers;
+mod films;
 mod keys;
 mod limits;
 mod notices;
@@ -70,6 +71,7 @@ pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     answers::check(&record, &mut violations);
     keys::check(&record, &mut violations);
     limits::check(&record, promises, &mut violations);
+    films::check(&record, &mut violations);
     let answered = usage::check(&record, &mut violations);
     Verdict { violations, answered }
 }

@@ -13,7 +13,7 @@ use reqwest::Method;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::expected;
+use crate::expected::{self, FILM, TEXT};
 use crate::history::{Asked, Got, History, Limits, What};
 
 /// The key of the configuration of all nodes.
@@ -63,7 +63,7 @@ impl Clients {
     pub(crate) async fn chat(&self, node: usize, key: &str, stream: bool) -> Got {
         let intent = self.intent();
         self.asked(node, key, Asked::Chat { intent, stream }, async |client| {
-            let mut request = json!({ "model": "text", "max_tokens": MOST_TOKENS,
+            let mut request = json!({ "model": TEXT, "max_tokens": MOST_TOKENS,
                 "messages": [{ "role": "user", "content": expected::prompt(intent) }] });
             if !stream {
                 let request: ChatCompletionRequest = read(request);
@@ -89,7 +89,7 @@ impl Clients {
 
     pub(crate) async fn respond(&self, node: usize, key: &str, intent: u64) -> Got {
         self.asked(node, key, Asked::Respond { intent }, async |client| {
-            let request = ResponseRequest::new("text", expected::prompt(intent).as_str());
+            let request = ResponseRequest::new(TEXT, expected::prompt(intent).as_str());
             Ok(response(&*client.responses().create(&request).await?))
         })
         .await
@@ -114,7 +114,7 @@ impl Clients {
     ) -> Got {
         let asked = Asked::Submit { intent, once: once.map(str::to_owned), told: hook.is_some() };
         self.asked(node, key, asked, async |client| {
-            let mut request = json!({ "model": "film", "prompt": expected::prompt(intent), "duration": 4 });
+            let mut request = json!({ "model": FILM, "prompt": expected::prompt(intent), "duration": 4 });
             if let Some(hook) = hook {
                 request["webhook_url"] = json!(hook);
             }
@@ -173,11 +173,10 @@ impl Clients {
         self.answered(call, revoked.map_or_else(|refusal| refusal, |_| Got::Done))
     }
 
-    /// What the store counts of texts, by key.
+    /// What the store counts, by key and model.
     pub(crate) async fn usage(&self, node: usize) -> Option<Vec<Value>> {
         let report = self.admin(node, Method::GET, "usage?by=key,model", None).await.ok()?;
-        let rows = report["usage"].as_array()?.iter().filter(|row| row["model"] == "text");
-        Some(rows.cloned().collect())
+        report["usage"].as_array().cloned()
     }
 
     async fn admin(

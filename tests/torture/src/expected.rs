@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 
 use sha2::{Digest as _, Sha256};
 
+/// The models of texts and of videos.
+pub(crate) const TEXT: &str = "text";
+pub(crate) const FILM: &str = "film";
 /// The first bytes of a video file.
 const HEAD: &[u8] = b"\0\0\0\x18ftypmp42";
 /// Size of most files, in bytes.
@@ -24,6 +27,16 @@ pub(crate) fn text(intent: u64) -> String {
 /// What it took: tokens read and written.
 pub(crate) fn tokens(intent: u64) -> (u64, u64) {
     (10 + intent % 13, 5 + intent % 40)
+}
+
+/// What a million tokens cost, read and written: a budget of money is used up at another moment than one of tokens.
+pub(crate) const PRICES: (u64, u64) = (2_000, 7_000);
+/// Billionths in a unit of the currency, as which money is counted.
+pub(crate) const UNIT: u64 = 1_000_000_000;
+
+/// What tokens cost that were read and written, in billionths.
+pub(crate) fn cost((input, output): (u64, u64)) -> u64 {
+    (input * PRICES.0 + output * PRICES.1) * (UNIT / 1_000_000)
 }
 
 /// Whether the video of an intent fails.

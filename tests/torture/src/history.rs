@@ -43,8 +43,18 @@ pub(crate) enum What {
     Fault { fault: Fault, begins: bool },
     /// No fault follows.
     Quiet,
-    /// What the store says at the end that the text of a key took.
-    Counted { key: String, requests: u64, input: u64, output: u64, estimated: u64 },
+    /// What the store says at the end that the requests of a key for a model took. `complete`: those of which the answer came whole.
+    /// `cost`: in billionths.
+    Counted {
+        key: String,
+        model: String,
+        requests: u64,
+        complete: u64,
+        input: u64,
+        output: u64,
+        estimated: u64,
+        cost: u64,
+    },
 }
 
 /// What a client asks for. An intent is what the upstream gets to see of it.
@@ -87,6 +97,8 @@ pub(crate) enum Asked {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Limits {
     pub(crate) tokens_per_day: Option<u64>,
+    /// In whole units of the currency.
+    pub(crate) cost_per_day: Option<u64>,
     pub(crate) requests_per_minute: Option<u64>,
     pub(crate) tokens_per_minute: Option<u64>,
     pub(crate) concurrent_requests: Option<u64>,

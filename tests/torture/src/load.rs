@@ -22,8 +22,10 @@ const WORKERS: u64 = 6;
 const PAUSE_MS: std::ops::Range<u64> = 20..160;
 /// How often a submission whose answer was lost is repeated.
 const REPEATS: u32 = 3;
-/// The budget of a key, and the limits of others.
+/// The budgets of keys, and the limits of others.
 const TOKENS_A_DAY: u64 = 1_500;
+/// In units of the currency.
+const COST_A_DAY: u64 = 7;
 const REQUESTS_A_MINUTE: u64 = 30;
 const TOKENS_A_MINUTE: u64 = 500;
 const PLACES: u64 = 2;
@@ -292,6 +294,7 @@ impl Load {
     async fn use_up(self: Arc<Self>, mut random: StdRng) {
         let kinds = [
             ("budget", Limits { tokens_per_day: Some(TOKENS_A_DAY), ..Limits::default() }, 1),
+            ("money", Limits { cost_per_day: Some(COST_A_DAY), ..Limits::default() }, 1),
             ("pace", Limits { requests_per_minute: Some(REQUESTS_A_MINUTE), ..Limits::default() }, 1),
             ("tokens", Limits { tokens_per_minute: Some(TOKENS_A_MINUTE), ..Limits::default() }, 1),
             ("places", Limits { concurrent_requests: Some(PLACES), ..Limits::default() }, 2 * PLACES),
@@ -351,10 +354,13 @@ impl Load {
                 let number = |member: &str| row[member].as_u64().unwrap_or_default();
                 self.clients.history.add(What::Counted {
                     key,
+                    model: row["model"].as_str().unwrap_or_default().to_owned(),
                     requests: number("requests"),
+                    complete: number("complete"),
                     input: number("input_tokens"),
                     output: number("output_tokens"),
                     estimated: number("estimated"),
+                    cost: billionths(&row["cost"]),
                 });
             }
         }
@@ -391,6 +397,12 @@ impl Load {
     fn responses(&self) -> MutexGuard<'_, Vec<u64>> {
         self.responses.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// An amount of the currency, which is exact to the billionth.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
+fn billionths(amount: &Value) -> u64 {
+    (amount.as_f64().unwrap_or_default() * 1e9).round() as u64
 }
 
 async fn rest(random: &mut StdRng) {

@@ -16,7 +16,7 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::expected;
+use crate::expected::{self, FILM, TEXT};
 use crate::history::{History, What};
 
 /// How many words of a stream are in one event.
@@ -179,7 +179,7 @@ async fn respond(
 
 async fn stored(Path(id): Path<String>) -> Response {
     match id.strip_prefix("resp_").and_then(|intent| intent.parse().ok()) {
-        Some(intent) => Json(response_of(intent, &json!("text"))).into_response(),
+        Some(intent) => Json(response_of(intent, &json!(TEXT))).into_response(),
         None => refused(StatusCode::NOT_FOUND, "no such response"),
     }
 }
@@ -217,7 +217,7 @@ impl Provider {
         };
         let error =
             (status == "failed").then(|| json!({ "message": "it cannot be filmed", "code": "unfilmable" }));
-        Json(json!({ "id": id, "object": "video", "created_at": 1, "model": "film", "status": status,
+        Json(json!({ "id": id, "object": "video", "created_at": 1, "model": FILM, "status": status,
             "progress": 0, "seconds": "4", "size": "1280x720", "error": error }))
         .into_response()
     }

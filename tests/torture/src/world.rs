@@ -12,6 +12,7 @@ use tokio::runtime::Runtime;
 
 use crate::bucket::{self, Bucket};
 use crate::disk::Disk;
+use crate::expected::{self, FILM, TEXT};
 use crate::faults::Step;
 use crate::history::{ALONE, Fault, History, What};
 use crate::networks::{Networks, Shared};
@@ -171,6 +172,8 @@ impl World {
 }
 
 fn configuration(address: &str, store: &str, provider: &str) -> String {
+    let (input, output) = expected::PRICES;
+    let target = format!("{{ upstream = \"provider\", price = {{ input = {input}, output = {output} }} }}");
     format!(
         "[server]\nlisten = \"{address}\"\nshutdown_grace = \"3s\"\n\
          [access]\nkey = {{ env = \"TORTURE_KEY\" }}\nadmin_key = {{ env = \"TORTURE_ADMIN_KEY\" }}\n\
@@ -179,7 +182,7 @@ fn configuration(address: &str, store: &str, provider: &str) -> String {
          [videos]\npoll = \"200ms\"\nlease = \"2s\"\n\
          [upstreams.provider]\nkind = \"responses\"\nbase_url = \"{provider}\"\n\
          key = {{ env = \"TORTURE_UPSTREAM\" }}\n\
-         [models.text]\ntargets = [{{ upstream = \"provider\" }}]\n\
-         [models.film]\nkind = \"video\"\ntargets = [{{ upstream = \"provider\" }}]\n"
+         [models.{TEXT}]\ntargets = [{target}]\n\
+         [models.{FILM}]\nkind = \"video\"\ntargets = [{target}]\n"
     )
 }

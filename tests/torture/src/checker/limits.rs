@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::record::{Call, Record, Trouble, report};
+use super::usage;
 use super::{Promises, SECOND, Violation};
-use crate::expected;
-use crate::history::{Asked, Fault};
+use crate::expected::{self, UNIT};
+use crate::history::{Asked, Fault, Got, Limits};
 
 /// After this time what one node spends counts on all: it is written twice a second and read every second.
 const COUNTED: u64 = 5 * SECOND;
@@ -13,6 +14,8 @@ const COUNTED: u64 = 5 * SECOND;
 const TOLD: u64 = 3 * SECOND;
 /// Within this time gateways use counters that are back.
 const RECONNECTING: u64 = 3 * SECOND;
+/// How a call is refused whose key has used its budget up.
+const USED_UP: &str = "insufficient_quota";
 /// A minute.
 const MINUTE: u64 = 60 * SECOND;
 
@@ -23,11 +26,15 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
             calls.entry(call.key).or_default().push(call);
         }
     }
+    let seen = usage::seen_by_upstream(record);
     for call in &record.calls {
         let Asked::CreateKey { name, limits } = call.asked else { continue };
+        for budget in budgets(limits) {
+            starves(record, name, &budget, &seen, violations);
+        }
         let Some(calls) = calls.get(name.as_str()) else { continue };
-        if let Some(budget) = limits.tokens_per_day {
-            spends(record, name, budget, calls, violations);
+        for budget in budgets(limits) {
+            spends(record, name, &budget, calls, violations);
         }
         let rules: [(&'static str, Option<u64>, Rule); 3] = [
             ("limit a minute holds", limits.requests_per_minute, outpaces),
@@ -46,11 +53,62 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
     }
 }
 
+/// What a key may spend in a day.
+struct Budget {
+    /// The rule that no more is spent, and the one that all of it may be.
+    rules: (&'static str, &'static str),
+    most: u64,
+    /// What is spent.
+    of: &'static str,
+    /// How much of it these tokens are, read and written.
+    spent: fn((u64, u64)) -> u64,
+}
+
+fn budgets(limits: &Limits) -> impl Iterator<Item = Budget> {
+    let tokens = limits.tokens_per_day.map(|most| Budget {
+        rules: ("budget holds", "budget is there"),
+        most,
+        of: "tokens",
+        spent: |(input, output)| input + output,
+    });
+    let money = limits.cost_per_day.map(|most| Budget {
+        rules: ("budget in money holds", "budget in money is there"),
+        most: most * UNIT,
+        of: "billionths",
+        spent: expected::cost,
+    });
+    tokens.into_iter().chain(money)
+}
+
+/// No call is refused for a budget while all that may have been spent of it is less, also by answers that were cut short.
+fn starves(
+    record: &Record<'_>,
+    name: &str,
+    budget: &Budget,
+    seen: &HashMap<u64, u64>,
+    violations: &mut Vec<Violation>,
+) {
+    let calls: Vec<&Call<'_>> = record.calls.iter().filter(|call| call.key == name).collect();
+    for call in &calls {
+        let Some(answer) = call.answer else { continue };
+        if !matches!(answer.got, Got::Refused { code, .. } if code == USED_UP) {
+            continue;
+        }
+        let before = calls.iter().filter(|other| other.began <= answer.at);
+        let spent: u64 = before.map(|other| (budget.spent)(usage::most(other, seen))).sum();
+        if spent < budget.most {
+            let Budget { rules, most, of, .. } = budget;
+            let why = format!("{name} has spent {spent} of {most} {of} at most, and is refused for it");
+            return report(violations, rules.1, why, call.lines());
+        }
+    }
+}
+
 /// No call is accepted when what was spent long enough ago is the whole budget.
 fn spends(
     record: &Record<'_>,
     name: &str,
-    budget: u64,
+    budget: &Budget,
     calls: &[&Call<'_>],
     violations: &mut Vec<Violation>,
 ) {
@@ -75,12 +133,13 @@ fn spends(
         });
         let (mut spent, mut last) = (0, None);
         for other in counted {
-            spent += taken(other);
+            spent += tokens(other).map_or(0, budget.spent);
             last = Some(other.line);
         }
-        if spent >= budget {
-            let why = format!("{name} has spent {spent} of {budget} tokens, and is accepted");
-            return report(violations, "budget holds", why, call.lines().into_iter().chain(last));
+        if spent >= budget.most {
+            let Budget { rules, most, of, .. } = budget;
+            let why = format!("{name} has spent {spent} of {most} {of}, and is accepted");
+            return report(violations, rules.0, why, call.lines().into_iter().chain(last));
         }
     }
 }
@@ -142,7 +201,8 @@ fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Opt
         let ended = call.answer?.at;
         let told = ended + TOLD;
         let is_lost = |fault| is_of_node(fault, call.node) || matches!(fault, Fault::Counters { .. });
-        (!record.is_troubled(ended, told, is_lost)).then_some((call.began, told, taken(call)))
+        let took = tokens(call).map_or(0, |(input, output)| input + output);
+        (!record.is_troubled(ended, told, is_lost)).then_some((call.began, told, took))
     };
     let known: Vec<(u64, u64, u64)> = calls.iter().filter_map(known).collect();
     for call in &calls {
@@ -163,11 +223,10 @@ fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Opt
     None
 }
 
-/// What a call took.
-fn taken(call: &Call<'_>) -> u64 {
-    let Asked::Chat { intent, .. } = call.asked else { return 0 };
-    let (input, output) = expected::tokens(*intent);
-    input + output
+/// The tokens that a text took, read and written.
+fn tokens(call: &Call<'_>) -> Option<(u64, u64)> {
+    let Asked::Chat { intent, .. } = call.asked else { return None };
+    Some(expected::tokens(*intent))
 }
 
 /// While the upstream answers a call, it has a place.

@@ -196,24 +196,48 @@ fn repeats(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violati
     }
 }
 
-/// Nothing is done twice: there are no more videos at the upstream than there were submissions.
+/// Nothing is done twice, and what is told is made: the upstream has one video for each task that a client was told, and at most one
+/// more for each submission of which nobody knows what became.
 fn made_once(record: &Record<'_>, violations: &mut Vec<Violation>) {
-    let mut asked: HashMap<u64, Vec<usize>> = HashMap::new();
+    let mut wanted: BTreeMap<u64, Wanted<'_>> = BTreeMap::new();
     for call in &record.calls {
-        if let Asked::Submit { intent, .. } = call.asked {
-            asked.entry(*intent).or_default().push(call.line);
+        let Asked::Submit { intent, .. } = call.asked else { continue };
+        let wanted = wanted.entry(*intent).or_default();
+        wanted.lines.extend(call.lines());
+        match call.answer.map(|answer| answer.got) {
+            Some(Got::Task { task }) => _ = wanted.told.insert(task["id"].as_str().unwrap_or_default()),
+            Some(Got::Refused { status, .. }) if *status < 500 => {}
+            _ => wanted.unknown += 1,
         }
     }
-    let mut told = HashSet::new();
-    let mut made: HashMap<u64, Vec<usize>> = HashMap::new();
     for (number, line) in record.lines.iter().enumerate() {
         let What::Filmed { intent, .. } = line.what else { continue };
-        let made = made.entry(intent).or_default();
-        made.push(number);
-        let asked = asked.get(&intent).map(Vec::as_slice).unwrap_or_default();
-        if made.len() > asked.len() && told.insert(intent) {
-            let why = format!("{} submissions of intent {intent}, {} videos", asked.len(), made.len());
-            report(violations, "made once", why, asked.iter().chain(&*made).copied());
+        let wanted = wanted.entry(intent).or_default();
+        wanted.made += 1;
+        wanted.lines.push(number);
+    }
+    for (intent, Wanted { told, unknown, made, lines }) in wanted {
+        let told = told.len();
+        let why = format!(
+            "{made} videos of intent {intent}, {told} tasks that clients were told, and {unknown} submissions of which nobody \
+             knows"
+        );
+        if made > told + unknown {
+            report(violations, "made once", why, lines);
+        } else if made < told {
+            report(violations, "task has a video", why, lines);
         }
     }
+}
+
+/// What was asked for, and made, of the video of an intent.
+#[derive(Default)]
+struct Wanted<'h> {
+    /// The tasks that clients were told.
+    told: HashSet<&'h str>,
+    /// Submissions of which nobody knows whether they were accepted.
+    unknown: usize,
+    /// Videos at the upstream.
+    made: usize,
+    lines: Vec<usize>,
 }

@@ -1,12 +1,13 @@
 //! Histories written by hand: a sound one, and ones that are wrong in each way.
 
 mod answers;
+mod films;
 mod limits;
 
 use serde_json::{Value, json};
 
 use super::{Answered, Promises, Violation, check};
-use crate::expected;
+use crate::expected::{self, FILM, TEXT};
 use crate::history::{ALONE, Asked, Fault, Got, Limits, Line, What};
 
 /// An intent whose video succeeds, and one whose video fails.
@@ -86,7 +87,17 @@ impl Script {
         let requests = tokens.len() as u64;
         let input = tokens.iter().map(|one| one.0).sum();
         let output = tokens.iter().map(|one| one.1).sum();
-        self.line(90_000, What::Counted { key: key.to_owned(), requests, input, output, estimated: 0 })
+        let cost = tokens.iter().copied().map(expected::cost).sum();
+        let (key, model) = (key.to_owned(), TEXT.to_owned());
+        let (complete, estimated) = (requests, 0);
+        self.line(90_000, What::Counted { key, model, requests, complete, input, output, estimated, cost })
+    }
+
+    /// `complete`: how many of them were answered whole.
+    fn films_counted(&mut self, key: &str, requests: u64, complete: u64) -> &mut Self {
+        let (key, model) = (key.to_owned(), FILM.to_owned());
+        let (input, output, cost, estimated) = (0, 0, 0, requests - complete);
+        self.line(90_000, What::Counted { key, model, requests, complete, input, output, estimated, cost })
     }
 
     fn judged(&mut self, promises: Promises) -> (Vec<Violation>, Answered) {
@@ -158,7 +169,7 @@ fn sound() -> Script {
 fn a_sound_history_has_no_violation() {
     let mut script = sound();
     script.submit((5, 15), BAD, told("b", "pending")).look_up((80, 90), "b", told("b", "failed"));
-    script.answered((100, 120), (0, "default"), 3).counted("default", &[3]);
+    script.answered((100, 120), (0, "default"), 3).counted("default", &[3]).films_counted("default", 2, 2);
     script.is_sound();
 }
 
@@ -261,6 +272,40 @@ mod tasks {
     fn a_video_that_nobody_asked_for_is_found() {
         sound().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
         Script::default().line(40, What::Filmed { node: 1, intent: GOOD }).breaks("made once");
+    }
+
+    #[test]
+    fn a_video_that_is_made_again_for_the_answer_of_before_is_found() {
+        let again = |got: Got, films: u64| {
+            let mut script = sound();
+            let asked = Asked::Submit { intent: GOOD, once: Some("x".to_owned()), told: false };
+            script.call((92, 94), (1, "default"), asked, got);
+            for _ in 0..films {
+                script.line(93, What::Filmed { node: 1, intent: GOOD });
+            }
+            script
+        };
+        again(told("a", "completed"), 0).is_sound();
+        again(told("a", "completed"), 1).breaks("made once");
+        for got in [refused(409), refused(429)] {
+            again(got.clone(), 0).is_sound();
+            again(got, 1).breaks("made once");
+        }
+        for got in [lost(), refused(503)] {
+            again(got.clone(), 1).is_sound();
+            again(got, 2).breaks("made once");
+        }
+    }
+
+    #[test]
+    fn a_task_without_a_video_is_found() {
+        let mut script = sound();
+        script.lines.retain(|line| !matches!(line.what, What::Filmed { .. }));
+        script.breaks("task has a video");
+        let mut script = sound();
+        let asked = Asked::Submit { intent: GOOD, once: None, told: false };
+        script.call((0, 10), (1, "default"), asked, told("b", "completed"));
+        script.fetch((80, 90), "b", file(GOOD)).breaks("task has a video");
     }
 }
 
@@ -381,6 +426,21 @@ mod usage {
         two().counted("k", &[3, 4, 4]).breaks("usage is counted");
         two().counted("other", &[]).breaks("usage is counted");
         two().counted("k", &[3, 4]).counted("other", &[5]).breaks("usage is counted");
+    }
+
+    #[test]
+    fn money_that_is_not_that_of_the_tokens_is_found() {
+        let paid = |too_much: u64| {
+            let mut script = two();
+            script.counted("k", &[3, 4]);
+            let What::Counted { cost, .. } = &mut script.lines.last_mut().expect("a line").what else {
+                unreachable!("the last line counts");
+            };
+            *cost += too_much;
+            script
+        };
+        paid(0).is_sound();
+        paid(1).breaks("usage is counted");
     }
 
     #[test]

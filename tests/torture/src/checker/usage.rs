@@ -1,34 +1,41 @@
-//! Usage: what the store counts is what the upstream answered, also where a gateway was killed, but for answers that were cut
+//! Usage of texts: what the store counts is what the upstream answered, also where a gateway was killed, but for answers that were cut
 //! short, which are estimated.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::record::{Call, Record, report};
 use super::{Answered, Violation};
-use crate::expected;
+use crate::expected::{self, TEXT};
 use crate::history::{Asked, What};
 
 /// Most tokens that a gateway estimates for an answer that it did not see whole, beyond those that the upstream would
 /// have told.
 const ESTIMATE: u64 = 200;
 
-/// Requests and tokens, read and written.
+/// Requests, tokens, read and written, and money, in billionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sums {
     requests: u64,
     input: u64,
     output: u64,
+    cost: u64,
 }
 
 impl Sums {
-    fn add(&mut self, requests: u64, (input, output): (u64, u64)) {
-        self.requests += requests;
+    fn add(&mut self, (input, output): (u64, u64)) {
+        self.requests += 1;
         self.input += input;
         self.output += output;
+        self.cost += expected::cost((input, output));
     }
 
-    fn members(self) -> [(&'static str, u64); 3] {
-        [("requests", self.requests), ("input tokens", self.input), ("output tokens", self.output)]
+    fn members(self) -> [(&'static str, u64); 4] {
+        [
+            ("requests", self.requests),
+            ("input tokens", self.input),
+            ("output tokens", self.output),
+            ("billionths", self.cost),
+        ]
     }
 }
 
@@ -56,9 +63,12 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
     let mut answered = Answered::default();
     let mut told = false;
     for (line, one) in record.lines.iter().enumerate() {
-        let What::Counted { key, requests, input, output, .. } = &one.what else { continue };
+        let What::Counted { key, model, requests, input, output, cost, .. } = &one.what else { continue };
+        if model != TEXT {
+            continue;
+        }
         told = true;
-        let counted = Sums { requests: *requests, input: *input, output: *output };
+        let counted = Sums { requests: *requests, input: *input, output: *output, cost: *cost };
         let known = known.remove(key.as_str()).unwrap_or_default();
         compare(key, counted, &known, line, violations, &mut answered);
     }
@@ -72,7 +82,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Ans
 }
 
 /// How often the upstream was asked for each intent.
-fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
+pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
     let mut seen = HashMap::new();
     for line in record.lines {
         if let What::Upstream { intent, .. } = line.what {
@@ -85,22 +95,41 @@ fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
 impl Known {
     /// `times`: how often the upstream was asked.
     fn add(&mut self, record: &Record<'_>, call: &Call<'_>, intent: u64, times: u64) {
-        let tokens = expected::tokens(intent);
-        // What a gateway has begun to ask for counts by an estimate, also where its client leaves before the upstream reads it.
-        let mut uncertain = times.max(call.gave_up().into());
         if call.succeeded() {
-            self.answered.add(1, tokens);
-            uncertain = uncertain.saturating_sub(1);
+            self.answered.add(expected::tokens(intent));
             let at = call.answer.map(|answer| answer.at).unwrap_or_default();
             if record.may_be_unwritten(call.node, at) {
                 self.endangered += 1;
                 self.lines.extend(call.lines());
             }
         }
-        for _ in 0..uncertain {
-            self.uncertain.add(1, (tokens.0 + ESTIMATE, tokens.1 + ESTIMATE));
+        for _ in 0..uncertain(call, times) {
+            self.uncertain.add(estimated(intent));
         }
     }
+}
+
+/// How often a call may count beside an answer that came whole. `times`: how often the upstream was asked.
+fn uncertain(call: &Call<'_>, times: u64) -> u64 {
+    // What a gateway has begun to ask for counts by an estimate, also where its client leaves before the upstream reads it.
+    times.max(call.gave_up().into()).saturating_sub(call.succeeded().into())
+}
+
+/// Most tokens, read and written, that count for an answer that was cut short.
+fn estimated(intent: u64) -> (u64, u64) {
+    let (input, output) = expected::tokens(intent);
+    (input + ESTIMATE, output + ESTIMATE)
+}
+
+/// Most tokens, read and written, that a call took. `seen`: how often the upstream was asked for each intent.
+pub(super) fn most(call: &Call<'_>, seen: &HashMap<u64, u64>) -> (u64, u64) {
+    let (Asked::Chat { intent, .. } | Asked::Respond { intent }) = call.asked else { return (0, 0) };
+    let (mut input, mut output) = if call.succeeded() { expected::tokens(*intent) } else { (0, 0) };
+    for _ in 0..uncertain(call, seen.get(intent).copied().unwrap_or_default()) {
+        let estimated = estimated(*intent);
+        (input, output) = (input + estimated.0, output + estimated.1);
+    }
+    (input, output)
 }
 
 fn compare(

@@ -1,10 +1,12 @@
 //! Limits that did not hold.
 
 use super::*;
+use crate::expected::UNIT;
 
 const SHARED: Promises = Promises { shared_replays: false, shared_limits: true };
 const NONE: Limits = Limits {
     tokens_per_day: None,
+    cost_per_day: None,
     requests_per_minute: None,
     tokens_per_minute: None,
     concurrent_requests: None,
@@ -37,6 +39,60 @@ fn a_budget_that_is_spent_and_spent_again_is_found() {
     spent_at(9_000).fault(cut(1), 150, 2_000).is_sound();
     spent_at(16_000).fault(cut(0), 150, 2_000).breaks("budget holds");
     within(1_000).answered((100, 200), (0, "k"), 3).answered((9_000, 9_010), (1, "k"), 4).is_sound();
+}
+
+#[test]
+fn a_budget_in_money_that_is_spent_and_spent_again_is_found() {
+    let cost = expected::cost(expected::tokens(30)) + expected::cost(expected::tokens(31));
+    assert!((UNIT / 2..UNIT).contains(&cost), "so that three of them are more than a unit, and two are less");
+    let spent_at = |at: u64, budget: u64| {
+        let mut script = limited(Limits { cost_per_day: Some(budget), ..NONE });
+        for (time, intent) in (1..).zip([30, 31, 32, 33]) {
+            script.answered((time * 100, time * 100 + 50), (0, "k"), intent);
+        }
+        script.answered((at, at + 10), (1, "k"), 4);
+        script
+    };
+    spent_at(5_400, 1).is_sound();
+    spent_at(5_451, 1).breaks("budget in money holds");
+    spent_at(5_451, 2).is_sound();
+    spent_at(5_451, 1).fault(Fault::Store, 1_000, 2_000).is_sound();
+    spent_at(5_451, 1).fault(Fault::Killed { node: 0 }, 450, 450).is_sound();
+    spent_at(9_000, 1).fault(cut(0), 150, 2_000).is_sound();
+    spent_at(16_000, 1).fault(cut(0), 150, 2_000).breaks("budget in money holds");
+}
+
+#[test]
+fn a_refusal_for_a_budget_that_is_not_used_up_is_found() {
+    let used_up = || Got::Refused { status: 429, code: "insufficient_quota".to_owned() };
+    let (input, output) = expected::tokens(3);
+    let in_tokens = |more: u64| limited(Limits { tokens_per_day: Some(input + output + more), ..NONE });
+    let in_money = |units: u64| limited(Limits { cost_per_day: Some(units), ..NONE });
+    let after_one = |mut script: Script, got: Got| {
+        script.answered((100, 200), (0, "k"), 3).chat((9_000, 9_010), (1, "k"), 4, got);
+        script
+    };
+    after_one(in_tokens(0), used_up()).is_sound();
+    after_one(in_tokens(1), used_up()).breaks("budget is there");
+    after_one(in_money(1), used_up()).breaks("budget in money is there");
+    // For another reason: what is in progress may use it up.
+    after_one(in_tokens(1), refused(429)).is_sound();
+    let mut script = in_money(1);
+    for (time, intent) in (1..).zip([30, 31, 32, 33]) {
+        script.answered((time * 100, time * 100 + 50), (0, "k"), intent);
+    }
+    script.chat((9_000, 9_010), (1, "k"), 4, used_up()).is_sound();
+    // Nothing was spent, also where all were refused.
+    in_money(1).chat((9_000, 9_010), (1, "k"), 4, used_up()).breaks("budget in money is there");
+    // What was cut short may have taken it; of what came later, nothing has.
+    let cut_short = |at: u64| {
+        let mut script = in_money(1);
+        script.upstream(at, 0, 30).chat((at, at + 10), (0, "k"), 30, lost());
+        script.chat((9_000, 9_010), (1, "k"), 4, used_up());
+        script
+    };
+    cut_short(100).is_sound();
+    cut_short(9_011).breaks("budget in money is there");
 }
 
 #[test]

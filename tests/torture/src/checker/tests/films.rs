@@ -1,0 +1,127 @@
+//! Videos that were counted otherwise than the upstream made them.
+
+use super::*;
+
+/// A task that was told, and a submission of which the client was told this.
+fn two(got: Got) -> Script {
+    let mut script = sound();
+    let asked = Asked::Submit { intent: BAD, once: None, told: false };
+    script.call((20_000, 20_500), (0, "default"), asked, got);
+    script
+}
+
+/// The second one is at the upstream, too.
+fn made(got: Got) -> Script {
+    let mut script = two(got);
+    script.line(20_100, What::Filmed { node: 0, intent: BAD });
+    script
+}
+
+#[test]
+fn a_video_that_is_not_counted_or_counted_twice_is_found() {
+    sound().films_counted("default", 1, 1).is_sound();
+    sound().films_counted("default", 0, 0).breaks("videos are counted");
+    sound().films_counted("default", 2, 2).breaks("videos are counted");
+    sound().films_counted("default", 2, 1).breaks("videos are counted");
+    sound().films_counted("default", 1, 0).breaks("videos are counted");
+    // Each key has its own.
+    sound().films_counted("other", 1, 1).breaks("videos are counted");
+    sound().films_counted("default", 1, 1).films_counted("other", 1, 1).breaks("videos are counted");
+    // A row of texts is none of videos.
+    sound().counted("default", &[]).breaks("videos are counted");
+}
+
+#[test]
+fn a_video_of_a_task_that_was_told_counts_whatever_its_gateway_meets() {
+    for fault in [
+        Fault::Killed { node: 0 },
+        Fault::Stopped { node: 0 },
+        Fault::Paused { node: 0 },
+        Fault::Store,
+        cut(0),
+    ] {
+        sound().fault(fault, 5, 3_000).films_counted("default", 1, 1).is_sound();
+        sound().fault(fault, 11, 3_000).films_counted("default", 0, 0).breaks("videos are counted");
+        sound().fault(fault, 5, 3_000).films_counted("default", 0, 0).breaks("videos are counted");
+        sound().fault(fault, 5, 3_000).films_counted("default", 1, 0).breaks("videos are counted");
+        sound().fault(fault, 5, 3_000).films_counted("default", 2, 2).breaks("videos are counted");
+    }
+}
+
+#[test]
+fn a_video_whose_answer_was_lost_counts() {
+    for got in [lost(), refused(503)] {
+        made(got.clone()).films_counted("default", 2, 2).is_sound();
+        made(got.clone()).films_counted("default", 1, 1).breaks("videos are counted");
+        made(got).films_counted("default", 2, 1).breaks("videos are counted");
+    }
+}
+
+#[test]
+fn a_video_may_be_missing_only_where_its_gateway_was_killed_before_it_can_have_heard() {
+    let killed = |node: usize, at: u64, got: Got| {
+        let mut script = made(got);
+        script.fault(Fault::Killed { node }, at, at + 500);
+        script
+    };
+    let one = |mut script: Script| -> Script {
+        script.films_counted("default", 1, 1);
+        script
+    };
+    one(killed(0, 20_400, lost())).is_sound();
+    killed(0, 20_400, lost()).films_counted("default", 2, 2).is_sound();
+    killed(0, 20_400, lost()).films_counted("default", 3, 2).breaks("videos are counted");
+    killed(0, 20_400, lost()).films_counted("default", 0, 0).breaks("videos are counted");
+    // Another one, before the upstream took it on, or long after; and one that had answered.
+    one(killed(1, 20_400, lost())).breaks("videos are counted");
+    one(killed(0, 20_050, lost())).breaks("videos are counted");
+    one(killed(0, 21_200, lost())).breaks("videos are counted");
+    one(killed(0, 20_400, refused(503))).breaks("videos are counted");
+    // It heard nothing while it hung.
+    one(killed(0, 23_900, lost())).breaks("videos are counted");
+    let hung = |node: usize| {
+        let mut script = one(killed(0, 23_900, lost()));
+        script.fault(Fault::Paused { node }, 20_050, 23_500);
+        script
+    };
+    hung(0).is_sound();
+    hung(1).breaks("videos are counted");
+}
+
+#[test]
+fn what_a_gateway_leaves_in_the_middle_may_count_as_begun() {
+    for fault in [Fault::Stopped { node: 0 }, Fault::Paused { node: 0 }, Fault::Store, cut(0)] {
+        let left = |mut script: Script| {
+            script.fault(fault, 20_010, 20_400);
+            script
+        };
+        // It was not at the upstream yet.
+        left(two(lost())).films_counted("default", 1, 1).is_sound();
+        left(two(lost())).films_counted("default", 2, 1).is_sound();
+        left(two(lost())).films_counted("default", 2, 2).breaks("videos are counted");
+        left(two(lost())).films_counted("default", 3, 1).breaks("videos are counted");
+        left(two(refused(409))).films_counted("default", 2, 1).breaks("videos are counted");
+        // It was, and counts.
+        left(made(lost())).films_counted("default", 2, 1).is_sound();
+        left(made(lost())).films_counted("default", 1, 1).breaks("videos are counted");
+    }
+    for fault in [Fault::Killed { node: 0 }, Fault::Stopped { node: 1 }, cut(1), Fault::Bucket] {
+        two(lost()).fault(fault, 20_010, 20_400).films_counted("default", 2, 1).breaks("videos are counted");
+    }
+}
+
+#[test]
+fn tokens_and_money_of_videos_are_found() {
+    let taken = |input: u64, output: u64, cost: u64| {
+        let mut script = sound();
+        let (key, model) = ("default".to_owned(), FILM.to_owned());
+        let (requests, complete, estimated) = (1, 1, 0);
+        let counted = What::Counted { key, model, requests, complete, input, output, estimated, cost };
+        script.line(90_000, counted);
+        script
+    };
+    taken(0, 0, 0).is_sound();
+    taken(1, 0, 0).breaks("videos take no tokens");
+    taken(0, 1, 0).breaks("videos take no tokens");
+    taken(0, 0, 1).breaks("videos take no tokens");
+}

@@ -8,10 +8,10 @@ use super::{Promises, SECOND, Violation};
 use crate::expected::{self, UNIT};
 use crate::history::{Asked, Fault, Got, Limits};
 
-/// After this time what one node spends counts on all: it is written twice a second and read every second.
+/// After this time what one node spends counts on all, by the store: it is written twice a second and read every second.
 const COUNTED: u64 = 5 * SECOND;
 /// After this time what an answer took counts for all nodes: it is told at once, beside the requests.
-const TOLD: u64 = 3 * SECOND;
+const TOLD: u64 = SECOND;
 /// Within this time gateways use counters that are back.
 const RECONNECTING: u64 = 3 * SECOND;
 /// How a call is refused whose key has used its budget up.
@@ -35,6 +35,12 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
         let Some(calls) = calls.get(name.as_str()) else { continue };
         for budget in budgets(limits) {
             spends(record, name, &budget, calls, violations);
+            for calls in counted(record, calls, promises) {
+                if let Some((why, lines)) = overspends(record, &budget, calls) {
+                    report(violations, budget.rules.0, format!("{name} {why}"), lines);
+                    break;
+                }
+            }
         }
         let rules: [(&'static str, Option<u64>, Rule); 3] = [
             ("limit a minute holds", limits.requests_per_minute, outpaces),
@@ -198,11 +204,8 @@ fn outpaces(_: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(St
 fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Option<(String, Vec<usize>)> {
     calls.sort_by_key(|call| call.began);
     let known = |call: &&Call<'_>| {
-        let ended = call.answer?.at;
-        let told = ended + TOLD;
-        let is_lost = |fault| is_of_node(fault, call.node) || matches!(fault, Fault::Counters { .. });
         let took = tokens(call).map_or(0, |(input, output)| input + output);
-        (!record.is_troubled(ended, told, is_lost)).then_some((call.began, told, took))
+        Some((call.began, told(record, call)?, took))
     };
     let known: Vec<(u64, u64, u64)> = calls.iter().filter_map(known).collect();
     for call in &calls {
@@ -223,10 +226,35 @@ fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Opt
     None
 }
 
+/// When what a call took counts for all nodes; none if it may not have been told.
+fn told(record: &Record<'_>, call: &Call<'_>) -> Option<u64> {
+    let ended = call.answer?.at;
+    let told = ended + TOLD;
+    let is_lost = |fault| is_of_node(fault, call.node) || matches!(fault, Fault::Counters { .. });
+    (!record.is_troubled(ended, told, is_lost)).then_some(told)
+}
+
 /// The tokens that a text took, read and written.
 fn tokens(call: &Call<'_>) -> Option<(u64, u64)> {
     let Asked::Chat { intent, .. } = call.asked else { return None };
     Some(expected::tokens(*intent))
+}
+
+/// Of a budget that is counted in one place, no call is accepted once answers took all of it.
+fn overspends(
+    record: &Record<'_>,
+    budget: &Budget,
+    mut calls: Vec<&Call<'_>>,
+) -> Option<(String, Vec<usize>)> {
+    calls.sort_by_key(|call| call.began);
+    let known: Vec<(u64, u64)> =
+        calls.iter().filter_map(|call| Some((told(record, call)?, (budget.spent)(tokens(call)?)))).collect();
+    calls.iter().find_map(|call| {
+        let before = known.iter().filter(|(told, _)| *told <= call.began);
+        let spent: u64 = before.map(|(_, spent)| spent).sum();
+        let why = || format!("spent {spent} of {} {}, as was told, and is accepted", budget.most, budget.of);
+        (spent >= budget.most).then(|| (why(), call.lines()))
+    })
 }
 
 /// While the upstream answers a call, it has a place.

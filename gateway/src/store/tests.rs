@@ -12,6 +12,7 @@ mod keys;
 mod node_reports;
 mod places;
 mod replays;
+mod several;
 mod tasks;
 mod upgrade;
 mod upkeep;

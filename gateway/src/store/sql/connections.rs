@@ -104,8 +104,7 @@ impl Connections {
     }
 }
 
-/// Lets readers read while another process writes. It holds for the file from then on. A key that was revoked stays revoked
-/// after a power failure: SQLite writes what is committed to the disk unless it is told otherwise.
+/// Lets readers read while another process writes. It holds for the file from then on.
 async fn write_ahead(pool: &AnyPool) -> Result<(), sqlx::Error> {
     let mode = sqlx::query("PRAGMA journal_mode").fetch_one(pool).await?;
     if mode.try_get::<&str, _>(0)? != "wal" {

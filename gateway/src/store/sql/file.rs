@@ -17,8 +17,9 @@ use crate::store::durable::StoreError;
 
 /// Maximum number of connections: one writes, the others read meanwhile.
 const MOST_CONNECTIONS: u32 = 3;
-/// Two seconds are how long an operation waits for another process that writes.
-const FIRST: &str = "PRAGMA busy_timeout = 2000";
+/// Two seconds are how long an operation waits for another process that writes. What is committed is on the disk: a key that was
+/// revoked stays revoked after a power failure.
+const FIRST: &str = "PRAGMA busy_timeout = 2000; PRAGMA synchronous = FULL";
 
 /// See the module.
 #[derive(Debug)]
@@ -97,4 +98,29 @@ fn identity(file: &Path) -> io::Result<Identity> {
 #[cfg(not(unix))]
 fn identity(_: &Path) -> io::Result<Identity> {
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Row as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_committed_is_on_the_disk_and_readers_do_not_wait() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = File::open(&folder.path().join("a.db")).expect("a database");
+        let connections = file.connections().await.expect("connections");
+        // Of each connection.
+        let mut all = Vec::new();
+        for _ in 0..MOST_CONNECTIONS {
+            all.push(connections.acquire().await.expect("a connection"));
+        }
+        for connection in &mut all {
+            let synchronous = sqlx::query("PRAGMA synchronous").fetch_one(&mut **connection).await;
+            assert_eq!(synchronous.expect("a row").get::<i64, _>(0), 2);
+            let mode = sqlx::query("PRAGMA journal_mode").fetch_one(&mut **connection).await.expect("a row");
+            assert_eq!(mode.get::<&str, _>(0), "wal");
+        }
+    }
 }

@@ -25,7 +25,7 @@ in_every_store! {
 
 const MOST: Most = Most { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
 /// How long leases last: what tests let pass, they make older.
-const LEASE: Duration = Duration::from_mins(1);
+pub(super) const LEASE: Duration = Duration::from_mins(1);
 /// Shorter than a lease by more than a test takes.
 const SHORTER: Duration = Duration::from_secs(30);
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,13 +34,13 @@ fn task(id: &str, owner: &str) -> Task {
     Task { id: id.to_owned(), owner: owner.into(), created: 7, model: "mine".into(), state: State::Pending }
 }
 
-fn notice(id: &str) -> Notice {
+pub(super) fn notice(id: &str) -> Notice {
     let text = str::to_owned;
     Notice { id: text(id), task: text("a"), owner: text("key"), url: text("https://x/y"), body: text("{}") }
 }
 
 /// A task that was accepted, with a lease.
-async fn accepted(store: &dyn Store, id: &str) -> Lease {
+pub(super) async fn accepted(store: &dyn Store, id: &str) -> Lease {
     let lease = store.add_task(&task(id, "key"), true, MOST, LEASE).await.expect("added").expect("a place");
     assert!(store.accept_task(&lease, &State::Processing, "what to do").await.expect("accepted"));
     lease
@@ -66,7 +66,7 @@ async fn resume(store: &dyn Store) -> Vec<Resumed> {
 }
 
 /// Time passes.
-async fn age(store: &dyn Store, by: Duration) {
+pub(super) async fn age(store: &dyn Store, by: Duration) {
     store.age_tasks(by).await.expect("a store");
     store.age_deliveries(by).await.expect("a store");
 }

@@ -1,11 +1,13 @@
 //! Servers of stores, started for a test in a folder of its own: no service of the system is used or changed. They end with
 //! the test, also when it panics or is killed; a test that is killed leaves the folder.
 
+mod bucket;
 mod network;
 mod postgres;
 mod redis;
 mod unprivileged;
 
+pub use self::bucket::Bucket;
 pub use self::network::{Network, Way};
 pub use self::postgres::Postgres;
 pub use self::redis::Redis;

@@ -3,7 +3,6 @@
 
 #![expect(clippy::print_stderr, reason = "a command-line program reports to its user")]
 
-mod bucket;
 mod checker;
 mod clients;
 mod disk;

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use gatewright::webhook::Secret;
-use gatewright_test_stores::{Postgres, Redis};
+use gatewright_test_stores::{Bucket, Postgres, Redis};
 use tokio::runtime::Runtime;
 
-use crate::bucket::{self, Bucket};
 use crate::disk::Disk;
 use crate::expected::{self, FILM, TEXT};
 use crate::faults::Step;
@@ -37,7 +36,7 @@ pub(crate) struct World {
     networks: Vec<Networks>,
     postgres: Postgres,
     redis: Redis,
-    bucket: Arc<Bucket>,
+    bucket: Bucket,
     pub(crate) receiver: Arc<Receiver>,
     /// The address of the receiver.
     pub(crate) hook: String,
@@ -55,7 +54,8 @@ impl World {
     ) -> Result<Self> {
         let (postgres, redis) = (Postgres::start(), Redis::start());
         let disk = Disk::mount(&folder.join(DISK))?;
-        let (bucket, port) = runtime.block_on(Bucket::start(&folder.join("bucket")))?;
+        let bucket = Bucket::start(&folder.join("bucket"));
+        let port = bucket.port();
         let provider = runtime.block_on(upstream::start(Arc::clone(history)))?;
         let secret = Secret::new(WEBHOOK_SECRET)?;
         let (receiver, hook) = runtime.block_on(Receiver::start(Arc::clone(history), secret))?;
@@ -75,8 +75,8 @@ impl World {
                 ("TORTURE_PEPPER", PEPPER.to_owned()),
                 ("TORTURE_WEBHOOKS", WEBHOOK_SECRET.to_owned()),
                 ("TORTURE_UPSTREAM", upstream::key_of(number)),
-                ("TORTURE_BUCKET_ID", bucket::ACCESS_KEY.to_owned()),
-                ("TORTURE_BUCKET_SECRET", bucket::SECRET_KEY.to_owned()),
+                ("TORTURE_BUCKET_ID", Bucket::ACCESS_KEY.to_owned()),
+                ("TORTURE_BUCKET_SECRET", Bucket::SECRET_KEY.to_owned()),
             ];
             let store = if number == ALONE {
                 format!("[store]\ndata = \"{}/data\"\n", folder.join(DISK).display())
@@ -90,7 +90,7 @@ impl World {
                      [files]\nurl = \"s3://{}/files\"\nendpoint = \"http://127.0.0.1:{}\"\n\
                      access_key = {{ env = \"TORTURE_BUCKET_ID\" }}\n\
                      secret_key = {{ env = \"TORTURE_BUCKET_SECRET\" }}\n",
-                    bucket::NAME,
+                    Bucket::NAME,
                     shared.bucket
                 )
             };

@@ -8,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use gatewright_test_stores::{Postgres, Redis};
+use gatewright_test_stores::{Bucket, Postgres, Redis};
 use serde_json::Value;
 
 use crate::gatewright;
+use crate::http::download;
 
 const NGINX: &str = "/usr/sbin/nginx";
 const COMPOSE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/compose");
@@ -78,11 +79,12 @@ fn three_gateways_behind_the_load_balancer_are_one() {
     write("secrets/counters_url", &counters.url());
     let secret = |name: &str| fs::read_to_string(place("secrets").join(name)).expect("a secret");
 
+    let bucket = Bucket::start(&place("bucket"));
+    write("secrets/bucket_access_key", Bucket::ACCESS_KEY);
+    write("secrets/bucket_secret_key", Bucket::SECRET_KEY);
     let config = read("gatewright.toml").replace("/run/secrets/", "secrets/");
-    // There is no bucket here: files are in memory.
-    let (before, bucket) = config.split_once("[files]").expect("a bucket");
-    let (_, after) = bucket.split_once("[webhooks]").expect("what follows it");
-    write("gatewright.toml", &format!("{before}[webhooks]{after}"));
+    let config = config.replace("s3://gatewright", &format!("s3://{}", Bucket::NAME));
+    write("gatewright.toml", &config.replace("http://s3:8333", &bucket.endpoint()));
     let mut gateways: Vec<(Running, String)> =
         (1..=3).map(|number| start(&place("gatewright.toml"), &format!("gateway-{number}"))).collect();
 
@@ -136,6 +138,20 @@ fn three_gateways_behind_the_load_balancer_are_one() {
         listed.iter().map(|node| node["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
     };
     until("all gateways are listed", || names() == ["gateway-1", "gateway-2", "gateway-3"]);
+
+    // What one of them draws lies in the bucket, and all serve it.
+    let picture = r#"{"model": "image_model_2", "prompt": "a kite", "size": "256x256"}"#;
+    let unlimited = secret("key");
+    let drawn = call(&address, unlimited.trim(), "POST", "/v1/images/generations", picture);
+    let drawn: Value = serde_json::from_str(&drawn.expect("an answer").1).expect("JSON");
+    let url = drawn["data"][0]["url"].as_str().expect("an address");
+    let path = &url[url.find("/files/").expect("an address of a file")..];
+    let objects = bucket.objects();
+    assert_eq!(objects.len(), 1, "{objects:?}");
+    let object = fs::read(&objects[0]).expect("an object");
+    for (_, gateway) in &gateways {
+        assert!(download(gateway, path) == Some((200, object.clone())), "{gateway}");
+    }
 
     // One is killed, and nobody notices.
     gateways.remove(1);

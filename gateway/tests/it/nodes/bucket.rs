@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use gatewright_gateway::{ApiKey, Bucket, Config, CounterServer, CountersUrl};
-use gatewright_test_stores::{Postgres, Redis};
+use gatewright_gateway::{Config, CounterServer, CountersUrl};
+use gatewright_test_stores::{Bucket, Postgres, Redis};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{PATIENCE, create, node, until};
-use crate::bucket::{ACCESS_KEY, SECRET, Service};
+use crate::bucket::place_in;
 use crate::support::{Server, read, send, start_with};
 use crate::videos::finished;
 
@@ -19,21 +20,20 @@ const VIDEOS: &str = "/v1/videos/generations";
 struct Cluster {
     _store: Postgres,
     _counters: Redis,
-    files: Service,
+    files: Bucket,
+    _folder: TempDir,
     nodes: [Server; 3],
 }
 
 impl Cluster {
     async fn start() -> Self {
         let (store, counters) = (Postgres::start(), Redis::start());
-        let (files, url) = Service::start().await;
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = Bucket::start(folder.path());
         let started = async || {
-            let key = |text| ApiKey::new(text).expect("a key");
-            let mut bucket = Bucket::new("s3://my-files/of/gateways", key(ACCESS_KEY), key(SECRET));
-            bucket.endpoint = Some(url.clone());
             let mut server = CounterServer::new(CountersUrl::new(&counters.url()).expect("an address"));
             server.timeout = PATIENCE;
-            start_with(Config { files: Some(bucket), counters: Some(server), ..node(&store) }).await
+            start_with(Config { files: Some(place_in(&files)), counters: Some(server), ..node(&store) }).await
         };
         let nodes = [started().await, started().await, started().await];
         for node in &nodes {
@@ -42,7 +42,7 @@ impl Cluster {
                 assert!(begun.elapsed() < PATIENCE, "the counters are not reached");
             }
         }
-        Self { _store: store, _counters: counters, files, nodes }
+        Self { _store: store, _counters: counters, files, _folder: folder, nodes }
     }
 
     /// What every gateway serves at the address of a file, which one of them gave.
@@ -74,7 +74,7 @@ async fn files_that_one_of_three_gateways_makes_are_served_by_all() {
     let task = one.ask(VIDEOS, &body).await;
     let task = finished(other, &task["id"]).await;
     assert_eq!(&cluster.served(&task["output"]["url"]).await[4..8], b"ftyp");
-    assert_eq!(cluster.files.names().len(), 4, "none lies elsewhere");
+    assert_eq!(cluster.files.objects().len(), 4, "none lies elsewhere");
 }
 
 #[tokio::test]

@@ -1,0 +1,142 @@
+//! A service of S3 with one bucket. It is another maker's, which verifies the signature of each request and keeps objects as files
+//! of a folder.
+
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use s3s::auth::SimpleAuth;
+use s3s::service::{S3Service, S3ServiceBuilder};
+use s3s::{Body, HttpError};
+use s3s_fs::FileSystem;
+use tokio::runtime::{Builder, Runtime};
+
+/// Threads that serve it.
+const THREADS: usize = 2;
+
+/// See the module. It is served on threads of its own, at a free port of this machine, until it is dropped.
+#[derive(Debug)]
+pub struct Bucket {
+    objects: PathBuf,
+    port: u16,
+    state: Arc<State>,
+    /// Gone when it is dropped.
+    runtime: Option<Runtime>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    refuses: AtomicBool,
+    answered: AtomicU64,
+}
+
+impl Bucket {
+    /// The name of the bucket.
+    pub const NAME: &str = "files-of-gateways";
+    /// The id of the access key.
+    pub const ACCESS_KEY: &str = "bucket-access";
+    /// Its secret. It must appear in no message.
+    pub const SECRET_KEY: &str = "bucket-canary-5b1e";
+
+    /// Starts the service, which keeps what it has in this folder.
+    ///
+    /// # Panics
+    /// The folder cannot be made, or there is no free port.
+    pub fn start(folder: &Path) -> Self {
+        let objects = folder.join(Self::NAME);
+        fs::create_dir_all(&objects).expect("a folder");
+        let files = FileSystem::new(folder).expect("a folder");
+        let mut builder = S3ServiceBuilder::new(files);
+        builder.set_auth(SimpleAuth::from_single(Self::ACCESS_KEY, Self::SECRET_KEY));
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        listener.set_nonblocking(true).expect("a socket");
+        let runtime = Builder::new_multi_thread().worker_threads(THREADS).enable_all().build();
+        let runtime = runtime.expect("threads");
+        let state = Arc::new(State::default());
+        runtime.spawn(serve(listener, builder.build(), Arc::clone(&state)));
+        Self { objects, port, state, runtime: Some(runtime) }
+    }
+
+    /// The port that it is served at.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its address.
+    pub fn endpoint(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The files in which the objects of the bucket are, in order. Their paths end with the names of the objects.
+    ///
+    /// # Panics
+    /// They cannot be listed.
+    pub fn objects(&self) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.objects.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("a folder") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() { folders.push(path) } else { found.push(path) }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Whether it refuses everything from now on, as one does that has too much to do. The service never does so by itself.
+    pub fn refuse(&self, refuses: bool) {
+        self.state.refuses.store(refuses, Ordering::Relaxed);
+    }
+
+    /// How many requests it has answered.
+    pub fn answered(&self) -> u64 {
+        self.state.answered.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Bucket {
+    fn drop(&mut self) {
+        // The one who drops it may be a task, which must not wait for threads.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+async fn serve(listener: TcpListener, service: S3Service, state: Arc<State>) -> io::Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener)?;
+    loop {
+        let (socket, _) = listener.accept().await?;
+        let (service, state) = (service.clone(), Arc::clone(&state));
+        tokio::spawn(async move {
+            let answer = service_fn(|request| answer(&service, &state, request));
+            // A client that leaves ends only its own connection.
+            _ = http1::Builder::new().serve_connection(TokioIo::new(socket), answer).await;
+        });
+    }
+}
+
+async fn answer(
+    service: &S3Service,
+    state: &State,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, HttpError> {
+    if state.refuses.load(Ordering::Relaxed) {
+        let body = "<Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>";
+        let mut refusal = Response::new(Body::from(body.to_owned()));
+        *refusal.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        return Ok(refusal);
+    }
+    state.answered.fetch_add(1, Ordering::Relaxed);
+    service.call(request.map(Body::from)).await
+}

@@ -1,5 +1,6 @@
 //! Ends the process at a chosen point, so that tests see what outlives it. In debug builds only.
 
+use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +11,13 @@ const VARIABLE: &str = "GATEWRIGHT_CRASH_AT";
 /// Environment variable with the path of a file: points count from when it is there. Default: from the beginning.
 const BEGINS: &str = "GATEWRIGHT_CRASH_FROM";
 
+/// Environment variable with a part of the path of source files: only their points count. Default: those of all.
+const PLACE: &str = "GATEWRIGHT_CRASH_IN";
+
 /// A point between two steps that change what lasts.
+#[track_caller]
 pub(crate) fn point() {
-    if cfg!(debug_assertions) && has_begun() {
+    if cfg!(debug_assertions) && counts(Location::caller()) && has_begun() {
         pass();
     }
 }
@@ -28,7 +33,13 @@ fn pass() {
     }
 }
 
-/// Whether points count.
+/// Whether the points of a place count.
+fn counts(place: &Location<'_>) -> bool {
+    static AWAITED: LazyLock<Option<String>> = LazyLock::new(|| std::env::var(PLACE).ok());
+    AWAITED.as_ref().is_none_or(|part| place.file().replace('\\', "/").contains(part))
+}
+
+/// Whether points count by now.
 fn has_begun() -> bool {
     static AWAITED: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os(BEGINS).map(PathBuf::from));
     AWAITED.as_ref().is_none_or(|place| place.exists())

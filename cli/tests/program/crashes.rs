@@ -117,16 +117,37 @@ fn usage_that_is_taken_over_counts_once_wherever_the_gateway_stops() {
     scenes::usage_that_is_taken_over_counts_once(&Scene::in_folder());
 }
 
+/// The journal, from the request that it has to its end.
+#[cfg(unix)]
+#[test]
+fn usage_counts_once_wherever_the_gateway_stops_that_removes_its_journal() {
+    let scene = Scene::in_folder().at_steps_of("usage/journal.rs");
+    scenes::usage_counts_once_when_the_gateway_ends(&scene, 6);
+}
+
 /// What is told is whole, and what is not told goes.
 #[test]
 fn images_that_were_told_are_whole_wherever_the_gateway_stops() {
-    scenes::images_that_were_told_are_whole(&Scene::in_folder_with(scenes::pictures()));
+    scenes::images_that_were_told_are_whole(&Scene::in_folder_with(scenes::pictures()), 20);
 }
 
 /// A part of its file may be on the disk when the gateway stops.
 #[test]
 fn a_film_of_an_upstream_is_whole_wherever_the_gateway_stops() {
-    scenes::a_film_of_an_upstream_is_kept_whole(&Scene::in_folder_with(scenes::upstream_of_films()));
+    scenes::a_film_of_an_upstream_is_kept_whole(&Scene::in_folder_with(scenes::upstream_of_films()), 30);
+}
+
+/// The same before and after each request that changes the bucket in which files lie.
+#[test]
+fn images_in_a_bucket_that_were_told_are_whole_wherever_the_gateway_stops() {
+    let scene = Scene::in_folder_with(scenes::pictures()).with_bucket();
+    scenes::images_that_were_told_are_whole(&scene, 16);
+}
+
+#[test]
+fn a_film_of_an_upstream_in_a_bucket_is_whole_wherever_the_gateway_stops() {
+    let scene = Scene::in_folder_with(scenes::upstream_of_films()).with_bucket();
+    scenes::a_film_of_an_upstream_is_kept_whole(&scene, 12);
 }
 
 /// 6: by hand, too.
@@ -154,11 +175,17 @@ mod postgres {
         scenes::a_notification_that_is_to_be_told_again_is_told_again(&scene);
     }
 
+    #[test]
+    fn a_gateway_starts_with_a_whole_shared_configuration_wherever_one_stopped_that_copied_it() {
+        let server = Postgres::start();
+        scenes::a_gateway_starts_with_a_whole_configuration(server.url());
+    }
+
     /// The records of files are on the server, the files in a folder.
     #[test]
     fn files_that_a_gateway_told_are_whole_for_others_wherever_it_stops() {
         let server = Postgres::start();
-        scenes::images_that_were_told_are_whole(&Scene::on_server(server.url(), scenes::pictures()));
+        scenes::images_that_were_told_are_whole(&Scene::on_server(server.url(), scenes::pictures()), 20);
     }
 
     /// 3: who takes over may stop, too.

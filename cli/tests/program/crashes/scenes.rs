@@ -2,10 +2,13 @@
 //! which it is asked.
 
 mod files;
+#[cfg(unix)]
+mod shared;
 mod usage;
 
 use std::path::PathBuf;
 
+use gatewright_test_stores::Bucket;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -13,6 +16,10 @@ pub(super) use self::files::{
     a_film_of_an_upstream_is_kept_whole, contents, images_that_were_told_are_whole, pictures,
     upstream_of_films,
 };
+#[cfg(unix)]
+pub(super) use self::shared::a_gateway_starts_with_a_whole_configuration;
+#[cfg(unix)]
+pub(super) use self::usage::usage_counts_once_when_the_gateway_ends;
 pub(super) use self::usage::{usage_counts_once, usage_that_is_taken_over_counts_once};
 use crate::gateway::Serving;
 use crate::http::{Answer, ask};
@@ -34,6 +41,12 @@ pub(super) struct Scene {
     url: Option<String>,
     /// More of the configuration.
     more: String,
+    /// A part of the paths of those source files whose steps count. Empty: all do.
+    steps_of: &'static str,
+    /// Whether gateways share their models through the store.
+    shares: bool,
+    /// Where files are that are not in the folder.
+    bucket: Option<Bucket>,
     /// A gateway that uses the server, too.
     other: Option<Serving>,
 }
@@ -51,7 +64,15 @@ impl Scene {
 
     /// With more of the configuration.
     pub(super) fn in_folder_with(more: String) -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder"), url: None, more, other: None }
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            url: None,
+            more,
+            steps_of: "",
+            shares: false,
+            bucket: None,
+            other: None,
+        }
     }
 
     /// On a server. Files and journals are in a folder all the same.
@@ -63,6 +84,24 @@ impl Scene {
         scene
     }
 
+    /// With files in a bucket. Only what changes files stops gateways.
+    pub(super) fn with_bucket(mut self) -> Self {
+        let bucket = Bucket::start(&self.folder.path().join("bucket"));
+        let files = format!(
+            "[files]\nurl = \"s3://{}/of/gateways\"\nendpoint = \"{}\"\n\
+             access_key = {{ env = \"SCENE_BUCKET\" }}\nsecret_key = {{ env = \"SCENE_BUCKET_SECRET\" }}\n",
+            Bucket::NAME,
+            bucket.endpoint()
+        );
+        self.more.push_str(&files);
+        Self { bucket: Some(bucket), steps_of: "store/files/", ..self }
+    }
+
+    /// With steps of these source files alone.
+    pub(super) fn at_steps_of(self, steps_of: &'static str) -> Self {
+        Self { steps_of, ..self }
+    }
+
     /// Starts a gateway. `video_time`: how long it makes a video. None if it stops before it is ready.
     fn serve(&self, name: &str, video_time: &str, more: &[(&str, &str)]) -> Option<Serving> {
         let config = self.folder.path().join(format!("{name}.toml"));
@@ -71,10 +110,10 @@ impl Scene {
             None => "",
         };
         let text = format!(
-            "[access]\nadmin_key = {{ env = \"SCENE_ADMIN\" }}\n[store]\ndata = \"data\"\n{store}\
+            "[access]\nadmin_key = {{ env = \"SCENE_ADMIN\" }}\n[store]\ndata = \"data\"\nshared_config = {}\n{store}\
              [videos]\nlease = \"500ms\"\npoll = \"100ms\"\n[simulator]\nvideo_time = \"{video_time}\"\n\
              [webhooks]\nallow_private = true\nbackoff = \"100ms\"\n{}",
-            self.more
+            self.shares, self.more
         );
         std::fs::write(&config, text).expect("written");
         let clock = self.clock();
@@ -83,6 +122,8 @@ impl Scene {
             ("SCENE_ADMIN", ADMIN_KEY),
             ("SCENE_STORE", self.url.as_deref().unwrap_or_default()),
             ("SCENE_PEPPER", PEPPER),
+            ("SCENE_BUCKET", Bucket::ACCESS_KEY),
+            ("SCENE_BUCKET_SECRET", Bucket::SECRET_KEY),
             ("GATEWRIGHT_WEBHOOK_SECRET", SECRET),
             // Nobody reads the log, which must not fill its pipe.
             ("RUST_LOG", "error"),
@@ -96,7 +137,11 @@ impl Scene {
         let begins = self.folder.path().join(format!("begin-{step}"));
         _ = std::fs::remove_file(&begins);
         let (number, place) = (step.to_string(), begins.to_str().expect("a path"));
-        let variables = [("GATEWRIGHT_CRASH_AT", number.as_str()), ("GATEWRIGHT_CRASH_FROM", place)];
+        let variables = [
+            ("GATEWRIGHT_CRASH_AT", number.as_str()),
+            ("GATEWRIGHT_CRASH_FROM", place),
+            ("GATEWRIGHT_CRASH_IN", self.steps_of),
+        ];
         Stopping { serving: self.serve("first", SHORT, &variables).expect("it starts"), begins }
     }
 

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use object_store::aws::AmazonS3Builder;
-use object_store::client::{HttpClient, HttpConnector};
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
 use object_store::prefix::PrefixStore;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 
+use crate::crash;
 use crate::store::bucket::Bucket;
 
 /// Maximum time to connect, and of silence in an answer.
@@ -42,7 +45,32 @@ struct Connector(reqwest::Client);
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        Ok(HttpClient::new(self.0.clone()))
+        let client = self.0.clone();
+        Ok(if cfg!(debug_assertions) { HttpClient::new(Stopping(client)) } else { HttpClient::new(client) })
+    }
+}
+
+/// Has a point before and after each request that changes the bucket. In debug builds only.
+#[derive(Debug)]
+struct Stopping(reqwest::Client);
+
+impl HttpService for Stopping {
+    // As `async_trait` has it.
+    fn call<'s, 'a>(&'s self, request: HttpRequest) -> BoxFuture<'a, Result<HttpResponse, HttpError>>
+    where
+        's: 'a,
+        Self: 'a,
+    {
+        if request.method().is_safe() {
+            return self.0.call(request);
+        }
+        let asking = async {
+            crash::point();
+            let response = self.0.call(request).await;
+            crash::point();
+            response
+        };
+        asking.boxed()
     }
 }
 

@@ -43,44 +43,73 @@ pub(in super::super) fn contents(gateway: &Serving, document: &Value) -> Vec<Vec
 }
 
 impl Scene {
-    fn files(&self) -> PathBuf {
-        self.folder.path().join("data/files")
+    /// Where files lie, whoever wrote them.
+    fn files(&self) -> Vec<PathBuf> {
+        if let Some(bucket) = &self.bucket {
+            return bucket.objects();
+        }
+        let folder = std::fs::read_dir(self.folder.path().join("data/files")).expect("a folder");
+        folder.map(|file| file.expect("a file").path()).collect()
+    }
+
+    /// How far the clock of gateways is ahead.
+    fn ahead(&self) -> Duration {
+        let text = std::fs::read_to_string(self.clock()).ok();
+        Duration::from_millis(text.map_or(0, |text| text.parse().expect("a number")))
     }
 
     /// For all gateways, so much time passes that each file expires.
     fn let_files_expire(&self) {
-        let before = std::fs::read_to_string(self.clock()).ok();
-        let before: u128 = before.map_or(0, |text| text.parse().expect("a number"));
         // In one step: nobody reads a half of it.
         let new = self.folder.path().join("clock.new");
-        std::fs::write(&new, (before + LONG.as_millis()).to_string()).expect("written");
+        std::fs::write(&new, (self.ahead() + LONG).as_millis().to_string()).expect("written");
         std::fs::rename(new, self.clock()).expect("renamed");
         std::thread::sleep(READ);
     }
 
     /// What is recorded is there. While no gateway runs.
     fn is_sound(&self, step: u32) {
-        if self.url.is_none() {
+        if self.url.is_some() {
+            return;
+        }
+        let of_store = |arguments: &[&str]| {
             let mut command = gatewright();
-            command.args(["store", "check", "--data"]).arg(self.folder.path().join("data"));
+            command.arg("store").args(arguments).arg("--data").arg(self.folder.path().join("data"));
             let output = command.env("GATEWRIGHT_CLOCK_FROM", self.clock()).output().expect("it runs");
-            let told = String::from_utf8_lossy(&output.stdout);
+            let told = String::from_utf8_lossy(&output.stdout).into_owned();
             assert_eq!(output.status.code(), Some(0), "step {step}: {told}");
+            told
+        };
+        let Some(bucket) = &self.bucket else {
+            of_store(&["check"]);
+            return;
+        };
+        // It does not look into buckets.
+        of_store(&["check", "--no-files"]);
+        let there = bucket.objects();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("later") + self.ahead();
+        for line in of_store(&["export", "-"]).lines() {
+            let line: Value = serde_json::from_str(line).expect("JSON");
+            let file = &line["row"];
+            // Of a file that has expired, the contents go first.
+            if line["table"] == "files" && file["expires"].as_u64().expect("a time") > now.as_secs() {
+                let name = text(&file["name"]);
+                assert!(there.iter().any(|object| object.ends_with(name)), "step {step}: {name}, {there:?}");
+            }
         }
     }
 
-    /// Some time later, no file is left, whatever was being written when a gateway stopped.
+    /// Some time later, no file is left, whatever was being written when a gateway stopped. Uploads to a bucket that were not
+    /// completed are no objects: a rule of the bucket removes them.
     fn leaves_nothing(&self) {
         self.let_files_expire();
-        for file in std::fs::read_dir(self.files()).expect("a folder") {
-            let file = std::fs::OpenOptions::new().append(true).open(file.expect("a file").path());
+        for file in self.files() {
+            let file = std::fs::OpenOptions::new().append(true).open(file);
             // The system's clock is right.
             _ = file.and_then(|file| file.set_modified(SystemTime::now() - LONG));
         }
         let _last = self.serve("last", SHORT, &[]).expect("it starts");
-        wait_until("all files are removed", || {
-            std::fs::read_dir(self.files()).expect("a folder").next().is_none()
-        });
+        wait_until("all files are removed", || self.files().is_empty());
     }
 }
 
@@ -91,10 +120,10 @@ pub(in super::super) fn pictures() -> String {
 
 /// Two images are in the way of two others, until they expire: they are removed and the others written, while the gateway stops at
 /// one step after the other.
-pub(in super::super) fn images_that_were_told_are_whole(scene: &Scene) {
+pub(in super::super) fn images_that_were_told_are_whole(scene: &Scene, least: u32) {
     let two = json!({ "model": "image_model_2", "prompt": "a comet", "n": 2, "size": "256x256" });
     let draw = |gateway: &Serving| client(gateway, KEY, "POST", "/v1/images/generations", &two);
-    at_each_step(20, |step| {
+    at_each_step(least, |step| {
         scene.let_files_expire();
         let first = scene.stopping(step);
         let drawn = contents(&first.serving, &told(draw(&first.serving), 200));
@@ -160,10 +189,10 @@ fn film() -> Vec<u8> {
 }
 
 /// The file of an upstream's video is fetched in parts, while the gateway stops at one step after the other.
-pub(in super::super) fn a_film_of_an_upstream_is_kept_whole(scene: &Scene) {
+pub(in super::super) fn a_film_of_an_upstream_is_kept_whole(scene: &Scene, least: u32) {
     let mut listening = Listening::of_all();
     let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4, "webhook_url": listening.url });
-    at_each_step(30, |step| {
+    at_each_step(least, |step| {
         let first = scene.stopping(step);
         first.begin();
         let task = client(&first.serving, KEY, "POST", "/v1/videos/generations", &wish);

@@ -66,6 +66,34 @@ pub(in super::super) fn usage_counts_once(scene: &Scene) {
     scene.counts_once(&asked);
 }
 
+/// A gateway is told to end, which removes its journal, and stops at a step.
+#[cfg(unix)]
+pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, least: u32) {
+    let mut asked = Vec::new();
+    // Whether each one that stopped when it was told to end has left its journal.
+    let mut left = Vec::new();
+    at_each_step(least, |step| {
+        let mut first = scene.stopping(step);
+        asked.push(Asked::new(&first.serving, &format!("ended-{step}"), || first.begin()));
+        if asked.last().is_none_or(|one| !one.is_answered) {
+            return first.end(|_| false);
+        }
+        // It may stop before it hears of it, too: the answer was journaled.
+        first.serving.signal("-TERM");
+        let has_stopped = !first.serving.child.wait().expect("it was started").success();
+        let journals = std::fs::read_dir(scene.folder.path().join("data/usage")).expect("a folder").count();
+        if has_stopped {
+            left.push(journals);
+        } else {
+            assert_eq!(journals, 0, "the store has all");
+        }
+        has_stopped
+    });
+    // Before and after it is removed.
+    assert!(left.starts_with(&[1]) && left.ends_with(&[1, 0]), "{left:?}");
+    scene.counts_once(&asked);
+}
+
 /// A gateway is killed before the store has the usage, and the one that takes it over stops at a step.
 pub(in super::super) fn usage_that_is_taken_over_counts_once(scene: &Scene) {
     let mut asked = Vec::new();

@@ -96,7 +96,7 @@ fn three_gateways_behind_the_load_balancer_are_one() {
     }
     write("nginx.conf", &balancer.replace("listen 8080", &format!("listen {address}")));
     let nginx = Command::new(NGINX)
-        .args(["-e", "stderr", "-g", "daemon off; user root;", "-c"])
+        .args(["-e", "stderr", "-g", "daemon off; master_process off; user root;", "-c"])
         .arg(place("nginx.conf"))
         .spawn();
     let _balancer = Running(nginx.expect("nginx is not installed: install Debian's package nginx-light"));

@@ -1,7 +1,8 @@
 //! The journal of usage: a file that has what the store does not have yet, so that it outlives a gateway that is killed.
 //!
-//! Each request is written into it before the end of its answer is sent. The file is not synced: what is in it survives the
-//! process, not the machine. It has two halves, of which one is written to. Whenever the store has taken usage, or that half
+//! Each request is written into it before the end of its answer is sent, so that it survives the process. It survives the
+//! machine, too, once the file is synced, which is done beside requests, twice a second, while the store takes nothing. The
+//! journal has two halves, of which one is written to. Whenever the store has taken usage, or that half
 //! fills up, the other one begins with the sums of all that the store does not have, and is written to from then on. So a
 //! journal does not grow, however long the store is away. Its room is taken when it is made: a disk that gets full later,
 //! which also keeps SQLite from writing, does not matter.
@@ -53,6 +54,8 @@ pub(crate) struct Journal {
     missed: AtomicU64,
     /// Whether the log says so.
     is_missing: AtomicBool,
+    /// Whether somebody waits for the disk.
+    is_syncing: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -87,6 +90,7 @@ impl Journal {
             wants_sums: AtomicBool::new(false),
             missed: AtomicU64::new(0),
             is_missing: AtomicBool::new(false),
+            is_syncing: AtomicBool::new(false),
         };
         journal.write_sums(|| (0, Vec::new()));
         journal
@@ -171,6 +175,21 @@ impl Journal {
         }
         lines.extend(framed(&self.writer, &Line::Whole(part, count)).unwrap_or_default());
         Ok(lines)
+    }
+
+    /// Waits until what was written is on the disk. Requests do not wait for it, and a second call at the same time does nothing.
+    pub(crate) fn sync(&self) {
+        if self.is_syncing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let file = match self.enter().as_deref() {
+            Some(State::Open(open)) => open.file.try_clone().ok(),
+            _ => None,
+        };
+        if let Some(Err(error)) = file.map(|file| file.sync_data()) {
+            tracing::debug!("the journal of usage is not on the disk: {error}");
+        }
+        self.is_syncing.store(false, Ordering::Release);
     }
 
     /// The store has all: removes the file.

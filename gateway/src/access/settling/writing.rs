@@ -72,6 +72,9 @@ impl Writer {
             if self.ledger.journal().is_some_and(Journal::wants_sums) {
                 self.journal_anew(waiting);
             }
+            // Nobody waits: a disk may hang.
+            let ledger = Arc::clone(&self.ledger);
+            drop(tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync)));
         }
         written
     }

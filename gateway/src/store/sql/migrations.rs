@@ -126,3 +126,30 @@ async fn is_current(pool: &AnyPool) -> bool {
         made.eq(STEPS.iter().map(|step| Some(step.version)))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn steps_are_those_that_were_released() {
+        // A new step gets lines of its own: sha384sum */*.sql >SHA384SUMS in that folder.
+        let sums: Vec<&str> = include_str!("../../../migrations/SHA384SUMS").lines().collect();
+        assert_eq!(sums.len(), 2 * STEPS.len());
+        for Step { version, sqlite, postgres, .. } in STEPS {
+            for (folder, sql) in [("sqlite", sqlite), ("postgres", postgres)] {
+                let kind = MigrationType::Simple;
+                let step = Migration::new(*version, "".into(), kind, sql.into_sql_str(), false);
+                let sum = step.checksum.iter().fold(String::new(), |mut sum, byte| {
+                    _ = write!(sum, "{byte:02x}");
+                    sum
+                });
+                let is_its = |line: &&str| line.contains(&format!(" {folder}/{version:04}_"));
+                let released = sums.iter().copied().find(is_its).unwrap_or_default();
+                assert!(released.starts_with(&sum), "{folder}, step {version} has changed");
+            }
+        }
+    }
+}

@@ -293,3 +293,24 @@ fn many_at_once_are_all_in_it() {
     drop(ledger);
     assert_eq!(left_by(folder.path(), "a"), batches([(1, &[("m", THREADS * EACH)])]));
 }
+
+#[test]
+fn requests_are_written_while_others_wait_for_the_disk() {
+    let folder = folder();
+    let ledger = begin(folder.path(), "a");
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..20).for_each(|_| journal(&ledger).sync()));
+        }
+        (0..1000).for_each(|_| spend(&ledger, "m", 1));
+    });
+    assert_eq!(journal(&ledger).missed(), 0);
+    journal(&ledger).end();
+    // There is nothing to wait for.
+    journal(&ledger).sync();
+    let ledger = begin(folder.path(), "b");
+    spend(&ledger, "m", 5);
+    journal(&ledger).sync();
+    drop(ledger);
+    assert_eq!(left_by(folder.path(), "b"), batches([(1, &[("m", 5)])]));
+}

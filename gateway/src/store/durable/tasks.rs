@@ -125,7 +125,8 @@ pub(crate) enum Full {
 }
 
 /// The store of tasks. What time it is, the store says: the clocks of the processes that use it differ. What is done with a lease
-/// returns false if it is no longer the last one, or the task has ended: nothing has changed then.
+/// returns false if it is no longer the last one, the task has ended, or it is in no state that this one follows: nothing has
+/// changed then. So a change that arrives late, after others of the same lease, does no harm.
 pub(crate) trait TaskStore {
     /// Adds a task that is being submitted, with its first lease for some time; too many of its key that have ended give way.
     /// Nobody takes it over: if its lease runs out before it has an errand, it is forgotten. `announced`: whether somebody is
@@ -138,7 +139,7 @@ pub(crate) trait TaskStore {
         lasts: Duration,
     ) -> Stored<'s, Result<Lease, Full>>;
 
-    /// Accepts a task: whoever takes it over goes on with the errand.
+    /// Accepts a task: whoever takes it over goes on with the errand. True if the same acceptance was kept before, and nothing since.
     fn accept_task<'s>(&'s self, lease: &'s Lease, state: &'s State, errand: &'s str) -> Stored<'s, bool>;
 
     /// Forgets a task that nobody was told of, whether or not its acceptance was kept.
@@ -151,7 +152,7 @@ pub(crate) trait TaskStore {
     /// first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only those of this word.
     fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>>;
 
-    /// Changes the state of a task, which goes on.
+    /// Changes the state of a task, which goes on: what is processing does not wait again. True if it is in that state already.
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool>;
 
     /// Ends a task. In the same transaction, its notification begins to wait for its delivery.

@@ -188,7 +188,10 @@ impl TaskStore for MemoryStore {
 
     fn accept_task<'s>(&'s self, lease: &'s Lease, state: &'s State, errand: &'s str) -> Stored<'s, bool> {
         let mut kept = self.queues.lock();
-        let found = kept.at(lease);
+        let is_new = |kept: &&mut KeptTask| {
+            kept.errand.as_deref().is_none_or(|before| before == errand && kept.task.state == *state)
+        };
+        let found = kept.at(lease).filter(is_new);
         done(found.is_some_and(|kept| {
             kept.task.state = state.clone();
             kept.errand = Some(errand.to_owned());
@@ -224,7 +227,8 @@ impl TaskStore for MemoryStore {
 
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool> {
         let mut kept = self.queues.lock();
-        let found = kept.at(lease);
+        let is_left = |kept: &&mut KeptTask| [&State::Pending, state].contains(&&kept.task.state);
+        let found = kept.at(lease).filter(is_left);
         done(found.is_some_and(|kept| {
             kept.task.state = state.clone();
             true

@@ -135,7 +135,8 @@ impl TaskStore for SqlStore {
     fn accept_task<'s>(&'s self, lease: &'s Lease, state: &'s State, errand: &'s str) -> Stored<'s, bool> {
         stored(async move {
             let accept = sqlx::query(
-                "UPDATE tasks SET status = $3, errand = $4 WHERE id = $1 AND lease = $2 AND ended IS NULL",
+                "UPDATE tasks SET status = $3, errand = $4 WHERE id = $1 AND lease = $2 AND ended IS NULL
+                     AND (errand IS NULL OR errand = $4 AND status = $3)",
             );
             let accept = accept.bind(&lease.id).bind(lease.number).bind(written(state).0).bind(errand);
             Ok(accept.execute(&self.connections().await?).await?.rows_affected() > 0)
@@ -172,8 +173,10 @@ impl TaskStore for SqlStore {
 
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool> {
         stored(async move {
-            let advance =
-                sqlx::query("UPDATE tasks SET status = $3 WHERE id = $1 AND lease = $2 AND ended IS NULL");
+            let advance = sqlx::query(
+                "UPDATE tasks SET status = $3 WHERE id = $1 AND lease = $2 AND ended IS NULL
+                     AND status IN ('pending', $3)",
+            );
             let advance = advance.bind(&lease.id).bind(lease.number).bind(written(state).0);
             Ok(advance.execute(&self.connections().await?).await?.rows_affected() > 0)
         })

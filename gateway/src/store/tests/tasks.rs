@@ -21,6 +21,7 @@ in_every_store! {
     tasks_and_notifications_are_seen_by_all_processes
     a_task_is_taken_over_by_one_of_several_at_once
     tasks_of_all_keys_are_listed_once_they_were_submitted
+    a_change_that_arrives_late_takes_no_task_back
 }
 
 const MOST: Most = Most { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
@@ -322,4 +323,22 @@ async fn tasks_of_all_keys_are_listed_once_they_were_submitted(shared: Shared) {
     };
     let failed = store.tasks(Some("failed")).await.expect("an answer").pop().expect("the task");
     assert_eq!((failed.0.created, &*failed.0.model, &*problem(failed.0.state)), (7, "mine", "x"));
+}
+
+async fn a_change_that_arrives_late_takes_no_task_back(shared: Shared) {
+    let store = shared.one;
+    let lease = store.add_task(&task("a", "key"), false, MOST, LEASE).await.expect("added").expect("a place");
+    let accept = async |state| store.accept_task(&lease, &state, "what to do").await.expect("an answer");
+    let advance = async |state| store.advance_task(&lease, &state).await.expect("an answer");
+    assert!(accept(State::Pending).await);
+    assert!(accept(State::Pending).await, "nobody knew whether it was kept");
+    assert!(advance(State::Pending).await && advance(State::Processing).await);
+    assert!(advance(State::Processing).await, "it is told again");
+    // What nobody waited for any longer.
+    assert!(!advance(State::Pending).await);
+    assert!(!accept(State::Pending).await);
+    assert!(!store.accept_task(&lease, &State::Processing, "something else").await.expect("an answer"));
+    assert_eq!(state(&*store, "a").await, Some(State::Processing));
+    age(&*store, LEASE).await;
+    assert_eq!(resume(&*store).await.pop().expect("the task").errand, "what to do");
 }

@@ -147,9 +147,9 @@ impl Data {
         self.pepper.derived(name)
     }
 
-    /// The names of files that are recorded, have not expired at `now`, and are not in their place.
-    pub(super) async fn missing_files(&self, now: u64) -> Result<Vec<String>, StoreError> {
-        missing_files(&self.contents, &*self.store, now).await
+    /// The names of files that are recorded, have not expired, and are not in their place.
+    pub(super) async fn missing_files(&self) -> Result<Vec<String>, StoreError> {
+        missing_files(&self.contents, &*self.store).await
     }
 
     /// Checks that the store can be used, and that the pepper belongs to it. Errors: they do not, or the store does not

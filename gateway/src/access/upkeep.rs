@@ -6,7 +6,6 @@ use std::path::Path;
 
 use super::data::{DATABASE, FILES, InvalidData, PEPPER};
 use super::registry::{Registry, RegistryError};
-use crate::clock::unix_seconds;
 
 impl Registry {
     /// Brings the tables to this version, as a gateway does when it starts. Returns the version.
@@ -21,7 +20,7 @@ impl Registry {
         if !files {
             return Ok(found);
         }
-        for file in self.data.missing_files(unix_seconds()).await? {
+        for file in self.data.missing_files().await? {
             found.push(format!("the file {file} is recorded, has not expired, and is not in its place"));
         }
         Ok(found)

@@ -24,7 +24,7 @@ pub(crate) use self::copies::{
 pub(crate) use self::deliveries::{
     Attempted, Delivery, DeliveryStore, Due, MOST_TOLD, Notice, Status, TOLD_FOR,
 };
-pub(crate) use self::files::{FileRecord, FileStore, Taken};
+pub(crate) use self::files::{Expiring, FileRecord, FileStore, Taken};
 pub(crate) use self::keys::{KeyRecord, KeyStore, MOST_KEYS, NotAdded};
 pub(crate) use self::leases::Lease;
 pub(crate) use self::nodes::{NODE_KNOWN_FOR_S, NodeRecord, NodeStore};

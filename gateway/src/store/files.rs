@@ -29,7 +29,7 @@ pub(crate) use self::room::{MostOfKey, Room};
 use self::address::Signer;
 use self::failure::{Failure, unavailable};
 use self::room::Promises;
-use super::durable::{Store, StoreError};
+use super::durable::{Expiring, Store, StoreError};
 use super::file_name::{FileName, KeptFile};
 use crate::wire::ApiError;
 
@@ -113,16 +113,12 @@ impl Files {
     }
 }
 
-/// The names of files that are recorded, have not expired at `now`, and are not in their place.
-pub(crate) async fn missing_files(
-    contents: &Contents,
-    store: &dyn Store,
-    now: u64,
-) -> Result<Vec<String>, StoreError> {
+/// The names of files that are recorded, have not expired, and are not in their place.
+pub(crate) async fn missing_files(contents: &Contents, store: &dyn Store) -> Result<Vec<String>, StoreError> {
     let mut missing = Vec::new();
-    for file in store.first_to_expire(None, u32::MAX).await? {
+    for Expiring { file, left } in store.first_to_expire(None, u32::MAX).await? {
         let size = contents.size(&file.name).await;
-        if file.expires > now && !matches!(size, Ok(Some(bytes)) if bytes == file.bytes) {
+        if left > 0 && !matches!(size, Ok(Some(bytes)) if bytes == file.bytes) {
             missing.push(file.name.as_str().to_owned());
         }
     }

@@ -1,6 +1,7 @@
 //! What generated files there are.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Stored;
 use crate::store::file_name::FileName;
@@ -12,8 +13,6 @@ pub(crate) struct FileRecord {
     /// The id of the API key that it belongs to.
     pub(crate) owner: Arc<str>,
     pub(crate) bytes: u64,
-    /// Seconds since 1970.
-    pub(crate) expires: u64,
 }
 
 /// What files take together.
@@ -23,16 +22,29 @@ pub(crate) struct Taken {
     pub(crate) bytes: u64,
 }
 
-/// The store of what generated files there are. A file that has expired is there until it is removed.
+/// A generated file, and how long it stays.
+#[derive(Debug, Clone)]
+pub(crate) struct Expiring {
+    pub(crate) file: FileRecord,
+    /// Seconds until it expires; none: it has.
+    pub(crate) left: u64,
+}
+
+/// The store of what generated files there are. A file that has expired is there until it is removed. What time it is, the store says:
+/// the clocks of the processes that use it differ.
 pub(crate) trait FileStore {
-    /// Adds files: all of them, or none. One that is there already is the same one, told again: it gets the expiry.
-    fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()>;
+    /// The clock of the store, in milliseconds since 1970.
+    fn clock(&self) -> Stored<'_, u64>;
+
+    /// Adds files, which expire after `lifetime`: all of them, or none. One that is there already is the same one, told again: it gets
+    /// the expiry. Returns that, in seconds since 1970.
+    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> Stored<'s, u64>;
 
     /// What all files take, and what those of an API key take.
     fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)>;
 
     /// The files that expire first, in this order, at most so many. `owner`: only those of this API key.
-    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<FileRecord>>;
+    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<Expiring>>;
 
     fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool>;
 

@@ -142,13 +142,13 @@ impl Contents {
         found.map_err(Failure::from).boxed()
     }
 
-    /// Removes what a process that ended left of files that it was writing: what nobody has written to for so long. At most
-    /// so many. Returns how many.
-    pub(super) async fn remove_unfinished(&self, idle: Duration, most: usize) -> Result<usize, Failure> {
+    /// Removes what a process that ended left of files that it was writing: what nobody has written to since `before`, a time
+    /// since 1970. At most so many. Returns how many.
+    pub(super) async fn remove_unfinished(&self, before: Duration, most: usize) -> Result<usize, Failure> {
         let Some(folder) = self.folder.clone() else { return Ok(0) };
         let removed = tokio::task::spawn_blocking(move || {
             let mut removed = 0;
-            for unfinished in unfinished(&folder, idle)?.take(most) {
+            for unfinished in unfinished(&folder, before)?.take(most) {
                 crash::point();
                 std::fs::remove_file(unfinished)?;
                 crash::point();
@@ -164,12 +164,12 @@ fn path(name: &FileName) -> Path {
     Path::from(name.as_str())
 }
 
-/// What was begun in a folder and not written to for so long.
-fn unfinished(folder: &Folder, idle: Duration) -> io::Result<impl Iterator<Item = PathBuf>> {
+/// What was begun in a folder and not written to since a time since 1970.
+fn unfinished(folder: &Folder, before: Duration) -> io::Result<impl Iterator<Item = PathBuf>> {
     let is_idle = move |entry: &std::fs::DirEntry| {
         let written = entry.metadata().and_then(|found| found.modified()).ok();
-        written
-            .is_some_and(|written| SystemTime::now().duration_since(written).is_ok_and(|time| time >= idle))
+        let since = |written: SystemTime| written.duration_since(SystemTime::UNIX_EPOCH).ok();
+        written.and_then(since).is_some_and(|written| written <= before)
     };
     let entries = std::fs::read_dir(folder)?.filter_map(Result::ok);
     Ok(entries.filter(|entry| is_unfinished(&entry.file_name())).filter(is_idle).map(|entry| entry.path()))

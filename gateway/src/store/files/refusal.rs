@@ -3,8 +3,7 @@
 use gatewright::ErrorCode;
 
 use super::Files;
-use crate::clock::unix_seconds;
-use crate::store::durable::Taken;
+use crate::store::durable::{Expiring, Taken};
 use crate::wire::ApiError;
 
 /// The `retry-after` when unfinished work, not files, takes the room.
@@ -98,17 +97,16 @@ impl Full<'_> {
 
     /// The seconds until there is room.
     async fn wait(&self, files: &Files) -> u64 {
-        let now = unix_seconds();
         let (mut missing, mut is_one_too_many) = (self.missing(), self.taken.files >= self.most.files);
         let mut wait = SHORT_WAIT_S;
         // If the store has gone since, nobody knows better.
-        for file in files.store.first_to_expire(self.bound.owner(), MOST_LOOKED_AT).await.unwrap_or_default()
-        {
+        let files = files.store.first_to_expire(self.bound.owner(), MOST_LOOKED_AT).await.unwrap_or_default();
+        for Expiring { file, left } in files {
             if missing == 0 && !is_one_too_many {
                 break;
             }
             (missing, is_one_too_many) = (missing.saturating_sub(file.bytes), false);
-            wait = file.expires.saturating_sub(now).max(SHORT_WAIT_S);
+            wait = left.max(SHORT_WAIT_S);
         }
         wait
     }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use super::Files;
 use super::failure::untold;
 use super::refusal::{Bound, Full};
-use crate::clock::unix_seconds;
 use crate::store::durable::{FileRecord, Taken};
 use crate::store::file_name::{FileName, KeptFile, Kind};
 use crate::wire::ApiError;
@@ -188,25 +187,23 @@ impl Room {
         Ok(written.into_iter().map(|(name, _)| KeptFile { name, expires }).collect())
     }
 
-    /// Lets files that are written be known, in place of the room that was reserved for them. Returns when they expire.
+    /// Lets files that are written be known, in place of the room that was reserved for them. Returns when they expire, by the
+    /// clock of the store.
     pub(super) async fn record(
         &mut self,
         written: &[(FileName, u64)],
         lifetime: Duration,
     ) -> Result<u64, ApiError> {
-        let expires = unix_seconds() + lifetime.as_secs();
         let owner = &self.promised.owner;
         let record = |(name, bytes): &(FileName, u64)| FileRecord {
             name: name.clone(),
             owner: Arc::clone(owner),
             bytes: *bytes,
-            expires,
         };
         let records: Vec<_> = written.iter().map(record).collect();
-        if let Err(error) = self.files.store.add_files(&records).await {
-            // They may be recorded all the same. Those that are not are removed when they have lain there for a while.
-            return Err(untold(&error));
-        }
+        // If that fails, they may be recorded all the same. Those that are not are removed when they have lain there for a while.
+        let added = self.files.store.add_files(&records, lifetime).await;
+        let expires = added.map_err(|error| untold(&error))?;
         // Only now: until they were known, the reservation counted for them.
         self.promised.take_back();
         Ok(expires)

@@ -1,5 +1,6 @@
 //! Removes files that have expired, and what a process that ended left: files that were written and never known, and
-//! parts of files. Several gateways may sweep at the same time: what one has removed, another does not miss.
+//! parts of files. Several gateways may sweep at the same time: what one has removed, another does not miss. The clock of one of them
+//! may be wrong: what has expired, the store says.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use futures_util::stream::{self, BoxStream};
 use super::Files;
 use super::contents::Found;
 use super::failure::Failure;
-use crate::clock::unix_seconds;
+use crate::clock::unix_millis;
 use crate::store::durable::StoreError;
 use crate::store::file_name::FileName;
 use crate::supervised::supervise;
@@ -76,9 +77,8 @@ impl Files {
 
     /// Removes files that have expired, the oldest first, as many as a turn may. Returns how many.
     pub(super) async fn remove_expired(&self) -> Result<usize, StoreError> {
-        let now = unix_seconds();
-        let mut expired = self.store.first_to_expire(None, MOST_A_TURN).await?;
-        expired.retain(|file| file.expires <= now);
+        let first = self.store.first_to_expire(None, MOST_A_TURN).await?;
+        let expired = first.into_iter().filter(|one| one.left == 0).map(|one| one.file);
         // What is in them goes first: a file that cannot be removed goes on taking its room.
         let removed: Vec<_> = stream::iter(expired)
             .map(async |file| self.remove(&file.name).await.then_some(file))
@@ -99,17 +99,20 @@ impl Files {
         most: usize,
         listing: &mut Listing,
     ) -> Result<(), Unswept> {
-        let removed = self.contents.remove_unfinished(left, most).await?;
+        // Old by the clock of the store as well as by that of this machine, which may be that of the folder: a wrong one removes
+        // nothing that another gateway is writing.
+        let now = unix_millis().min(self.store.clock().await?);
+        let before = Duration::from_millis(now).saturating_sub(left);
+        let removed = self.contents.remove_unfinished(before, most).await?;
         if removed > 0 {
             tracing::info!(removed, "files that were never finished are removed");
         }
-        let before = unix_seconds().saturating_sub(left.as_secs());
         let mut rest = listing.take().unwrap_or_else(|| self.contents.list());
         for _ in 0..most {
             // At the end, the next turn begins anew.
             let Some(found) = rest.next().await else { return Ok(()) };
             let Found { name, written } = found?;
-            if written <= before && !self.store.has_file(&name).await? && self.remove(&name).await {
+            if written <= before.as_secs() && !self.store.has_file(&name).await? && self.remove(&name).await {
                 tracing::info!(%name, "a file that nobody was told of is removed");
             }
         }

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::{MemoryStore, done};
-use crate::store::durable::{FileRecord, FileStore, Stored, Taken};
+use crate::clock::{unix_millis, unix_seconds};
+use crate::store::durable::{Expiring, FileRecord, FileStore, Stored, Taken};
 use crate::store::file_name::FileName;
 
 /// By expiry first.
@@ -23,11 +25,16 @@ fn remove(records: &mut Records, files: &[FileRecord]) {
 }
 
 impl FileStore for MemoryStore {
-    fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
+    fn clock(&self) -> Stored<'_, u64> {
+        done(unix_millis())
+    }
+
+    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> Stored<'s, u64> {
         let mut records = self.records();
+        let expires = unix_seconds().saturating_add(lifetime.as_secs());
         remove(&mut records, files);
-        records.extend(files.iter().map(|file| ((file.expires, file.name.clone()), file.clone())));
-        done(())
+        records.extend(files.iter().map(|file| ((expires, file.name.clone()), file.clone())));
+        done(expires)
     }
 
     fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)> {
@@ -42,10 +49,13 @@ impl FileStore for MemoryStore {
         done((all, own))
     }
 
-    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<FileRecord>> {
-        let records = self.records();
-        let wanted = records.values().filter(|file| owner.is_none_or(|owner| *file.owner == *owner));
-        done(wanted.take(usize::try_from(most).unwrap_or(usize::MAX)).cloned().collect())
+    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<Expiring>> {
+        let (records, now) = (self.records(), unix_seconds());
+        let wanted = records.iter().filter(|(_, file)| owner.is_none_or(|owner| *file.owner == *owner));
+        let wanted = wanted.take(usize::try_from(most).unwrap_or(usize::MAX));
+        let expiring = wanted
+            .map(|((expires, _), file)| Expiring { file: file.clone(), left: expires.saturating_sub(now) });
+        done(expiring.collect())
     }
 
     fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool> {

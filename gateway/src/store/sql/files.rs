@@ -1,12 +1,13 @@
-//! The records of files in a database.
+//! The records of files in a database, by its clock.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use sqlx::Row as _;
 use sqlx::any::AnyRow;
+use sqlx::{AssertSqlSafe, Row as _};
 
 use super::{SqlStore, signed, stored, unsigned};
-use crate::store::durable::{FileRecord, FileStore, StoreError, Stored, Taken};
+use crate::store::durable::{Expiring, FileRecord, FileStore, StoreError, Stored, Taken};
 use crate::store::file_name::{FileName, NoFileName};
 
 const TAKEN: &str = "
@@ -15,20 +16,39 @@ const TAKEN: &str = "
         CAST(coalesce(sum(CASE WHEN owner = $1 THEN bytes END), 0) AS BIGINT) AS own_bytes
     FROM files";
 
+const CLOCK: &str = "SELECT {now} AS now";
+
+const FIRST_TO_EXPIRE: &str = "
+    SELECT name, owner, bytes, expires - {now} / 1000 AS left_s FROM files
+    WHERE CAST($1 AS TEXT) IS NULL OR owner = $1 ORDER BY expires LIMIT $2";
+
 fn file(row: &AnyRow) -> Result<FileRecord, StoreError> {
     let name = row.try_get::<&str, _>("name")?.parse();
     Ok(FileRecord {
         name: name.map_err(|error: NoFileName| StoreError::Failed(format!("the name of a file: {error}")))?,
         owner: Arc::from(row.try_get::<&str, _>("owner")?),
         bytes: unsigned(row.try_get("bytes")?),
-        expires: unsigned(row.try_get("expires")?),
     })
 }
 
+fn expiring(row: &AnyRow) -> Result<Expiring, StoreError> {
+    Ok(Expiring { file: file(row)?, left: unsigned(row.try_get("left_s")?) })
+}
+
 impl FileStore for SqlStore {
-    fn add_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
+    fn clock(&self) -> Stored<'_, u64> {
+        stored(async move {
+            let clock = sqlx::query(AssertSqlSafe(self.dialect().statement(CLOCK)));
+            Ok(unsigned(clock.fetch_one(&self.connections().await?).await?.try_get("now")?))
+        })
+    }
+
+    fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> Stored<'s, u64> {
         stored(async move {
             let mut change = self.begin_writing().await?;
+            let clock = sqlx::query(AssertSqlSafe(self.dialect().statement(CLOCK)));
+            let now: i64 = clock.fetch_one(&mut *change).await?.try_get("now")?;
+            let expires = (unsigned(now) / 1000).saturating_add(lifetime.as_secs());
             for file in files {
                 sqlx::query(
                     "INSERT INTO files (name, owner, kind, bytes, expires) VALUES ($1, $2, $3, $4, $5)
@@ -38,11 +58,12 @@ impl FileStore for SqlStore {
                 .bind(&*file.owner)
                 .bind(file.name.kind().extension())
                 .bind(signed(file.bytes))
-                .bind(signed(file.expires))
+                .bind(signed(expires))
                 .execute(&mut *change)
                 .await?;
             }
-            self.commit(change).await
+            self.commit(change).await?;
+            Ok(expires)
         })
     }
 
@@ -55,14 +76,11 @@ impl FileStore for SqlStore {
         })
     }
 
-    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<FileRecord>> {
+    fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<Expiring>> {
         stored(async move {
-            let files = sqlx::query(
-                "SELECT name, owner, bytes, expires FROM files WHERE CAST($1 AS TEXT) IS NULL OR owner = $1
-                 ORDER BY expires LIMIT $2",
-            );
+            let files = sqlx::query(AssertSqlSafe(self.dialect().statement(FIRST_TO_EXPIRE)));
             let files = files.bind(owner).bind(i64::from(most)).fetch_all(&self.connections().await?).await?;
-            files.iter().map(file).collect()
+            files.iter().map(expiring).collect()
         })
     }
 

@@ -1,8 +1,11 @@
 //! What generated files there are.
 
+use std::time::Duration;
+
 use super::kinds::Shared;
+use crate::clock::unix_seconds;
 use crate::store::Store;
-use crate::store::durable::{FileRecord, Taken};
+use crate::store::durable::{Expiring, FileRecord, Taken};
 use crate::store::file_name::{FileName, Kind};
 
 in_every_store! {
@@ -11,16 +14,26 @@ in_every_store! {
     a_file_that_is_told_again_is_the_same_one
     files_that_are_removed_make_room
     files_of_two_processes_at_once_are_all_there
+    the_store_says_when_a_file_expires_and_whether_it_has
 }
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
-fn file(owner: &str, bytes: u64, expires: u64) -> FileRecord {
-    FileRecord { name: FileName::random(Kind::Mp4), owner: owner.into(), bytes, expires }
+/// Longer than a test takes.
+const LONG: Duration = Duration::from_hours(1);
+
+fn file(owner: &str, bytes: u64) -> FileRecord {
+    FileRecord { name: FileName::random(Kind::Mp4), owner: owner.into(), bytes }
 }
 
+/// For a time that is longer than a test takes.
 async fn add(store: &dyn Store, files: &[FileRecord]) {
-    store.add_files(files).await.expect("a store");
+    store.add_files(files, LONG).await.expect("a store");
+}
+
+/// Adds a file for so many times as long.
+async fn add_for(store: &dyn Store, times: u32, file: &FileRecord) -> u64 {
+    store.add_files(std::slice::from_ref(file), times * LONG).await.expect("a store")
 }
 
 async fn remove(store: &dyn Store, files: &[FileRecord]) {
@@ -33,54 +46,61 @@ async fn taken(store: &dyn Store, owner: &str) -> [(u64, u64); 2] {
     [all, own].map(|Taken { files, bytes }| (files, bytes))
 }
 
-async fn first(store: &dyn Store, owner: Option<&str>, most: u32) -> Vec<FileRecord> {
+async fn first(store: &dyn Store, owner: Option<&str>, most: u32) -> Vec<Expiring> {
     store.first_to_expire(owner, most).await.expect("a store")
 }
 
-fn names(files: &[FileRecord]) -> Vec<&FileName> {
-    files.iter().map(|file| &file.name).collect()
+fn names(files: &[Expiring]) -> Vec<&FileName> {
+    files.iter().map(|one| &one.file.name).collect()
+}
+
+/// Whether so many seconds are `times` as long, but for what a test takes.
+fn is_left(left: u64, times: u32) -> bool {
+    (times * LONG).as_secs().checked_sub(left).is_some_and(|passed| passed < 60)
 }
 
 async fn what_files_take_is_told_for_all_and_for_each_key(store: Shared) {
     assert_eq!(taken(&*store.other, "a").await, [(0, 0), (0, 0)]);
     // More than 32 bits hold.
-    add(&*store.one, &[file("a", 3 * GIB, 1), file("b", 5, 2), file("a", 7 * GIB, 3)]).await;
+    add(&*store.one, &[file("a", 3 * GIB), file("b", 5), file("a", 7 * GIB)]).await;
     assert_eq!(taken(&*store.other, "a").await, [(3, 10 * GIB + 5), (2, 10 * GIB)]);
     assert_eq!(taken(&*store.other, "b").await, [(3, 10 * GIB + 5), (1, 5)]);
     assert_eq!(taken(&*store.other, "nobody").await, [(3, 10 * GIB + 5), (0, 0)]);
 }
 
 async fn those_that_expire_first_come_first(store: Shared) {
-    let (late, early, other) = (file("a", 1, 30), file("a", 2, 10), file("b", 3, 20));
-    add(&*store.one, &[late.clone(), early.clone(), other.clone()]).await;
+    let (late, early, other) = (file("a", 1), file("a", 2), file("b", 3));
+    for (times, file) in [(3, &late), (1, &early), (2, &other)] {
+        add_for(&*store.one, times, file).await;
+    }
     let store = &*store.other;
     assert_eq!(names(&first(store, None, 9).await), [&early.name, &other.name, &late.name]);
     assert_eq!(names(&first(store, None, 2).await), [&early.name, &other.name]);
     assert_eq!(names(&first(store, Some("a"), 9).await), [&early.name, &late.name]);
     assert!(first(store, None, 0).await.is_empty() && first(store, Some("nobody"), 9).await.is_empty());
     let [read] = first(store, Some("b"), 1).await.try_into().expect("one file");
-    assert_eq!((read.name, &*read.owner, read.bytes, read.expires), (other.name, "b", 3, 20));
+    assert!(is_left(read.left, 2), "{read:?}");
+    assert_eq!((read.file.name, &*read.file.owner, read.file.bytes), (other.name, "b", 3));
 }
 
 async fn a_file_that_is_told_again_is_the_same_one(store: Shared) {
-    let (again, other) = (file("a", 5, 10), file("a", 5, 20));
+    let (again, other) = (file("a", 5), file("a", 5));
     add(&*store.one, &[again.clone(), other.clone()]).await;
-    let later = FileRecord { expires: 30, ..again.clone() };
-    add(&*store.other, std::slice::from_ref(&later)).await;
+    add_for(&*store.other, 2, &again).await;
     assert_eq!(taken(&*store.one, "a").await, [(2, 10), (2, 10)]);
     let all = first(&*store.one, None, 9).await;
-    assert_eq!((names(&all), all[1].expires), (vec![&other.name, &later.name], 30));
-    // It is gone, whatever expiry the one who removes it knows of.
+    assert_eq!(names(&all), [&other.name, &again.name]);
+    assert!(is_left(all[1].left, 2), "{all:?}");
     remove(&*store.one, std::slice::from_ref(&again)).await;
     assert_eq!(taken(&*store.other, "a").await, [(1, 5), (1, 5)]);
 }
 
 async fn files_that_are_removed_make_room(store: Shared) {
-    let files = [file("a", 1, 1), file("a", 2, 2), file("b", 4, 3)];
+    let files = [file("a", 1), file("a", 2), file("b", 4)];
     add(&*store.one, &files).await;
     let has = async |at: usize| store.other.has_file(&files[at].name).await.expect("a store");
     // One that nobody knows is removed already.
-    remove(&*store.other, &[files[0].clone(), file("a", 9, 9), files[2].clone()]).await;
+    remove(&*store.other, &[files[0].clone(), file("a", 9), files[2].clone()]).await;
     assert_eq!([has(0).await, has(1).await, has(2).await], [false, true, false]);
     remove(&*store.one, &files).await;
     assert_eq!((has(1).await, taken(&*store.other, "a").await), (false, [(0, 0), (0, 0)]));
@@ -88,7 +108,7 @@ async fn files_that_are_removed_make_room(store: Shared) {
 }
 
 async fn files_of_two_processes_at_once_are_all_there(store: Shared) {
-    let files: Vec<_> = (0..40).map(|expires| file("a", 1, expires)).collect();
+    let files: Vec<_> = (0..40).map(|_| file("a", 1)).collect();
     let (some, others) = files.split_at(20);
     tokio::join!(add(&*store.one, some), add(&*store.other, others));
     assert_eq!(taken(&*store.one, "a").await, [(40, 40), (40, 40)]);
@@ -96,4 +116,20 @@ async fn files_of_two_processes_at_once_are_all_there(store: Shared) {
     let backwards: Vec<_> = files.iter().rev().cloned().collect();
     tokio::join!(remove(&*store.one, &files), remove(&*store.other, &backwards));
     assert!(first(&*store.one, None, 99).await.is_empty());
+}
+
+async fn the_store_says_when_a_file_expires_and_whether_it_has(store: Shared) {
+    let (gone, there) = (file("a", 1), file("a", 2));
+    let clock = async || store.other.clock().await.expect("a store") / 1000;
+    let before = clock().await;
+    // The clocks of this test and of the store are those of one machine.
+    assert!(before.abs_diff(unix_seconds()) < 60, "{before}");
+    let expires = [add_for(&*store.one, 0, &gone).await, add_for(&*store.one, 1, &there).await];
+    let after = clock().await;
+    for (expires, lifetime) in expires.into_iter().zip([0, LONG.as_secs()]) {
+        assert!((before + lifetime..=after + lifetime).contains(&expires), "{expires}");
+    }
+    let found = first(&*store.other, None, 9).await;
+    assert_eq!((names(&found), found[0].left), (vec![&gone.name, &there.name], 0));
+    assert!(is_left(found[1].left, 1), "{found:?}");
 }

@@ -142,7 +142,7 @@ async fn files(store: &SqlStore) {
     let taken = Taken { files: 1, bytes: 5 };
     assert_eq!(store.taken_by_files("key_1").await.expect("a store"), (taken, taken));
     let first = store.first_to_expire(None, 10).await.expect("a store");
-    assert_eq!(first[0].name.as_str(), "0123456789abcdef0123456789abcdef.mp4");
+    assert_eq!(first[0].file.name.as_str(), "0123456789abcdef0123456789abcdef.mp4");
 }
 
 async fn copies_and_answers(store: &SqlStore) {

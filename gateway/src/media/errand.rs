@@ -19,7 +19,7 @@ pub(super) struct Errand {
     pub(super) public: String,
     /// Who is told when the task has ended.
     pub(super) webhook: Option<String>,
-    /// In milliseconds since 1970.
+    /// By the clock of the store, in milliseconds since 1970.
     pub(super) deadline: u64,
     pub(super) maker: Maker,
 }
@@ -51,7 +51,7 @@ struct Outline {
 }
 
 impl Left {
-    /// `now`: in milliseconds since 1970. After its deadline, nobody goes on with an errand.
+    /// `now`: by the clock of the store, in milliseconds since 1970. After its deadline, nobody goes on with an errand.
     pub(super) fn read(errand: &str, now: u64) -> Self {
         let outline = serde_json::from_str(errand);
         if outline.is_ok_and(|Outline { version, deadline }| version > VERSION && now < deadline) {

@@ -36,14 +36,14 @@ pub(super) enum Unfetched {
 }
 
 /// Fetches a file whole. `owner`: the id of the API key that it belongs to. `room`: reserved for it, also if it has to be
-/// fetched again. `deadline`: in milliseconds since 1970; until then, what was fetched waits for a store that is away.
+/// fetched again. Until `deadline`, what was fetched waits for a store that is away.
 pub(super) async fn fetch(
     app: &App,
     owner: &Arc<str>,
     remote: &Remote,
     finished: &Finished,
     room: &mut Option<Room>,
-    deadline: u64,
+    deadline: Instant,
 ) -> Result<KeptFile, Unfetched> {
     let opened = remote.open(&app.routes.load_full(), &app.fetcher, finished).await;
     let content = opened.map_err(Unfetched::Failed)?;
@@ -59,7 +59,7 @@ async fn read(
     content: Content,
     room: &mut Room,
     redactor: &Redactor,
-    deadline: u64,
+    deadline: Instant,
 ) -> Result<KeptFile, Unfetched> {
     let broken = |why: &str| Unfetched::Failed(Fault::broken(why, redactor));
     let Content { length, body, idle_timeout } = content;
@@ -218,7 +218,7 @@ mod tests {
         let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 0).await.expect("room");
         let idle_timeout = Duration::from_mins(2);
         let content = Content { length: None, body: Body::from_stream(pieces), idle_timeout };
-        let file = read(content, &mut room, &Redactor::default(), 0).await?;
+        let file = read(content, &mut room, &Redactor::default(), Instant::now()).await?;
         Ok(files.size(&file).await)
     }
 

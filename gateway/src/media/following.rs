@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::fetching::{Unfetched, fetch};
 use super::wanted::Wanted;
 use crate::app::App;
-use crate::clock::{unix_millis, unix_seconds};
+use crate::clock::unix_seconds;
 use crate::conversation::Failure;
 use crate::protocols::{Finished, Stage};
 use crate::relay::{Fault, Remote, Verdict};
@@ -30,8 +32,7 @@ pub(super) struct Following<'a> {
     wanted: Wanted,
     /// For the file.
     room: Option<Room>,
-    /// In milliseconds since 1970.
-    deadline: u64,
+    deadline: Instant,
     /// What went wrong the last time.
     trouble: Option<String>,
     /// Counts it among those that its upstream makes.
@@ -50,15 +51,14 @@ impl<'a> Following<'a> {
         room: Option<Room>,
         under_way: UnderWay,
     ) -> Self {
-        let (deadline, under_way) = (0, Some(under_way));
+        let (deadline, under_way) = (Instant::now(), Some(under_way));
         Self { app, task, held, remote, wanted, room, deadline, trouble: None, under_way, began: None }
     }
 
-    /// How the video ends. `first`: what the upstream said when it took the video on. `deadline`: in milliseconds since 1970.
-    pub(super) async fn run(mut self, first: Stage, deadline: u64) -> State {
+    /// How the video ends. `first`: what the upstream said when it took the video on.
+    pub(super) async fn run(mut self, first: Stage, deadline: Instant) -> State {
         self.deadline = deadline;
-        let limit = Duration::from_millis(deadline.saturating_sub(unix_millis()));
-        tokio::time::timeout(limit, self.end(first)).await.unwrap_or_else(|_| {
+        tokio::time::timeout_at(deadline, self.end(first)).await.unwrap_or_else(|_| {
             let trouble = self.trouble.map(|trouble| format!("; the last problem: {trouble}"));
             let trouble = trouble.unwrap_or_default();
             let limit = self.app.config.video_timeout;

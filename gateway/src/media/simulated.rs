@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
 
 use crate::app::App;
-use crate::clock::unix_millis;
 use crate::simulator::video;
 use crate::store::{KeptFile, Kind, LIFETIME, Output, Room, State};
 use crate::tasks::{Ahead, Held, STOPPED};
@@ -67,12 +67,11 @@ impl Job {
         }
     }
 
-    /// Makes the video of a task. `time`: the minimum that it takes. `deadline`: in milliseconds since 1970.
-    pub(super) async fn run(self, app: &App, held: &Held, time: Duration, deadline: u64) -> State {
-        let limit = Duration::from_millis(deadline.saturating_sub(unix_millis()));
+    /// Makes the video of a task. `time`: the minimum that it takes.
+    pub(super) async fn run(self, app: &App, held: &Held, time: Duration, deadline: Instant) -> State {
         let mut trouble = None;
         let making = self.make(app, held, time, deadline, &mut trouble);
-        if let Ok(state) = tokio::time::timeout(limit, making).await {
+        if let Ok(state) = tokio::time::timeout_at(deadline, making).await {
             return state;
         }
         let trouble = trouble.map(|trouble| format!("; the last problem: {trouble}")).unwrap_or_default();
@@ -85,7 +84,7 @@ impl Job {
         app: &App,
         held: &Held,
         time: Duration,
-        deadline: u64,
+        deadline: Instant,
         trouble: &mut Option<String>,
     ) -> State {
         let (prompt, size, duration_s, mut room, place, ahead) = match self {
@@ -132,7 +131,7 @@ impl Job {
     }
 }
 
-async fn keep(room: &mut Room, video: &[u8], deadline: u64) -> Result<KeptFile, ApiError> {
+async fn keep(room: &mut Room, video: &[u8], deadline: Instant) -> Result<KeptFile, ApiError> {
     let mut file = room.write(Kind::Mp4).await?;
     file.put(video).await?;
     file.finish(LIFETIME, deadline).await

@@ -9,6 +9,7 @@ use gatewright::ErrorCode;
 use gatewright::limits::Rules;
 use serde_json::json;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
@@ -18,7 +19,7 @@ use super::record::record_of;
 use super::simulated::Job;
 use super::wanted::Wanted;
 use crate::app::App;
-use crate::clock::{millis, unix_millis, unix_seconds, whole_seconds};
+use crate::clock::{millis, unix_seconds, whole_seconds};
 use crate::config::ModelKind;
 use crate::conversation::Usage;
 use crate::models;
@@ -60,7 +61,7 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
 /// Goes on with a task that another process has left.
 pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
     let Resumed { task, errand, .. } = resumed;
-    let errand = match Left::read(&errand, unix_millis()) {
+    let errand = match Left::read(&errand, held.now()) {
         Left::Errand(errand) => errand,
         Left::Newer => {
             // Whoever can read it takes it over when this lease has run out.
@@ -79,6 +80,7 @@ pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
     };
     tracing::info!(task = task.id, "goes on with a video task");
     let Errand { version: _, wanted, public, webhook, deadline, maker } = errand;
+    let deadline = held.at(deadline);
     let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook };
     app.crew.spawn(work.go_on(maker, deadline));
 }
@@ -160,7 +162,7 @@ impl Work {
     }
 
     /// Goes on where another process stopped.
-    async fn go_on(self, maker: Maker, deadline: u64) {
+    async fn go_on(self, maker: Maker, deadline: Instant) {
         let work = async {
             let making = match maker {
                 Maker::Simulator { prompt } => {
@@ -183,7 +185,7 @@ impl Work {
             match making {
                 Ok(making) => self.end(making, deadline).await,
                 // There may be room, or the upstream may be back, when the task is taken over again.
-                Err(error) if unix_millis() < deadline => {
+                Err(error) if Instant::now() < deadline => {
                     tracing::warn!(task = self.task.id, "a video task waits: {error}");
                 }
                 Err(error) => self.finish(State::failed(error.to_string())).await,
@@ -214,7 +216,7 @@ impl Work {
     }
 
     /// Finds somebody who makes the video. Gives its deadline, too.
-    async fn submit(&self, order: Order) -> Result<(Making, u64, Response), ApiError> {
+    async fn submit(&self, order: Order) -> Result<(Making, Instant, Response), ApiError> {
         let model = Arc::clone(&order.route.id);
         // Reserved before the work: without room for its file, the video would be useless. The embedded provider knows
         // better how much it needs.
@@ -262,7 +264,7 @@ impl Work {
         order: &Order,
         mut claim: Claim,
         mut charge: Charge,
-    ) -> Result<(Making, u64, Response), ApiError> {
+    ) -> Result<(Making, Instant, Response), ApiError> {
         let Wanted { duration_s, size } = self.wanted;
         let estimate = self.app.config.video_time + self.app.crew.schedule.wait(duration_s);
         let model = &claim.destination.model;
@@ -303,8 +305,9 @@ impl Work {
         maker: Maker,
         estimate: u64,
         origin: Origin,
-    ) -> Result<(u64, Response), ApiError> {
-        let deadline = unix_millis().saturating_add(millis(self.app.config.video_timeout));
+    ) -> Result<(Instant, Response), ApiError> {
+        // Whoever takes the task over may have another clock.
+        let deadline = self.held.now().saturating_add(millis(self.app.config.video_timeout));
         let errand = Errand {
             version: errand::VERSION,
             wanted: self.wanted,
@@ -320,11 +323,11 @@ impl Work {
         record["estimated_time"] = json!(estimate);
         let mut response = json_response(&record);
         response.extensions_mut().insert(origin);
-        Ok((deadline, response))
+        Ok((self.held.at(deadline), response))
     }
 
     /// Follows the video to its end.
-    async fn end(&self, making: Making, deadline: u64) {
+    async fn end(&self, making: Making, deadline: Instant) {
         let state = match making {
             Making::Simulated(job) => {
                 job.run(&self.app, &self.held, self.app.config.video_time, deadline).await

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use gatewright::ErrorCode;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::schedule::Schedule;
-use crate::clock::whole_seconds;
+use crate::clock::{millis, whole_seconds};
 use crate::observe::Tally;
 use crate::outgoing::Outbox;
 use crate::store::{
@@ -53,6 +54,8 @@ pub(crate) struct Crew {
 pub(crate) struct Held {
     crew: Arc<Crew>,
     lease: Lease,
+    /// The clock of the store when it told of the lease, in milliseconds since 1970, and when that was.
+    told: (u64, Instant),
     lost: CancellationToken,
 }
 
@@ -79,9 +82,11 @@ impl Crew {
             notices_of_key: (MOST_NOTICES * usize::from(hundredths) / 100).max(1),
             ended_hundredths: hundredths,
         };
+        let now = self.store.clock().await.map_err(|error| unanswered(&error))?;
+        let told = (now, Instant::now());
         let added = self.store.add_task(task, announced, most, self.lease).await;
         match added.map_err(|error| unanswered(&error))? {
-            Ok(lease) => Ok(self.hold(lease)),
+            Ok(lease) => Ok(self.hold(lease, told)),
             Err(full) => Err(self.refusal(full, hundredths)),
         }
     }
@@ -162,7 +167,7 @@ impl Crew {
             Ok(resumed) => resumed
                 .into_iter()
                 .map(|one| {
-                    let held = self.hold(one.lease.clone());
+                    let held = self.hold(one.lease.clone(), (one.now, Instant::now()));
                     (one, held)
                 })
                 .collect(),
@@ -209,10 +214,10 @@ impl Crew {
         left.into_iter().map(|lease| lease.id).collect()
     }
 
-    fn hold(self: &Arc<Self>, lease: Lease) -> Held {
+    fn hold(self: &Arc<Self>, lease: Lease, told: (u64, Instant)) -> Held {
         let lost = CancellationToken::new();
         self.held().insert(lease.clone(), lost.clone());
-        Held { crew: Arc::clone(self), lease, lost }
+        Held { crew: Arc::clone(self), lease, told, lost }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
@@ -228,6 +233,17 @@ fn unanswered(error: &StoreError) -> ApiError {
 }
 
 impl Held {
+    /// The clock of the store, in milliseconds since 1970. Whoever takes the task over has the same one; those of gateways differ.
+    pub(crate) fn now(&self) -> u64 {
+        let (now, since) = self.told;
+        now.saturating_add(millis(since.elapsed()))
+    }
+
+    /// When it is a time by the clock of the store, in milliseconds since 1970: at once if that has passed.
+    pub(crate) fn at(&self, time: u64) -> Instant {
+        Instant::now() + Duration::from_millis(time.saturating_sub(self.now()))
+    }
+
     /// Resolves when somebody else has taken the task over.
     pub(crate) async fn lost(&self) {
         self.lost.cancelled().await;

@@ -88,6 +88,8 @@ impl State {
 pub(crate) struct Resumed {
     pub(crate) task: Task,
     pub(crate) lease: Lease,
+    /// When it was taken over by the clock of the store, in milliseconds since 1970.
+    pub(crate) now: u64,
     /// What is left to do, as it was kept.
     pub(crate) errand: String,
 }

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use futures_util::TryStreamExt as _;
 use gatewright::operations::ErrorStyle;
+use tokio::time::Instant;
 
 use super::*;
 use crate::store::{KeptFile, Kind, MemoryStore, SqlStore};
@@ -277,7 +278,7 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
     for _ in 0..12 {
         file.put(&piece).await.expect("written");
     }
-    let kept = file.finish(MINUTE, 0).await.expect("kept");
+    let kept = file.finish(MINUTE, Instant::now()).await.expect("kept");
     assert_eq!(names(folder.path()), [kept.name.to_string()]);
     assert_eq!(served(&files, &kept).await.expect("a file").len(), 12 * piece.len());
     assert_eq!(files.promised(), (0, 0));
@@ -292,7 +293,7 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     let mut file = room.write(Kind::Mp4).await.expect("begun");
     file.put(&[7; 100]).await.expect("written");
     std::fs::rename(&database, &away).expect("taken");
-    let deadline = crate::clock::unix_millis() + 60_000;
+    let deadline = Instant::now() + MINUTE;
     let (kept, written) = tokio::join!(file.finish(MINUTE, deadline), async {
         // One listing decides: between two, the file may appear.
         let written = loop {
@@ -313,7 +314,7 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
     std::fs::rename(&database, &away).expect("taken");
     let file = room.write(Kind::Mp4).await.expect("begun");
-    assert!(file.finish(MINUTE, 0).await.is_err());
+    assert!(file.finish(MINUTE, Instant::now()).await.is_err());
 }
 
 #[tokio::test]

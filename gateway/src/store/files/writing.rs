@@ -5,11 +5,11 @@ use std::time::Duration;
 use object_store::buffered::BufWriter;
 use tokio::io::AsyncWriteExt as _;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use super::contents::PART;
 use super::failure::Failure;
 use super::room::Room;
-use crate::clock::unix_millis;
 use crate::crash;
 use crate::store::file_name::{FileName, KeptFile, Kind};
 use crate::wire::ApiError;
@@ -56,8 +56,12 @@ impl Writing<'_> {
     }
 
     /// Keeps the file for `lifetime` from now, in place of the room that was reserved for it. What is written is not made anew
-    /// because the store is away: it is tried again until `deadline`, in milliseconds since 1970.
-    pub(crate) async fn finish(mut self, lifetime: Duration, deadline: u64) -> Result<KeptFile, ApiError> {
+    /// because the store is away: it is tried again until `deadline`.
+    pub(crate) async fn finish(
+        mut self,
+        lifetime: Duration,
+        deadline: Instant,
+    ) -> Result<KeptFile, ApiError> {
         if let Some(mut writer) = self.writer.take() {
             crash::point();
             writer.shutdown().await.map_err(|error| Failure::from(error).unwritten())?;
@@ -67,7 +71,7 @@ impl Writing<'_> {
         let expires = loop {
             match self.room.record(&written, lifetime).await {
                 Ok(expires) => break expires,
-                Err(error) if unix_millis() >= deadline => return Err(error),
+                Err(error) if Instant::now() >= deadline => return Err(error),
                 Err(error) => tracing::warn!(file = %self.name, "{error}: the file waits"),
             }
             tokio::time::sleep(PAUSE).await;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::{MemoryStore, done, now};
-use crate::clock::{millis, unix_seconds};
+use crate::clock::{millis, unix_millis, unix_seconds};
 use crate::store::durable::{
     Attempted, Delivery, DeliveryStore, Due, Full, KNOWN_FOR, LONGEST_LIST, Lease, MOST_TASKS, MOST_TOLD,
     Most, Notice, Resumed, State, Status, Stored, TOLD_FOR, Task, TaskStore,
@@ -274,7 +274,8 @@ impl TaskStore for MemoryStore {
             kept.lease += 1;
             kept.due = now.saturating_add(millis(last));
             let lease = Lease { id: kept.task.id.clone(), number: kept.lease };
-            Resumed { task: kept.task.clone(), lease, errand: kept.errand.clone().unwrap_or_default() }
+            let errand = kept.errand.clone().unwrap_or_default();
+            Resumed { task: kept.task.clone(), lease, now: unix_millis(), errand }
         });
         done(resumed.collect())
     }

@@ -32,7 +32,7 @@ fn listed(row: &AnyRow) -> Result<(Task, Option<u64>), StoreError> {
 fn resumed(row: &AnyRow) -> Result<Resumed, StoreError> {
     let task = task(row)?;
     let lease = Lease { id: task.id.clone(), number: row.try_get("lease")? };
-    Ok(Resumed { task, lease, errand: row.try_get("errand")? })
+    Ok(Resumed { task, lease, now: unsigned(row.try_get("now")?), errand: row.try_get("errand")? })
 }
 
 const ADD: &str = "
@@ -54,7 +54,7 @@ const RESUME: &str = "
     UPDATE tasks SET lease = lease + 1, due = {now} + $1 WHERE due <= (SELECT {now}) AND id IN (
         SELECT id FROM tasks WHERE ended IS NULL AND errand IS NOT NULL AND due <= (SELECT {now})
         ORDER BY due LIMIT $2 {skip_locked})
-    RETURNING *";
+    RETURNING *, {now} AS now";
 
 const FORGET_UNACCEPTED: &str =
     "DELETE FROM tasks WHERE ended IS NULL AND errand IS NULL AND due <= (SELECT {now})";

@@ -80,6 +80,8 @@ async fn a_task_ends_once_whoever_worked_on_it(shared: Shared) {
     age(&*store, LEASE).await;
     let resumed = resume(&*store).await.pop().expect("the task");
     assert_eq!((&*resumed.errand, &resumed.task.state), ("what to do", &State::Processing));
+    let now = store.clock().await.expect("an answer");
+    assert!(now.checked_sub(resumed.now).is_some_and(|passed| passed < 60_000), "{resumed:?}");
     assert!(resume(&*store).await.is_empty(), "once");
 
     // The one who was slow changes nothing any more.

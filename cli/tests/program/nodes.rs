@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::gateway::Serving;
 use crate::gatewright;
+use crate::http::download;
 use crate::webhooks::{Listening, SECRET, submission, wait_until};
 
 /// 32 bytes in base64.
@@ -106,6 +107,52 @@ fn a_node_whose_clock_is_hours_ahead_leaves_its_tasks_to_others_when_it_dies() {
     wait_until("the end is told", || listening.has_told(&task));
     let ended = other.call("GET", &format!("/v1/videos/generations/{task}"), "");
     assert_eq!(ended["status"], "completed", "{ended}");
+}
+
+/// 3, 8: files expire, and tasks run out of time, by the clock of the store.
+#[test]
+fn a_node_whose_clock_is_hours_wrong_removes_no_file_and_ends_no_task_of_others() {
+    for by in ["7200000", "-7200000"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = Postgres::start();
+        let (clock, data) = (folder.path().join("clock"), folder.path().join("data"));
+        std::fs::write(&clock, by).expect("written");
+        let shared = ("GATEWRIGHT_SERVE_DATA", data.to_str().expect("a path"));
+        let wrong = [shared, ("GATEWRIGHT_CLOCK_FROM", clock.to_str().expect("a path"))];
+        let start = |name, video_time, more: &[(&str, &str)]| {
+            try_node(folder.path(), &store, name, video_time, more).expect("it starts")
+        };
+        let draw = |node: &Serving| {
+            let body = r#"{"model":"image_model_2","prompt":"a comet","size":"256x256"}"#;
+            let drawn = node.call("POST", "/v1/images/generations", body);
+            drawn["data"][0]["url"].as_str().unwrap_or_else(|| panic!("{drawn}")).to_owned()
+        };
+        let dies = start("dies", "1h", &[shared]);
+        let body = r#"{"model":"video_model_3","prompt":"a comet","duration":3,"resolution":"720p"}"#;
+        let task = dies.call("POST", "/v1/videos/generations", body);
+        let mut files = vec![draw(&dies)];
+        drop(dies);
+
+        // It looks for files that have expired when it starts.
+        let wrong = start("wrong", "50ms", &wrong);
+        let path = format!("/v1/videos/generations/{}", task["id"].as_str().expect("an id"));
+        let is_under_way =
+            |task: &Value| ["pending", "processing"].map(Value::from).contains(&task["status"]);
+        wait_until("the task ends", || !is_under_way(&wrong.call("GET", &path, "")));
+        let ended = wrong.call("GET", &path, "");
+        assert_eq!(ended["status"], "completed", "{by}: {ended}");
+        files.push(draw(&wrong));
+
+        // So does the next one, whose clock is right.
+        let right = start("right", "50ms", &[shared]);
+        std::thread::sleep(LEASE);
+        files.push(right.call("GET", &path, "")["output"]["url"].as_str().expect("an address").to_owned());
+        for file in files {
+            let path = &file[file.find("/files/").expect("a file of the gateway")..];
+            let (status, bytes) = download(&right.url, path).expect("a whole file");
+            assert!(status == 200 && !bytes.is_empty(), "{by}: {path}: {status}");
+        }
+    }
 }
 
 /// A request that waited for a gateway that hung is judged by the keys of now.

@@ -8,9 +8,12 @@ mod films;
 mod keys;
 mod limits;
 mod notices;
+mod reasons;
 mod record;
+mod service;
 mod tasks;
 mod usage;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -72,6 +75,9 @@ pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     keys::check(&record, &mut violations);
     limits::check(&record, promises, &mut violations);
     films::check(&record, &mut violations);
+    reasons::check(&record, &mut violations);
+    work::check(&record, &mut violations);
+    service::check(&record, &mut violations);
     let answered = usage::check(&record, &mut violations);
     Verdict { violations, answered }
 }

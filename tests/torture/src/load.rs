@@ -35,6 +35,11 @@ const MOST_REFUSED: usize = 40;
 const TRYING: Duration = Duration::from_secs(5);
 /// How long everything may take to come to its end once nothing is wrong any more.
 const SETTLING: Duration = Duration::from_mins(2);
+/// How long after the last fault nothing is judged as if there were none: gateways may need six seconds to use again what they share,
+/// and their work of before is waiting.
+pub(crate) const BACK: Duration = Duration::from_secs(8);
+/// How often each node is asked for everything then.
+const ROUNDS: u64 = 3;
 /// How long the store must count the same, until that is the end.
 const STEADY: Duration = Duration::from_secs(3);
 /// How many calls are made at once at the end.
@@ -113,22 +118,11 @@ impl Load {
         }
         let mut random = StdRng::seed_from_u64(self.seed);
         let begun = Instant::now();
-        let mut late = None;
-        loop {
-            let waiting = self.waiting();
-            if waiting.is_empty() {
-                break;
-            }
-            if begun.elapsed() > SETTLING {
-                late = Some(waiting.len());
-                break;
-            }
-            for some in waiting.chunks(AT_ONCE) {
-                let nodes: Vec<usize> = some.iter().map(|task| task.node(&mut random)).collect();
-                join_all(some.iter().zip(nodes).map(|(task, node)| self.finish(node, task))).await;
-            }
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        self.finish_all(begun, &mut random).await;
+        // The clients stopped after the last fault.
+        tokio::time::sleep(BACK.saturating_sub(begun.elapsed())).await;
+        join_all((0..=ALONE).map(|node| self.ask_all(node, random.random()))).await;
+        let late = self.finish_all(begun, &mut random).await;
         // Every node says the same.
         let tasks = self.tasks().clone();
         for some in tasks.chunks(AT_ONCE) {
@@ -143,11 +137,42 @@ impl Load {
         self.end.store(true, Ordering::Relaxed);
         working.limited.await?;
         self.count().await?;
-        match late {
-            Some(count) => {
-                bail!("{count} tasks are not over, not told or without their files after {SETTLING:?}")
+        if late > 0 {
+            bail!("{late} tasks are not over, not told or without their files after {SETTLING:?}");
+        }
+        Ok(())
+    }
+
+    /// Waits until nothing of any task is still to come. Gives the number of tasks that take too long, since `begun`.
+    async fn finish_all(&self, begun: Instant, random: &mut StdRng) -> usize {
+        loop {
+            let waiting = self.waiting();
+            if waiting.is_empty() || begun.elapsed() > SETTLING {
+                return waiting.len();
             }
-            None => Ok(()),
+            for some in waiting.chunks(AT_ONCE) {
+                let nodes: Vec<usize> = some.iter().map(|task| task.node(random)).collect();
+                join_all(some.iter().zip(nodes).map(|(task, node)| self.finish(node, task))).await;
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// Asks a node for everything, a few times.
+    async fn ask_all(&self, node: usize, seed: u64) {
+        let mut random = StdRng::seed_from_u64(seed);
+        let is_alone = node == ALONE;
+        let key = if is_alone { DEFAULT_ALONE } else { DEFAULT };
+        for _ in 0..ROUNDS {
+            self.clients.chat(node, key, false).await;
+            self.clients.chat(node, key, true).await;
+            let intent = self.clients.intent();
+            if let Got::Text { .. } = self.clients.respond(node, key, intent).await
+                && !is_alone
+            {
+                self.clients.retrieve((node + 1) % ALONE, key, intent).await;
+            }
+            self.submit(&mut random, node, is_alone).await;
         }
     }
 

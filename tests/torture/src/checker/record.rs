@@ -134,6 +134,12 @@ impl<'h> Record<'h> {
         Some((answering.begun, answering.ended?))
     }
 
+    /// The line after which there are no faults, and its time. None: the history ends before.
+    pub(super) fn quiet(&self) -> Option<(usize, u64)> {
+        let place = self.lines.iter().position(|line| matches!(line.what, What::Quiet))?;
+        Some((place, self.lines[place].at))
+    }
+
     /// Whether a fault of a kind was there at some time between these two.
     pub(super) fn is_troubled(&self, from: u64, to: u64, of_kind: impl Fn(Fault) -> bool) -> bool {
         self.troubles.iter().any(|one| of_kind(one.fault) && one.from <= to && from <= one.to)

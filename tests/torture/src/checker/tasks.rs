@@ -66,7 +66,7 @@ fn seen_by_task<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Vec<Seen<'h>>> {
 }
 
 /// The submissions that were accepted, by task.
-fn accepted<'r, 'h>(record: &'r Record<'h>) -> BTreeMap<&'h str, &'r Call<'h>> {
+pub(super) fn accepted<'r, 'h>(record: &'r Record<'h>) -> BTreeMap<&'h str, &'r Call<'h>> {
     let mut accepted = BTreeMap::new();
     for call in &record.calls {
         let Asked::Submit { .. } = call.asked else { continue };

@@ -100,7 +100,9 @@ fn what_a_gateway_leaves_in_the_middle_may_count_as_begun() {
         left(two(lost())).films_counted("default", 2, 1).is_sound();
         left(two(lost())).films_counted("default", 2, 2).breaks("videos are counted");
         left(two(lost())).films_counted("default", 3, 1).breaks("videos are counted");
-        left(two(refused(409))).films_counted("default", 2, 1).breaks("videos are counted");
+        let mut conflict = two(refused(409));
+        conflict.once("x");
+        left(conflict).films_counted("default", 2, 1).breaks("videos are counted");
         // It was, and counts.
         left(made(lost())).films_counted("default", 2, 1).is_sound();
         left(made(lost())).films_counted("default", 1, 1).breaks("videos are counted");

@@ -1,0 +1,64 @@
+//! A refusal as the client's fault has a reason: all that clients ask for in a run is valid.
+
+use std::collections::HashMap;
+
+use super::Violation;
+use super::record::{Call, Record, report};
+use crate::clients::{DEFAULT, DEFAULT_ALONE};
+use crate::history::{Asked, Limits};
+
+pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
+    let known = Known::of(record);
+    for call in &record.calls {
+        let Some(status @ 400..500) = call.refused() else { continue };
+        if !known.is_a_reason(call, status) {
+            let why = format!("{}, which may do it, is refused with {status}", call.key);
+            report(violations, "refusal has a reason", why, call.lines());
+        }
+    }
+}
+
+/// What can be a reason.
+struct Known<'h> {
+    /// The limits of keys that were made.
+    limits: HashMap<&'h str, Limits>,
+    /// When an idempotency key was first used.
+    once: HashMap<&'h str, usize>,
+    /// When a key was first to be revoked.
+    revoking: HashMap<&'h str, usize>,
+}
+
+impl<'h> Known<'h> {
+    fn of(record: &Record<'h>) -> Self {
+        let (mut limits, mut once, mut revoking) = (HashMap::new(), HashMap::new(), HashMap::new());
+        for call in &record.calls {
+            match call.asked {
+                Asked::CreateKey { name, limits: of } => _ = limits.insert(name.as_str(), *of),
+                Asked::RevokeKey { name } => _ = revoking.entry(name.as_str()).or_insert(call.line),
+                Asked::Submit { once: Some(name), .. } => _ = once.entry(name.as_str()).or_insert(call.line),
+                _ => {}
+            }
+        }
+        Self { limits, once, revoking }
+    }
+
+    /// Whether the history has a reason for a status; or other rules ask for it.
+    fn is_a_reason(&self, call: &Call<'_>, status: u16) -> bool {
+        let is_before = |lines: &HashMap<&str, usize>, name: &str| {
+            lines.get(name).is_some_and(|first| *first < call.line)
+        };
+        match (status, call.asked) {
+            // `keys` judges those that are made and revoked.
+            (401, _) => ![DEFAULT, DEFAULT_ALONE].contains(&call.key) && self.limits.contains_key(call.key),
+            // One of before, with the same idempotency key, is in progress.
+            (409, Asked::Submit { once: Some(once), .. }) => is_before(&self.once, once),
+            // `limits` judges whether they are used up.
+            (429, _) => self.limits.get(call.key).is_some_and(|limits| *limits != Limits::default()),
+            // `answers` and `tasks` judge what is not found.
+            (404, Asked::Retrieve { .. } | Asked::LookUp { .. }) | (_, Asked::Fetch { .. }) => true,
+            // An earlier revocation, whose answer was lost, is done.
+            (404, Asked::RevokeKey { name }) => is_before(&self.revoking, name),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The service is back after the last fault: every node does all that it is for, and tells the end of every task.
+
+use std::collections::HashMap;
+
+use super::record::{Call, Record, is_final, report};
+use super::{SECOND, Violation, tasks};
+use crate::history::{ALONE, Asked, Got};
+use crate::load;
+
+/// After this time without a fault nothing is excused.
+const BACK: u64 = load::BACK.as_secs() * SECOND;
+
+pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
+    let Some((line, quiet)) = record.quiet() else { return };
+    let late: Vec<&Call<'_>> = record.calls.iter().filter(|call| call.began >= quiet + BACK).collect();
+    for call in &late {
+        answers(call, quiet, violations);
+    }
+    for node in 0..=ALONE {
+        for (what, is_it) in SERVICES {
+            if !late.iter().any(|call| call.node == node && call.succeeded() && is_it(call.asked)) {
+                let why = format!("node {node} {what} no more after the faults");
+                report(violations, "every node serves", why, [line]);
+            }
+        }
+    }
+    tells_ends(record, &late, line, violations);
+}
+
+/// What a node does, and the calls that ask for it.
+type Service = (&'static str, fn(&Asked) -> bool);
+
+/// What every node does.
+const SERVICES: [Service; 3] = [
+    ("answers texts", |asked| matches!(asked, Asked::Chat { .. })),
+    ("takes videos on", |asked| matches!(asked, Asked::Submit { .. })),
+    ("tells tasks", |asked| matches!(asked, Asked::LookUp { .. })),
+];
+
+/// No call fails for a reason that is not the client's, whatever its key.
+fn answers(call: &Call<'_>, quiet: u64, violations: &mut Vec<Violation>) {
+    let became = match call.answer.map(|answer| answer.got) {
+        None => "is not answered".to_owned(),
+        Some(Got::Lost { why }) => format!("is lost ({why})"),
+        Some(Got::Refused { status, .. }) if *status >= 500 => format!("is refused with {status}"),
+        Some(_) => return,
+    };
+    let (key, node, later) = (call.key, call.node, (call.began - quiet) / 1000);
+    let why = format!("a call of {key} at node {node} {became}, {later} ms after the last fault");
+    report(violations, "service is back", why, call.lines());
+}
+
+/// Every node of its store tells the end of a task.
+fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: &mut Vec<Violation>) {
+    let mut look_ups: HashMap<(&str, usize), &Call<'_>> = HashMap::new();
+    for call in late {
+        let Asked::LookUp { task } = call.asked else { continue };
+        // The last one: calls are in the order in which they began.
+        look_ups.insert((task, call.node), call);
+    }
+    for (id, submission) in tasks::accepted(record) {
+        let nodes = if submission.node == ALONE { ALONE..ALONE + 1 } else { 0..ALONE };
+        for node in nodes {
+            let look_up = look_ups.get(&(id, node));
+            let told = look_up.and_then(|call| call.answer).map(|answer| answer.got);
+            if !matches!(told, Some(Got::Task { task }) if is_final(task)) {
+                let lines = submission.lines().into_iter().chain([line]);
+                let lines = lines.chain(look_up.into_iter().flat_map(|call| call.lines()));
+                let why = format!("node {node} does not tell the end of {id} after the faults");
+                report(violations, "every node tells the end", why, lines);
+            }
+        }
+    }
+}

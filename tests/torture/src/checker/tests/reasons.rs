@@ -1,0 +1,87 @@
+//! Refusals without a reason.
+
+use super::*;
+use crate::clients::{DEFAULT, DEFAULT_ALONE};
+
+fn once(name: &str) -> Asked {
+    Asked::Submit { intent: 3, once: Some(name.to_owned()), told: false }
+}
+
+/// A key that was made with these limits.
+fn made(limits: Limits) -> Script {
+    let mut script = Script::default();
+    let asked = Asked::CreateKey { name: "k".to_owned(), limits };
+    script.call((0, 10), (0, "admin"), asked, Got::Done);
+    script
+}
+
+#[test]
+fn a_valid_call_that_is_refused_as_the_fault_of_its_client_is_found() {
+    for status in [400, 403, 404, 413, 422] {
+        for who in [(0, DEFAULT), (2, DEFAULT), (ALONE, DEFAULT_ALONE), (1, "k")] {
+            let times = (5_000, 5_010);
+            let script = || made(Limits::default());
+            script().chat(times, who, 3, refused(status)).breaks("refusal has a reason");
+            let submission = Asked::Submit { intent: 3, once: None, told: true };
+            script().call(times, who, submission, refused(status)).breaks("refusal has a reason");
+            let response = Asked::Respond { intent: 3 };
+            script().call(times, who, response, refused(status)).breaks("refusal has a reason");
+            script().chat(times, who, 3, refused(status + 100)).is_sound();
+        }
+    }
+    let look_up = Asked::LookUp { task: "a".to_owned() };
+    sound().call((80, 90), (0, DEFAULT), look_up, refused(403)).breaks("refusal has a reason");
+    let key = Asked::CreateKey { name: "other".to_owned(), limits: Limits::default() };
+    Script::default().call((0, 10), (0, "admin"), key, refused(409)).breaks("refusal has a reason");
+}
+
+#[test]
+fn a_key_of_the_configuration_that_is_not_known_is_found() {
+    for who in [(0, DEFAULT), (ALONE, DEFAULT_ALONE), (1, "never made")] {
+        made(Limits::default()).chat((5_000, 5_010), who, 3, refused(401)).breaks("refusal has a reason");
+    }
+    // Another node has not heard of it yet.
+    made(Limits::default()).chat((500, 510), (1, "k"), 3, refused(401)).is_sound();
+    let key = Asked::CreateKey { name: "other".to_owned(), limits: Limits::default() };
+    Script::default().call((0, 10), (0, "admin"), key, refused(401)).breaks("refusal has a reason");
+}
+
+#[test]
+fn a_limit_that_the_key_does_not_have_is_found() {
+    let times = (5_000, 5_010);
+    made(Limits::default()).chat(times, (1, "k"), 3, refused(429)).breaks("refusal has a reason");
+    made(Limits::default()).chat(times, (1, DEFAULT), 3, refused(429)).breaks("refusal has a reason");
+    let limits = Limits { requests_per_minute: Some(1), ..Limits::default() };
+    made(limits).chat(times, (1, "k"), 3, refused(429)).is_sound();
+    made(limits).chat(times, (1, "k"), 3, refused(400)).breaks("refusal has a reason");
+}
+
+#[test]
+fn a_conflict_without_another_submission_is_found() {
+    let conflict = |first: Option<&str>, second: Asked| {
+        let mut script = Script::default();
+        if let Some(first) = first {
+            script.call((0, 10), (0, DEFAULT), once(first), lost());
+        }
+        script.call((20, 30), (1, DEFAULT), second, refused(409));
+        script
+    };
+    conflict(Some("x"), once("x")).is_sound();
+    conflict(Some("y"), once("x")).breaks("refusal has a reason");
+    conflict(None, once("x")).breaks("refusal has a reason");
+    let without = Asked::Submit { intent: 3, once: None, told: false };
+    conflict(Some("x"), without).breaks("refusal has a reason");
+}
+
+#[test]
+fn a_key_that_is_not_there_to_be_revoked_is_found_unless_a_revocation_was_lost() {
+    let revoke = || Asked::RevokeKey { name: "k".to_owned() };
+    let again = |got: Got| {
+        let mut script = made(Limits::default());
+        script.call((20, 30), (0, "admin"), revoke(), got);
+        script
+    };
+    again(refused(404)).breaks("refusal has a reason");
+    again(lost()).call((40, 50), (1, "admin"), revoke(), refused(404)).is_sound();
+    again(lost()).call((40, 50), (1, "admin"), revoke(), refused(400)).breaks("refusal has a reason");
+}

@@ -1,0 +1,251 @@
+//! Whole runs, with an end of the faults: ones in which nothing was done, and ones after which the service is not back.
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::clients::{DEFAULT, DEFAULT_ALONE};
+
+/// When the faults are over, and a time when gateways must be back, in milliseconds.
+const QUIET: u64 = 45_000;
+const LATER: u64 = 54_000;
+/// The first video. None of those that follow has a large file, which takes long to make.
+const FILMS: u64 = 30_004;
+
+fn who(node: usize) -> (usize, &'static str) {
+    (node, if node == ALONE { DEFAULT_ALONE } else { DEFAULT })
+}
+
+fn end_of(intent: u64) -> &'static str {
+    if expected::fails(intent) { "failed" } else { "completed" }
+}
+
+fn look_up(task: &str) -> Asked {
+    Asked::LookUp { task: task.to_owned() }
+}
+
+/// Where a run goes wrong: a call at this time, at this node, is told something else.
+type Twist = fn(u64, usize, &Asked) -> Option<Got>;
+
+/// A run in which everything was done, each second, and at each node at the end.
+fn run() -> Script {
+    let mut script = Script::default();
+    for second in 0..QUIET / 1000 {
+        let at = second * 1000;
+        for node in 0..=ALONE {
+            script.answered((at, at + 10), who(node), 10_000 + second * 10 + node as u64);
+        }
+        let intent = 20_000 + second;
+        script.upstream(at, 0, intent);
+        script.call((at, at + 10), who(0), Asked::Respond { intent }, text(intent));
+        script.call((at + 20, at + 30), who(1), Asked::Retrieve { intent }, text(intent));
+        let name = format!("key-{second}");
+        script.call((at, at + 10), (0, "admin"), create(&name, Limits::default()), Got::Done);
+        script.call((at + 20, at + 30), (0, "admin"), Asked::RevokeKey { name }, Got::Done);
+        if second % 3 == 0 {
+            script.film(at, 0, FILMS + second);
+        }
+    }
+    script.line(QUIET, What::Quiet);
+    for node in 0..=ALONE {
+        script.answered((LATER, LATER + 10), who(node), 40_000 + node as u64);
+        script.film(LATER, node, 50_000 + node as u64);
+    }
+    script
+}
+
+fn create(name: &str, limits: Limits) -> Asked {
+    Asked::CreateKey { name: name.to_owned(), limits }
+}
+
+impl Script {
+    /// A video that is made and told, and which every node of its store tells at the end.
+    fn film(&mut self, at: u64, node: usize, intent: u64) -> &mut Self {
+        let (id, end) = (format!("task-{intent}"), end_of(intent));
+        self.line(at, What::Filmed { node, intent });
+        let asked = Asked::Submit { intent, once: None, told: false };
+        self.call((at, at + 10), who(node), asked, told(&id, "pending"));
+        self.call((at + 20, at + 30), who(node), look_up(&id), told(&id, end));
+        self.delivered(at + 30, &format!("notice-{intent}"), task(&id, end));
+        if end == "completed" {
+            for at in [at + 40, LATER + 50] {
+                self.call((at, at + 10), who(node), Asked::Fetch { task: id.clone() }, file(intent));
+            }
+        }
+        for node in if node == ALONE { ALONE..ALONE + 1 } else { 0..ALONE } {
+            self.call((LATER + 100, LATER + 110), who(node), look_up(&id), told(&id, end));
+        }
+        self
+    }
+
+    fn twisted(mut self, twist: Twist) -> Self {
+        let mut others: Vec<(u64, Got)> = Vec::new();
+        for line in &self.lines {
+            if let What::Called { call, node, asked, .. } = &line.what
+                && let Some(got) = twist(line.at / 1000, *node, asked)
+            {
+                others.push((*call, got));
+            }
+        }
+        for line in &mut self.lines {
+            if let What::Answered { call, got } = &mut line.what
+                && let Some((_, other)) = others.iter().find(|(number, _)| number == call)
+            {
+                *got = other.clone();
+            }
+        }
+        self
+    }
+
+    fn broken(&mut self) -> BTreeSet<&'static str> {
+        let (violations, _) = self.judged(Promises::default());
+        violations.iter().map(|violation| violation.rule).collect()
+    }
+}
+
+#[test]
+fn a_run_in_which_everything_was_done_is_sound() {
+    run().is_sound();
+}
+
+#[test]
+fn a_run_in_which_all_was_refused_is_found() {
+    let mut script = run().twisted(|at, _, _| (at < QUIET).then(|| refused(503)));
+    let broken = script.broken();
+    for rule in [
+        "texts are answered",
+        "stored responses are found",
+        "files are read",
+        "keys are made",
+        "keys are revoked",
+        "videos are completed",
+        "failures are told",
+        "every node works",
+    ] {
+        assert!(broken.contains(rule), "{rule}: {broken:?}");
+    }
+}
+
+#[test]
+fn each_thing_that_is_not_done_in_a_run_is_found() {
+    let twists: [(&str, Twist); 8] = [
+        ("texts are answered", |at, _, asked| {
+            let is_late = matches!(asked, Asked::Chat { .. }) && (10_000..QUIET).contains(&at);
+            (is_late || matches!(asked, Asked::Respond { .. })).then(|| refused(503))
+        }),
+        ("every node works", |at, node, asked| {
+            let is_chat = matches!(asked, Asked::Chat { .. });
+            (node == 2 && is_chat && at < QUIET).then(|| refused(503))
+        }),
+        ("stored responses are found", |_, _, asked| {
+            matches!(asked, Asked::Retrieve { .. }).then(|| refused(503))
+        }),
+        ("files are read", |at, _, asked| {
+            (matches!(asked, Asked::Fetch { .. }) && at < QUIET).then(|| refused(503))
+        }),
+        ("keys are made", |_, _, asked| matches!(asked, Asked::CreateKey { .. }).then(lost)),
+        ("keys are revoked", |_, _, asked| matches!(asked, Asked::RevokeKey { .. }).then(lost)),
+        ("videos are completed", |at, _, asked| unless_it(at, asked, "failed")),
+        ("failures are told", |at, _, asked| unless_it(at, asked, "completed")),
+    ];
+    for (rule, twist) in twists {
+        run().twisted(twist).breaks(rule);
+    }
+    let mut script = run();
+    for line in &mut script.lines {
+        if let What::Delivered { acknowledged, .. } = &mut line.what {
+            *acknowledged = false;
+        }
+    }
+    script.breaks("notifications are acknowledged");
+}
+
+/// Look-ups are refused in the run, but those of the videos with this end.
+fn unless_it(at: u64, asked: &Asked, end: &str) -> Option<Got> {
+    let Asked::LookUp { task } = asked else { return None };
+    let intent: u64 = task.rsplit_once('-')?.1.parse().ok()?;
+    (at < QUIET && end_of(intent) != end).then(|| refused(503))
+}
+
+#[test]
+fn a_part_of_the_work_is_enough_as_machines_are_slow() {
+    // Each third second.
+    let mut script = run().twisted(|at, _, _| (at < QUIET && at / 1000 % 3 > 0).then(|| refused(503)));
+    script.is_sound();
+}
+
+#[test]
+fn a_call_that_fails_long_after_the_last_fault_is_found() {
+    for (node, got) in [refused(500), refused(503), refused(504), lost()].into_iter().enumerate() {
+        let later = |at: u64, key: &str| {
+            let mut script = run();
+            script.chat((at, at + 10), (node, key), 60_000, got.clone());
+            script
+        };
+        later(52_999, who(node).1).is_sound();
+        later(53_000, who(node).1).breaks("service is back");
+        later(60_000, "key-1").breaks("service is back");
+        run()
+            .call((60_000, 60_010), (2, "admin"), create("late", Limits::default()), got)
+            .breaks("service is back");
+    }
+    let asked = Asked::Chat { intent: 60_000, stream: true };
+    let key = DEFAULT.to_owned();
+    run().line(60_000, What::Called { call: 999_999, node: 1, key, asked }).breaks("service is back");
+}
+
+#[test]
+fn a_key_whose_limit_is_reached_after_the_last_fault_is_no_failure() {
+    let limits = Limits { requests_per_minute: Some(1), ..Limits::default() };
+    let mut script = run();
+    script.call((1_000, 1_010), (0, "admin"), create("slow", limits), Got::Done);
+    script.chat((60_000, 60_010), (0, "slow"), 60_000, refused(429)).is_sound();
+}
+
+#[test]
+fn a_node_that_does_a_part_of_its_work_no_more_is_found() {
+    for node in 0..=ALONE {
+        // It is not asked for texts, or refuses them.
+        let mut script = run();
+        script.lines.retain(|line| {
+            let What::Called { node: of, asked: Asked::Chat { .. }, .. } = line.what else { return true };
+            of != node || line.at / 1000 < QUIET
+        });
+        script.breaks("every node serves");
+    }
+    let mut script = run().twisted(|at, node, asked| {
+        let is_it = matches!(asked, Asked::Submit { .. }) && node == 2 && at > QUIET;
+        is_it.then(|| refused(503))
+    });
+    assert_eq!(script.broken(), BTreeSet::from(["every node serves", "service is back"]));
+}
+
+#[test]
+fn a_node_that_does_not_tell_the_end_of_a_task_is_found() {
+    // It was not asked.
+    for (task, node) in [("task-30004", 0), ("task-30007", 2), ("task-50003", ALONE)] {
+        let mut script = run();
+        script.lines.retain(|line| {
+            let What::Called { node: of, asked: Asked::LookUp { task: id }, .. } = &line.what else {
+                return true;
+            };
+            *of != node || id != task || line.at / 1000 < QUIET
+        });
+        let broken = script.broken();
+        assert!(broken.contains("every node tells the end"), "{broken:?}");
+    }
+    // One refuses all of them.
+    let mut script = run().twisted(|at, node, asked| {
+        let is_it = matches!(asked, Asked::LookUp { .. }) && node == 1 && at > QUIET;
+        is_it.then(|| refused(503))
+    });
+    let all = BTreeSet::from(["every node serves", "every node tells the end", "service is back"]);
+    assert_eq!(script.broken(), all);
+    // It is behind for ever.
+    let behind = told("task-30010", "processing");
+    let mut script = run();
+    script.call((60_000, 60_010), who(1), look_up("task-30010"), behind);
+    assert_eq!(script.broken(), BTreeSet::from(["every node tells the end", "task goes forward"]));
+    // A later answer is what counts.
+    let mut script = run();
+    script.call((53_500, 53_510), who(1), look_up("task-30010"), refused(503)).breaks("service is back");
+}

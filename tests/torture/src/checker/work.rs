@@ -1,0 +1,97 @@
+//! A run did something: a service that refuses all breaks no promise, and is of no use to anybody.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::record::{Call, Record, is_final, report};
+use super::{SECOND, Violation};
+use crate::history::{ALONE, Asked, Got, What};
+
+/// What is done in a run, and the seconds within which it is done once on average, at least: two busy cores do six times
+/// as much, or more.
+const LEAST: [(&str, u64); 8] = [
+    (TEXTS, 1),
+    (RETRIEVED, 10),
+    (FILES, 10),
+    (MADE, 15),
+    (REVOKED, 45),
+    (COMPLETED, 5),
+    (FAILED, 30),
+    (NOTICES, 5),
+];
+/// The same for the texts of each node.
+const TEXTS_OF_NODE: u64 = 5;
+
+const TEXTS: &str = "texts are answered";
+const RETRIEVED: &str = "stored responses are found";
+const FILES: &str = "files are read";
+const MADE: &str = "keys are made";
+const REVOKED: &str = "keys are revoked";
+const COMPLETED: &str = "videos are completed";
+const FAILED: &str = "failures are told";
+const NOTICES: &str = "notifications are acknowledged";
+const EACH: &str = "every node works";
+
+/// What counts is done while there are faults. A history that did not get as far as their end is none of a run.
+pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
+    let Some((line, quiet)) = record.quiet() else { return };
+    // Until the first call, gateways were started.
+    let begun = record.calls.first().map_or(0, |call| call.began);
+    let seconds = quiet.saturating_sub(begun) / SECOND;
+    let done = done(record, quiet);
+    for (rule, each) in LEAST {
+        let (done, least) = (done.get(rule).copied().unwrap_or_default(), seconds / each);
+        if done < least {
+            report(violations, rule, format!("{done} in {seconds} s, and {least} is the least"), [line]);
+        }
+    }
+    for node in 0..=ALONE {
+        let of_node = |call: &&Call<'_>| call.node == node && kind(call, quiet) == Some(TEXTS);
+        let (done, least) = (record.calls.iter().filter(of_node).count() as u64, seconds / TEXTS_OF_NODE);
+        if done < least {
+            let why = format!("node {node} answered {done} texts in {seconds} s, and {least} is the least");
+            report(violations, EACH, why, [line]);
+        }
+    }
+}
+
+/// How often each thing was done until a time.
+fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
+    let mut done = BTreeMap::new();
+    for kind in record.calls.iter().filter_map(|call| kind(call, until)) {
+        *done.entry(kind).or_default() += 1;
+    }
+    // An end counts once, however often it was told.
+    let mut ends = HashSet::new();
+    for call in &record.calls {
+        if let Some(answer) = call.answer
+            && let Got::Task { task } = answer.got
+            && answer.at <= until
+            && is_final(task)
+        {
+            let kind = if task["status"] == "failed" { FAILED } else { COMPLETED };
+            ends.insert((kind, task["id"].as_str()));
+        }
+    }
+    for line in record.lines.iter().filter(|line| line.at <= until) {
+        if let What::Delivered { acknowledged: true, task, .. } = &line.what {
+            ends.insert((NOTICES, task["id"].as_str()));
+        }
+    }
+    for (kind, _) in ends {
+        *done.entry(kind).or_default() += 1;
+    }
+    done
+}
+
+/// What a call has done, if it was over by a time.
+fn kind(call: &Call<'_>, until: u64) -> Option<&'static str> {
+    let answer = call.answer.filter(|answer| answer.at <= until)?;
+    match (call.asked, answer.got) {
+        (Asked::Chat { .. } | Asked::Respond { .. }, Got::Text { .. }) => Some(TEXTS),
+        (Asked::Retrieve { .. }, Got::Text { .. }) => Some(RETRIEVED),
+        (Asked::Fetch { .. }, Got::File { .. }) => Some(FILES),
+        (Asked::CreateKey { .. }, Got::Done) => Some(MADE),
+        (Asked::RevokeKey { .. }, Got::Done) => Some(REVOKED),
+        _ => None,
+    }
+}

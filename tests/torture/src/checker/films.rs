@@ -94,12 +94,13 @@ fn known<'h>(record: &Record<'h>) -> BTreeMap<&'h str, Known> {
 /// nothing.
 fn is_unheard(record: &Record<'_>, call: &Call<'_>, filmed: u64) -> bool {
     record.troubles.iter().any(|end| {
-        let is_killed = end.fault == Fault::Killed { node: call.node } && filmed <= end.from;
+        // The fault is written down before it is done: what is on its way may arrive after that.
+        let is_killed = end.fault == Fault::Killed { node: call.node } && filmed <= end.to;
         // One that has answered has heard.
         let is_answered = call.answer.is_some_and(|answer| !matches!(answer.got, Got::Lost { .. }));
         let hung = record.troubles.iter().filter(|one| one.fault == Fault::Paused { node: call.node });
         let hung: u64 = hung.map(|one| one.to.min(end.from).saturating_sub(one.from.max(filmed))).sum();
-        is_killed && !is_answered && end.from - filmed <= HEARD + hung
+        is_killed && !is_answered && end.from.saturating_sub(filmed) <= HEARD + hung
     })
 }
 

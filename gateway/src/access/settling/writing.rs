@@ -12,6 +12,8 @@ use crate::observe::Metrics;
 use crate::store::{Batch, StoreError, UsageStore, WRITER_KNOWN_FOR};
 use crate::usage::{Inherited, Journal, Ledger, Place, Rows};
 
+/// How long a journal is waited for that is synced: a disk may hang.
+const LONGEST_SYNC: Duration = Duration::from_secs(1);
 /// How old a journal may be that is still written into the store: until shortly before the store forgets its writer.
 const JOURNALED_FOR: Duration = WRITER_KNOWN_FOR.saturating_sub(Duration::from_hours(5 * 24));
 
@@ -72,9 +74,9 @@ impl Writer {
             if self.ledger.journal().is_some_and(Journal::wants_sums) {
                 self.journal_anew(waiting);
             }
-            // Nobody waits: a disk may hang.
             let ledger = Arc::clone(&self.ledger);
-            drop(tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync)));
+            let synced = tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync));
+            _ = tokio::time::timeout(LONGEST_SYNC, synced).await;
         }
         written
     }

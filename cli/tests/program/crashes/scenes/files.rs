@@ -16,6 +16,8 @@ use crate::webhooks::{Listening, wait_until};
 
 /// Longer than files are kept, and than what nobody knows is left alone.
 const LONG: Duration = Duration::from_hours(2);
+/// Longer than an idempotency key waits for a gateway that died.
+const LEASE: Duration = Duration::from_secs(40);
 /// Gateways read their clock twenty times a second.
 const READ: Duration = Duration::from_millis(150);
 /// Bytes of a film: a whole part of what is written at once, and some more.
@@ -59,20 +61,27 @@ impl Scene {
         Duration::from_millis(text.map_or(0, |text| text.parse().expect("a number")))
     }
 
-    /// For all gateways, so much time passes that each file expires.
-    fn let_files_expire(&self) {
+    /// So much time passes for all gateways. `age`: what makes the rows older of a server, whose clock is right.
+    fn let_pass(&self, time: Duration, age: &str) {
         if let Some(url) = &self.url {
-            // By the clock of the server, which is right: the files become older.
-            let age = format!("UPDATE files SET expires = expires - {}", LONG.as_secs());
-            let aged = Command::new("psql").args(["-qc", &age, url]).status().expect("psql of Postgres");
+            let aged = Command::new("psql").args(["-qc", age, url]).status().expect("psql of Postgres");
             assert!(aged.success());
             return;
         }
         // In one step: nobody reads a half of it.
         let new = self.folder.path().join("clock.new");
-        std::fs::write(&new, (self.ahead() + LONG).as_millis().to_string()).expect("written");
+        std::fs::write(&new, (self.ahead() + time).as_millis().to_string()).expect("written");
         std::fs::rename(new, self.clock()).expect("renamed");
         std::thread::sleep(READ);
+    }
+
+    fn let_files_expire(&self) {
+        self.let_pass(LONG, &format!("UPDATE files SET expires = expires - {}", LONG.as_secs()));
+    }
+
+    /// Idempotency keys of gateways that died are free.
+    pub(super) fn let_keys_lapse(&self) {
+        self.let_pass(LEASE, &format!("UPDATE replays SET due = due - {}", LEASE.as_millis()));
     }
 
     /// What is recorded is there. While no gateway runs.

@@ -11,7 +11,7 @@ use crate::history::{Asked, Fault, Got, Limits};
 /// After this time what one node spends counts on all, by the store: it is written twice a second and read every second.
 const COUNTED: u64 = 5 * SECOND;
 /// After this time what an answer took counts for all nodes: it is told at once, beside the requests.
-const TOLD: u64 = SECOND;
+const TOLD: u64 = 2 * SECOND;
 /// Within this time gateways use counters that are back.
 const RECONNECTING: u64 = 3 * SECOND;
 /// How a call is refused whose key has used its budget up.

@@ -63,23 +63,23 @@ fn a_budget_in_money_that_is_spent_and_spent_again_is_found() {
 }
 
 #[test]
-fn a_budget_that_counters_knew_to_be_spent_is_found_a_second_later() {
+fn a_budget_that_counters_knew_to_be_spent_is_found_two_seconds_later() {
     let spent_by = |node: usize, at: u64| {
         let mut script = within(20);
         script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (node, "k"), 4);
         script
     };
-    spent_by(0, 1_100).is_sound();
-    spent_by(0, 1_201).breaks("budget holds");
+    spent_by(0, 2_100).is_sound();
+    spent_by(0, 2_201).breaks("budget holds");
     // Others learn it by the counters alone, in so short a time.
-    spent_by(1, 1_201).is_sound();
-    spent_by(1, 1_201).breaks_with("budget holds", SHARED);
+    spent_by(1, 2_201).is_sound();
+    spent_by(1, 2_201).breaks_with("budget holds", SHARED);
     for fault in [Fault::Killed { node: 0 }, Fault::Counters { hang: true }, Fault::Paused { node: 1 }] {
-        assert_eq!(spent_by(1, 1_201).fault(fault, 1_000, 1_100).judged(SHARED).0, [], "{fault:?}");
+        assert_eq!(spent_by(1, 2_201).fault(fault, 1_000, 1_100).judged(SHARED).0, [], "{fault:?}");
     }
     // What else breaks keeps nobody from telling it.
     for fault in [Fault::Killed { node: 2 }, Fault::Store, cut(0)] {
-        spent_by(1, 1_201).fault(fault, 1_000, 1_100).breaks_with("budget holds", SHARED);
+        spent_by(1, 2_201).fault(fault, 1_000, 1_100).breaks_with("budget holds", SHARED);
     }
 }
 
@@ -162,17 +162,17 @@ fn a_call_after_all_tokens_of_a_minute_were_taken_is_found() {
         script.answered((100, 200), (0, "k"), 3).answered((at, at + 10), (node, "k"), 4);
         script
     };
-    taken_by(0, 1_100).is_sound();
-    taken_by(0, 1_300).breaks("tokens a minute hold");
-    taken_by(1, 1_300).is_sound();
-    taken_by(1, 1_300).breaks_with("tokens a minute hold", SHARED);
+    taken_by(0, 2_100).is_sound();
+    taken_by(0, 2_300).breaks("tokens a minute hold");
+    taken_by(1, 2_300).is_sound();
+    taken_by(1, 2_300).breaks_with("tokens a minute hold", SHARED);
     // The rest has refilled.
     assert_eq!(taken_by(1, 30_000).judged(SHARED).0, []);
     for fault in [Fault::Killed { node: 0 }, Fault::Counters { hang: true }, Fault::Paused { node: 1 }] {
-        assert_eq!(taken_by(1, 1_300).fault(fault, 1_000, 2_000).judged(SHARED).0, [], "{fault:?}");
+        assert_eq!(taken_by(1, 2_300).fault(fault, 1_000, 2_000).judged(SHARED).0, [], "{fault:?}");
     }
     for fault in [Fault::Killed { node: 2 }, Fault::Store, cut(0)] {
-        taken_by(1, 1_300).fault(fault, 1_000, 2_000).breaks_with("tokens a minute hold", SHARED);
+        taken_by(1, 2_300).fault(fault, 1_000, 2_000).breaks_with("tokens a minute hold", SHARED);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Counters that several gateways share, on a Redis or Valkey server: requests and tokens a minute, requests at once, and what is
-//! spent of budgets, of each key. A request asks once and waits a bounded time; the server judges it in one step, by its own clock. While the server is
-//! away, each gateway counts for itself, and what it counted is the least that the server takes over when it is back.
+//! spent of budgets, of each key. A request asks once and waits a bounded time; the server judges it in one step, by its own
+//! clock. While the server is away, each gateway counts for itself, and what it counted is the least that the server takes over
+//! when it is back.
 
 mod address;
 mod link;
@@ -123,7 +124,8 @@ impl Counters {
     /// Counts what a request of a key took. `so_far`: all that was spent, with that.
     pub(crate) fn add(&self, key: &Arc<str>, limits: &Limits, spent: Spent, so_far: SpentSoFar) {
         // Without a server, the gateway's own counters have it, and are told of when there is one again.
-        if !self.is_present() || spent == Spent::default() {
+        let is_told = limits.tokens_per_minute.is_some() || limits.have_budget();
+        if !is_told || !self.is_present() || spent == Spent::default() {
             return;
         }
         let mut waiting = self.shared.waiting();

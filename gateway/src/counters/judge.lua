@@ -9,7 +9,7 @@
 -- 4 to 7 (the budgets, in their order); the time until there is room; the time until each bucket is full; what was spent, in the
 -- order of the budgets.
 local MINUTE, DEBT = 60000000, 3600000000
--- Seconds after which nobody needs to be told what was spent, as the store has it; and what no sum exceeds.
+-- Seconds after which everybody knows by the store what was spent; and the largest sum.
 local KNOWN, MOST = 3600, 9e18
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])

@@ -5,7 +5,7 @@
 -- the day as the gateway knows them, those of the month, and how much of each is new; the number of places now free, those, and
 -- the places that are taken.
 local MINUTE, DEBT = 60000000, 3600000000
--- Seconds after which nobody needs to be told what was spent, as the store has it; and what no sum exceeds.
+-- Seconds after which everybody knows by the store what was spent; and the largest sum.
 local KNOWN, MOST = 3600, 9e18
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])

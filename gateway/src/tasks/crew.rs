@@ -226,6 +226,14 @@ impl Crew {
 }
 
 /// What a client is told while the store does not answer: a task that is not kept is not accepted.
+/// A time from the store, which may be any, is waited for no longer than this.
+const LONGEST: Duration = Duration::from_hours(365 * 24);
+
+/// A point in time plus a duration, which never overflows.
+fn after(now: Instant, time: Duration) -> Instant {
+    now + time.min(LONGEST)
+}
+
 fn unanswered(error: &StoreError) -> ApiError {
     tracing::warn!("{error}: a question about a video task is not answered");
     let message = "the store of the gateway does not answer; try again later";
@@ -239,9 +247,10 @@ impl Held {
         now.saturating_add(millis(since.elapsed()))
     }
 
-    /// When it is a time by the clock of the store, in milliseconds since 1970: at once if that has passed.
+    /// When it is a time by the clock of the store, in milliseconds since 1970: at once if that has passed, and after [`LONGEST`]
+    /// at the latest.
     pub(crate) fn at(&self, time: u64) -> Instant {
-        Instant::now() + Duration::from_millis(time.saturating_sub(self.now()))
+        after(Instant::now(), Duration::from_millis(time.saturating_sub(self.now())))
     }
 
     /// Resolves when somebody else has taken the task over.
@@ -311,5 +320,18 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.crew.held().remove(&self.lease);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_that_never_comes_is_waited_for_and_overflows_nothing() {
+        let now = Instant::now();
+        assert_eq!(after(now, Duration::from_millis(u64::MAX)), now + LONGEST);
+        assert_eq!(after(now, Duration::MAX), now + LONGEST);
+        assert_eq!(after(now, Duration::from_secs(1)), now + Duration::from_secs(1));
     }
 }

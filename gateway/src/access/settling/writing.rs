@@ -12,7 +12,7 @@ use crate::observe::Metrics;
 use crate::store::{Batch, StoreError, UsageStore, WRITER_KNOWN_FOR};
 use crate::usage::{Inherited, Journal, Ledger, Place, Rows};
 
-/// How long a journal is waited for that is synced: a disk may hang.
+/// How long to wait until the journal is on the disk, which may hang.
 const LONGEST_SYNC: Duration = Duration::from_secs(1);
 /// How old a journal may be that is still written into the store: until shortly before the store forgets its writer.
 const JOURNALED_FOR: Duration = WRITER_KNOWN_FOR.saturating_sub(Duration::from_hours(5 * 24));

@@ -179,7 +179,7 @@ fn day(text: &str) -> Day {
     text.parse().expect("a day")
 }
 
-/// As many tokens as thousandths of a billionth, to tell the two apart.
+/// Tokens at a thousand billionths each, to tell the two apart.
 fn some(tokens: u64) -> Spent {
     Spent { tokens, cost: tokens * 1000 }
 }
@@ -232,7 +232,7 @@ async fn what_one_gateway_spent_counts_for_all_at_once() {
     ] {
         assert_eq!(ask(1, &limits, so_far(today, 5, 60)).await.verdict, verdict);
     }
-    // A day that begins has nothing spent; its month goes on.
+    // A new month begins with nothing spent.
     let next = day("2026-08-01");
     let answer = ask(1, &BUDGETS, so_far(next, 0, 0)).await;
     assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(0), some(0)));

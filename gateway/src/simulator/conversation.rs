@@ -1,5 +1,7 @@
 //! A conversation and its answer, independent of the protocol.
 
+use std::iter::Sum;
+
 use crate::bounds::client_schema::ClientSchema;
 
 /// Maximum length of a tool's name beside its result, in bytes.
@@ -20,8 +22,23 @@ pub(crate) struct Prompt {
     pub(crate) max_tokens: Option<usize>,
     /// Stop sequences: they end the answer and are not part of it (2.1).
     pub(crate) stop: Vec<String>,
-    /// Tokens of non-text input, such as images.
-    pub(crate) media_tokens: usize,
+    pub(crate) media: Media,
+}
+
+/// Input other than text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Media {
+    pub(crate) pictures: usize,
+    pub(crate) tokens: usize,
+}
+
+impl Sum for Media {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            pictures: sum.pictures + one.pictures,
+            tokens: sum.tokens + one.tokens,
+        })
+    }
 }
 
 /// One turn of the conversation.

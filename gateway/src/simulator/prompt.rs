@@ -26,7 +26,7 @@ impl Prompt {
 
     /// Tokens of the whole prompt, including tools and images.
     pub(crate) fn tokens(&self, budget: &Budget) -> Result<usize, Exceeded> {
-        let mut tokens = self.media_tokens;
+        let mut tokens = self.media.tokens;
         for turn in &self.turns {
             tokens += counted(turn.text(), budget)?;
         }

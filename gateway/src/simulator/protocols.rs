@@ -5,7 +5,7 @@ mod answer_format;
 pub(crate) mod chat;
 pub(crate) mod images;
 mod logprobs;
-mod media_tokens;
+mod media;
 pub(crate) mod native;
 pub(crate) mod responses;
 mod service_tier;

@@ -181,6 +181,32 @@ async fn images_count_as_tokens_in_each_protocol() {
     assert_eq!(count(json!([{ "text": "Say hi" }, data])).await, without + 258);
 }
 
+/// 2.1, 2.4, 2.5 (ours): so that clients see whether their pictures arrive.
+#[tokio::test]
+async fn the_simulator_tells_how_many_pictures_it_got() {
+    let server = start().await;
+    let (question, pixel) = ("How many pictures do you see?", "data:image/png;base64,iVBORw0KGgo=");
+    let answer = async |path: &str, body: Value, pointer: &str| {
+        let answer = server.ask(path, &body).await;
+        answer.pointer(pointer).and_then(Value::as_str).expect("a text").to_owned()
+    };
+    let picture = json!({ "type": "image_url", "image_url": { "url": pixel } });
+    let parts = json!([{ "type": "text", "text": question }, picture, picture]);
+    let body = chat(json!({ "messages": [{ "role": "user", "content": parts }] }));
+    assert_eq!(answer(CHAT, body, "/choices/0/message/content").await, "2 pictures");
+
+    let picture = json!({ "type": "input_image", "image_url": pixel });
+    let parts = json!([{ "type": "input_text", "text": question }, picture]);
+    let body = response(json!({ "input": [{ "role": "user", "content": parts }] }));
+    assert_eq!(answer(RESPONSES, body, "/output/0/content/0/text").await, "1 pictures");
+
+    let data = |kind: &str| json!({ "inlineData": { "mimeType": kind, "data": "iVBORw0KGgo=" } });
+    let parts = json!([{ "text": question }, data("image/png"), data("application/pdf")]);
+    let body = json!({ "contents": [{ "role": "user", "parts": parts }] });
+    let path = "/v1beta/models/model-sol:generateContent";
+    assert_eq!(answer(path, body, "/candidates/0/content/parts/0/text").await, "1 pictures");
+}
+
 #[tokio::test]
 async fn a_response_in_the_background_is_refused() {
     let server = start().await;

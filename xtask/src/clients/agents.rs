@@ -54,13 +54,13 @@ enum Scenario {
 }
 
 const EVERYWHERE: [Scenario; 2] = [Scenario::Chat, Scenario::Tools];
-/// What the simulator behind another gateway can be asked for: it tells nobody how many pictures it sees, and has no model that
-/// fails once.
-const BEHIND_A_GATEWAY: [Scenario; 6] = [
+/// What the simulator behind another gateway can be asked for: it has no model that fails once.
+const BEHIND_A_GATEWAY: [Scenario; 7] = [
     Scenario::Chat,
     Scenario::Stream,
     Scenario::Tools,
     Scenario::Structured,
+    Scenario::Image,
     Scenario::UnknownModel,
     Scenario::WrongKey,
 ];

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::answer_format::format;
 use super::logprobs::Logprobs;
-use super::media_tokens;
+use super::media;
 use super::service_tier::served_tier;
 use super::tools::{Called, CustomTools, Form, Tools, call_id};
 use crate::app::App;
@@ -232,7 +232,7 @@ fn prompt(body: &Value) -> Result<(Prompt, CustomTools), ApiError> {
         )?,
         max_tokens: limit(&body["max_completion_tokens"]).or_else(|| limit(&body["max_tokens"])),
         stop: texts(&body["stop"]),
-        media_tokens: media_tokens::of_messages(&body["messages"]),
+        media: media::of_messages(&body["messages"]),
     };
     Ok((prompt, custom))
 }

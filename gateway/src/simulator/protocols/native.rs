@@ -7,7 +7,7 @@ use gatewright::limits::integer;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::media_tokens;
+use super::media;
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::bounds::client_schema::{ClientSchema, OutOfBounds};
@@ -196,7 +196,7 @@ fn prompt(body: &Value, pointer: &str) -> Result<Prompt, ApiError> {
         format: format(config, &format!("{pointer}/generationConfig"))?,
         max_tokens: limit(&config["maxOutputTokens"]),
         stop: texts(&config["stopSequences"]),
-        media_tokens: media_tokens::of_contents(&body["contents"]),
+        media: media::of_contents(&body["contents"]),
     })
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use self::record::{Item, Made, Progress, Record, usage};
 use super::answer_format::format;
 use super::logprobs::Logprobs;
-use super::media_tokens;
+use super::media;
 use super::tools::{Called, CustomTools, Form, Tools, call_id};
 use crate::app::App;
 use crate::bounds::budget::{Budget, Exceeded};
@@ -167,7 +167,7 @@ fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiErr
         format: format(wanted, &wanted["schema"], "/text/format/schema")?,
         max_tokens: limit(&body["max_output_tokens"]),
         stop: Vec::new(),
-        media_tokens: media_tokens::of_items(items),
+        media: media::of_items(items),
     };
     Ok((prompt, custom))
 }

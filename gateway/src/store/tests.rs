@@ -7,6 +7,7 @@ mod away;
 mod configs;
 mod copies;
 mod files;
+mod filled;
 mod full_disk;
 mod keys;
 mod node_reports;

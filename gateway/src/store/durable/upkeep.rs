@@ -24,4 +24,8 @@ pub(crate) trait UpkeepStore {
 
     /// Copies the database, as of one moment, into an empty file, while others use it.
     fn copy_to<'s>(&'s self, file: &'s Path) -> Stored<'s, ()>;
+
+    /// All columns of all tables, each with its table: `keys.name`.
+    #[cfg(test)]
+    fn columns(&self) -> Stored<'_, Vec<String>>;
 }

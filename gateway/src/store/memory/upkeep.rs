@@ -33,4 +33,9 @@ impl UpkeepStore for MemoryStore {
     fn copy_to<'s>(&'s self, _file: &'s Path) -> Stored<'s, ()> {
         refused()
     }
+
+    #[cfg(test)]
+    fn columns(&self) -> Stored<'_, Vec<String>> {
+        refused()
+    }
 }

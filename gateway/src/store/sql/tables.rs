@@ -1,4 +1,4 @@
-//! All tables and their columns, for moving what they hold.
+//! The tables and their columns, for moving what they hold. Those of one store alone are not here.
 
 /// A table. A column whose values the database gives out itself is not here.
 pub(super) struct Table {
@@ -35,7 +35,8 @@ pub(super) const TABLES: &[Table] = &[
             ("rotated", Count),
             ("revoked", Count),
         ],
-        order: "created, id",
+        // Lists show those of one second in the order in which they were made.
+        order: "created, rowid",
     },
     Table {
         name: "usage",
@@ -56,6 +57,8 @@ pub(super) const TABLES: &[Table] = &[
         ],
         order: "day, key, model, upstream",
     },
+    // What a journal beside the store has besides does not count twice in another store either.
+    Table { name: "usage_writers", columns: &[("id", Text), ("batch", Count), ("seen", Count)], order: "id" },
     Table {
         name: "places",
         columns: &[("id", Text), ("owner", Text), ("upstream", Text), ("key", Count), ("model", Text)],

@@ -1,5 +1,7 @@
 //! `gatewright store`: checks, copies and moves what a gateway keeps.
 
+mod backup;
+
 use std::path::Path;
 
 use serde_json::Value;

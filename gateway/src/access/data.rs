@@ -19,7 +19,7 @@ pub(super) const PEPPER: &str = "pepper";
 /// Name of the folder of generated files in the folder.
 pub(super) const FILES: &str = "files";
 /// Name of the folder of journals of usage in the folder.
-const JOURNALS: &str = "usage";
+pub(super) const JOURNALS: &str = "usage";
 
 /// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]

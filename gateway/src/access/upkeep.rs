@@ -4,8 +4,13 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use super::data::{DATABASE, FILES, InvalidData, PEPPER};
+use super::data::{DATABASE, FILES, InvalidData, JOURNALS, PEPPER};
 use super::registry::{Registry, RegistryError};
+use crate::crash;
+use crate::usage::UNFINISHED;
+
+/// `ERROR_LOCK_VIOLATION` of Windows.
+const LOCKED: i32 = 33;
 
 impl Registry {
     /// Brings the tables to this version, as a gateway does when it starts. Returns the version.
@@ -38,25 +43,49 @@ impl Registry {
         Ok(self.store().import(input).await?)
     }
 
-    /// Copies a data folder, which gateways may use meanwhile, into another one that is not there yet.
+    /// Copies a data folder, which gateways may use meanwhile, into another one that is not there yet. It gets its name once it is
+    /// whole: what a copy leaves that was stopped has the ending `unfinished`.
     pub async fn backup(&self, from: &Path, to: &Path) -> Result<(), RegistryError> {
-        let unusable = |place: &Path| {
-            let place = place.display().to_string();
-            move |source: io::Error| RegistryError::Data(InvalidData::Unusable { place, source })
-        };
-        fs::create_dir(to).map_err(unusable(to))?;
-        private(to, 0o700).map_err(unusable(to))?;
+        if to.symlink_metadata().is_ok() {
+            return Err(unusable(to)(io::ErrorKind::AlreadyExists.into()).into());
+        }
+        let mut name =
+            to.file_name().ok_or_else(|| unusable(to)(io::ErrorKind::InvalidInput.into()))?.to_owned();
+        name.push(".unfinished");
+        let unfinished = to.with_file_name(name);
+        crash::point();
+        new_folder(&unfinished).map_err(|error| unusable(&unfinished)(told_of_another(error)))?;
+        crash::point();
+        if let Err(error) = self.copy(from, &unfinished).await {
+            // A part is of no use.
+            _ = fs::remove_dir_all(&unfinished);
+            return Err(error);
+        }
+        crash::point();
+        fs::rename(&unfinished, to).map_err(unusable(to))?;
+        crash::point();
+        to.parent().map_or(Ok(()), folder_synced).map_err(unusable(to))?;
+        Ok(())
+    }
+
+    /// Copies a data folder into an empty one.
+    async fn copy(&self, from: &Path, to: &Path) -> Result<(), RegistryError> {
+        // Before the database, which knows what it has of them: what it gets meanwhile counts once.
+        let journals = to.join(JOURNALS);
+        copy_journals(&from.join(JOURNALS), &journals)?;
         let database = to.join(DATABASE);
         OpenOptions::new().write(true).create_new(true).open(&database).map_err(unusable(&database))?;
         private(&database, 0o600).map_err(unusable(&database))?;
+        crash::point();
         self.store().copy_to(&database).await?;
+        crash::point();
         synced(&database).map_err(unusable(&database))?;
         let pepper = from.join(PEPPER);
         copied(&pepper, &to.join(PEPPER)).map_err(unusable(&pepper))?;
+        crash::point();
         // After the database: what it refers to is there unless it has expired.
         let (files, copies) = (from.join(FILES), to.join(FILES));
-        fs::create_dir(&copies).map_err(unusable(&copies))?;
-        private(&copies, 0o700).map_err(unusable(&copies))?;
+        new_folder(&copies).map_err(unusable(&copies))?;
         for entry in fs::read_dir(&files).map_err(unusable(&files))? {
             let entry = entry.map_err(unusable(&files))?;
             if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
@@ -65,16 +94,71 @@ impl Registry {
             match copied(&entry.path(), &copies.join(entry.file_name())) {
                 // It has just expired.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(unusable(&entry.path())(error)),
-                Ok(()) => {}
+                Err(error) => return Err(unusable(&entry.path())(error).into()),
+                Ok(()) => crash::point(),
             }
         }
         // Innermost first: a power cut leaves no folder that names what is not on the disk.
-        for folder in [Some(copies.as_path()), Some(to), to.parent()].into_iter().flatten() {
+        for folder in [&copies, &journals, to] {
             folder_synced(folder).map_err(unusable(folder))?;
         }
         Ok(())
     }
+}
+
+/// Copies the journals of usage, which their processes go on writing. Two halves of one are overwritten in turn: what of the older one
+/// is overwritten while it is read, the store has by then.
+fn copy_journals(from: &Path, to: &Path) -> Result<(), InvalidData> {
+    new_folder(to).map_err(unusable(to))?;
+    let journals = match fs::read_dir(from) {
+        // No gateway has used the folder.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found.map_err(unusable(from))?,
+    };
+    for entry in journals {
+        let (name, journal) = entry.map(|entry| (entry.file_name(), entry.path())).map_err(unusable(from))?;
+        // Nothing is in one that is being made.
+        if journal.extension().is_none_or(|ending| ending == UNFINISHED) {
+            continue;
+        }
+        match copied_with_time(&journal, &to.join(name)) {
+            // The store has all of it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            // Windows lets nobody read what another process has locked. The store has it within a moment.
+            Err(error) if cfg!(windows) && error.raw_os_error() == Some(LOCKED) => {}
+            Err(error) => return Err(unusable(&journal)(error)),
+            Ok(()) => crash::point(),
+        }
+    }
+    Ok(())
+}
+
+fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {
+    let place = place.display().to_string();
+    move |source| InvalidData::Unusable { place, source }
+}
+
+/// Why there can be no folder for a backup yet.
+fn told_of_another(error: io::Error) -> io::Error {
+    if error.kind() != io::ErrorKind::AlreadyExists {
+        return error;
+    }
+    io::Error::new(error.kind(), "a backup that was stopped has left it: remove it, unless one is under way")
+}
+
+/// Makes a folder that is not there, for its owner alone.
+fn new_folder(folder: &Path) -> io::Result<()> {
+    fs::create_dir(folder)?;
+    private(folder, 0o700)
+}
+
+/// Copies a file and the time of its last change, to the disk.
+fn copied_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    let changed = fs::metadata(from)?.modified()?;
+    fs::copy(from, to)?;
+    let copy = OpenOptions::new().append(true).open(to)?;
+    copy.set_modified(changed)?;
+    copy.sync_all()
 }
 
 /// Copies a file, to the disk.

@@ -36,9 +36,10 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Pause between two attempts to make a file.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Ending of the names of journals, and of those that are being made.
+/// Ending of the names of journals.
 const ENDING: &str = "journal";
-const UNFINISHED: &str = "new";
+/// Ending of the names of those that are being made.
+pub(crate) const UNFINISHED: &str = "new";
 
 /// See the module.
 #[derive(Debug)]

@@ -1,0 +1,132 @@
+//! Backups of a data folder in use: they hold what clients were told before they began, usage too.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use super::{gatewright, keys, run, text, told};
+use crate::gateway::Serving;
+use crate::http::{ask, download};
+use crate::webhooks::wait_until;
+
+/// The key of the configuration, whose images and videos are asked for.
+const KEY: &str = "k";
+/// Who asks at once.
+const CLIENTS: usize = 2;
+/// How often each is told something before a backup begins.
+const ROUNDS: usize = 5;
+
+/// What clients were told.
+#[derive(Debug, Clone, Default)]
+struct Told {
+    /// Answers to the key that was made.
+    answers: u64,
+    responses: Vec<String>,
+    images: Vec<String>,
+    tasks: Vec<String>,
+}
+
+/// Asks for one of each, and notes what was told.
+fn client(gateway: &Serving, secret: &str, told: &Mutex<Told>) {
+    let post = |key: &str, path: &str, body: Value| {
+        let answer = ask(&gateway.url, ("POST", path), key, "", &body.to_string()).expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.document);
+        answer.document
+    };
+    let note = |noted: &mut dyn FnMut(&mut Told)| noted(&mut told.lock().expect("no panic"));
+    let of = |value: &Value| value.as_str().expect("a text").to_owned();
+    let response = post(secret, "/v1/responses", json!({ "model": "model-sol", "input": "say hello" }));
+    note(&mut |told| {
+        told.answers += 1;
+        told.responses.push(of(&response["id"]));
+    });
+    let message = json!({ "role": "user", "content": "hello" });
+    post(secret, "/v1/chat/completions", json!({ "model": "model-sol", "messages": [message] }));
+    note(&mut |told| told.answers += 1);
+    let film = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
+    let task = post(KEY, "/v1/videos/generations", film);
+    note(&mut |told| told.tasks.push(of(&task["id"])));
+    let image = json!({ "model": "image_model_2", "prompt": "a cat", "size": "256x256" });
+    let image = of(&post(KEY, "/v1/images/generations", image)["data"][0]["url"]);
+    let path = image.find("/files/").expect("an address of a file");
+    note(&mut |told| told.images.push(image[path..].to_owned()));
+}
+
+/// How many requests of a key a data folder has counted.
+fn counted(data: &Path) -> u64 {
+    let output = run(&["usage", "--key", "ci", "--format", "json", "--data", text(data)]);
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    rows.as_array().expect("rows").iter().filter_map(|row| row["requests"].as_u64()).sum()
+}
+
+/// Starts a gateway with a copy, and finds there what was told. Returns how many requests it has counted.
+fn restored(copy: &Path, secret: &str, all: &Told) -> u64 {
+    assert!(told(&["store", "check", "--data", text(copy)]).contains("the store is sound"));
+    // It has taken over the journals when it is ready.
+    let gateway = serve(copy);
+    let counted = counted(copy);
+    let get = |key: &str, path: &str| ask(&gateway.url, ("GET", path), key, "", "").expect("an answer");
+    for id in &all.responses {
+        assert_eq!(get(secret, &format!("/v1/responses/{id}")).document["status"], "completed", "{id}");
+    }
+    for id in &all.tasks {
+        assert_eq!(get(KEY, &format!("/v1/videos/generations/{id}")).status, 200, "{id}");
+    }
+    for path in &all.images {
+        let (status, image) = download(&gateway.url, path).expect("a whole file");
+        assert!(status == 200 && !image.is_empty(), "{path}: {status}");
+    }
+    counted
+}
+
+/// A gateway that makes no videos meanwhile.
+fn serve(data: &Path) -> Serving {
+    let config = data.with_extension("toml");
+    let name = data.file_name().and_then(|name| name.to_str()).expect("a name");
+    let text = format!("[store]\ndata = \"{name}\"\n[simulator]\nvideo_time = \"1h\"\n");
+    std::fs::write(&config, text).expect("written");
+    Serving::start(&["--config", config.to_str().expect("a path"), "--key", KEY], None)
+}
+
+#[test]
+fn a_backup_holds_all_that_clients_were_told_before_it_began() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = |name: &str| folder.path().join(name);
+    let (data, under_load, afterwards) = (place("data"), place("under-load"), place("afterwards"));
+    let gateway = serve(&data);
+    let mut create = gatewright();
+    create.args(["keys", "create", "ci", "--json", "--data", text(&data)]);
+    let issued: Value = serde_json::from_slice(&create.output().expect("it runs").stdout).expect("a key");
+    let secret = issued["secret"].as_str().expect("a secret");
+    wait_until("the gateway knows of the key", || {
+        ask(&gateway.url, ("GET", "/v1/models"), secret, "", "").is_some_and(|answer| answer.status == 200)
+    });
+
+    let (all, is_over) = (Mutex::new(Told::default()), AtomicBool::new(false));
+    let before = std::thread::scope(|scope| {
+        for _ in 0..CLIENTS {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    client(&gateway, secret, &all);
+                }
+            });
+        }
+        let noted = || all.lock().expect("no panic").clone();
+        wait_until("clients were told enough", || noted().images.len() >= CLIENTS * ROUNDS);
+        let before = noted();
+        told(&["store", "backup", text(&under_load), "--data", text(&data)]);
+        is_over.store(true, Ordering::Relaxed);
+        before
+    });
+    // Killed, it leaves usage in its journal that the database does not have.
+    drop(gateway);
+    let all = all.into_inner().expect("no panic");
+    told(&["store", "backup", text(&afterwards), "--data", text(&data)]);
+
+    let counted = restored(&under_load, secret, &before);
+    assert!((before.answers..=all.answers).contains(&counted), "{before:?}, {counted} of {}", all.answers);
+    assert_eq!(restored(&afterwards, secret, &all), all.answers);
+    assert_eq!(keys(&under_load), keys(&data));
+}

@@ -1,6 +1,7 @@
 //! What was accepted comes to its end, wherever the gateway stops: at each step of the store and of files in turn.
 
 mod scenes;
+mod upkeep;
 
 use std::path::Path;
 

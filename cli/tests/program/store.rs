@@ -1,6 +1,7 @@
 //! `gatewright store`: checks, copies and moves what a gateway keeps.
 
 mod backup;
+pub(crate) mod older;
 
 use std::path::Path;
 
@@ -9,24 +10,24 @@ use serde_json::Value;
 use crate::gateway::Serving;
 use crate::{gatewright, run};
 
-fn told(arguments: &[&str]) -> String {
+pub(crate) fn told(arguments: &[&str]) -> String {
     let output = run(arguments);
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {error}");
     error
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a path")
 }
 
-fn keys(data: &Path) -> Value {
+pub(crate) fn keys(data: &Path) -> Value {
     let listed = run(&["keys", "list", "--json", "--data", text(data)]);
     serde_json::from_slice(&listed.stdout).expect("JSON")
 }
 
 /// A data folder with a key, and a gateway that has used it and still does.
-fn used(data: &Path) -> (Serving, Value) {
+pub(crate) fn used(data: &Path) -> (Serving, Value) {
     let gateway = Serving::start(&["--key", "k", "--data", text(data)], None);
     let mut create = gatewright();
     create.args(["keys", "create", "ci", "--json", "--data", text(data)]);

@@ -10,6 +10,7 @@ use url::Url;
 
 use super::dialect::Dialect;
 use super::migrations::migrate;
+use crate::crash;
 use crate::store::durable::StoreError;
 
 /// The oldest version of Postgres that is tested and still maintained by its makers.
@@ -108,6 +109,7 @@ impl Connections {
 async fn write_ahead(pool: &AnyPool) -> Result<(), sqlx::Error> {
     let mode = sqlx::query("PRAGMA journal_mode").fetch_one(pool).await?;
     if mode.try_get::<&str, _>(0)? != "wal" {
+        crash::point();
         pool.execute("PRAGMA journal_mode = WAL").await?;
     }
     Ok(())

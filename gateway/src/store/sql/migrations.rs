@@ -93,6 +93,7 @@ async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), Stor
     let mut migrator = Migrator::with_migrations(steps.collect());
     // The lock of sqlx is none in SQLite, and outlives a failure in Postgres.
     migrator.set_locking(false);
+    crash::point();
     let mut making = pool.begin_with(dialect.begin_writing()).await?;
     if dialect == Dialect::Postgres {
         making.execute(LOCK).await?;
@@ -105,7 +106,9 @@ async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), Stor
         other => StoreError::Failed(other.to_string()),
     })?;
     crash::point();
-    Ok(making.commit().await?)
+    making.commit().await?;
+    crash::point();
+    Ok(())
 }
 
 /// Connects to a database by a URL of `sqlx`, and makes the tables of an earlier version. Its steps after that are those to come.

@@ -16,6 +16,7 @@ use super::SqlStore;
 use super::dialect::Dialect;
 use super::migrations::LATEST;
 use super::tables::{Kind, TABLES, Table};
+use crate::crash;
 use crate::store::durable::{Lines, StoreError, Stored, UpkeepStore};
 
 /// Version of the form of an export.
@@ -177,6 +178,7 @@ impl SqlStore {
                 "a newer version of gatewright has written it; use that version, or a later one",
             ));
         }
+        crash::point();
         let mut writing = self.begin_writing().await?;
         self.take_time(&mut writing).await?;
         for Table { name, .. } in TABLES {
@@ -209,8 +211,11 @@ impl SqlStore {
             let found = TABLES.iter().find(|known| known.name == table);
             let table = found.ok_or_else(|| wrong(number, &format!("there is no table {table:?}")))?;
             table.add(&row, &mut writing).await.map_err(|why| wrong(number, &why))?;
+            crash::point();
         }
+        crash::point();
         self.commit(writing).await?;
+        crash::point();
         Ok(number - 1)
     }
 }

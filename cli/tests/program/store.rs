@@ -113,6 +113,15 @@ mod postgres {
         let listed = with_server(&["keys", "list", "--json"]).output().expect("it runs");
         let listed: Value = serde_json::from_slice(&listed.stdout).expect("JSON");
         assert_eq!(listed, keys(&data));
+        let output = with_server(&["store", "check"]).output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert!(said.contains("the store is sound; files were not looked for"), "{said}");
+        let output = with_server(&["store", "export", "-"]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(output.stdout, std::fs::read(&file).expect("lines"));
+        let output = with_server(&["store", "migrate"]).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
         let mut unset = with_server(&["keys", "list"]);
         let output = unset.env_remove("GATEWRIGHT_SERVE_PEPPER").output().expect("it runs");
         assert_eq!(output.status.code(), Some(2));
@@ -120,6 +129,20 @@ mod postgres {
             String::from_utf8_lossy(&output.stderr).contains("set GATEWRIGHT_SERVE_PEPPER"),
             "{output:?}"
         );
+    }
+}
+
+/// A server is Postgres; an SQLite database is named by its folder.
+#[test]
+fn an_address_of_another_database_is_refused_without_its_text() {
+    for command in [&["store", "check"][..], &["store", "export", "-"], &["store", "migrate"]] {
+        let mut asked = gatewright();
+        asked.args(command).arg("--store").env("GATEWRIGHT_SERVE_STORE_URL", "sqlite://canary/a.db");
+        let output = asked.output().expect("it runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), &*output.stdout), (Some(2), &b""[..]), "{said}");
+        assert!(said.contains("GATEWRIGHT_SERVE_STORE_URL: must have the form postgres://"), "{said}");
+        assert!(!said.contains("canary"), "{said}");
     }
 }
 

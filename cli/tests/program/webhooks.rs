@@ -173,6 +173,49 @@ fn a_notification_outlives_the_gateway_and_can_be_delivered_again() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("there is no notification \"msg_0\""));
 }
 
+/// 6: what nobody takes is given up after the last attempt, however often the gateway was started meanwhile.
+#[test]
+fn a_notification_that_nobody_takes_is_given_up_and_listed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let away = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let hook = format!("http://{}/secret-path", away.local_addr().expect("an address"));
+    drop(away);
+    let data = folder.path().join("data");
+    let list = |arguments: &[&str]| {
+        let mut command = gatewright();
+        command.args(["webhooks", "list", "--data", data.to_str().expect("a path")]).args(arguments);
+        String::from_utf8(command.output().expect("it runs").stdout).expect("text")
+    };
+    let listed = |status: &str| -> Vec<Value> {
+        serde_json::from_str(&list(&["--json", "--status", status])).expect("JSON")
+    };
+    // So much time passes between two gateways: more than the last pause.
+    let time = Duration::from_hours(3).as_millis();
+    let clock = folder.path().join("clock");
+    let start = |times: u128| {
+        std::fs::write(&clock, (times * time).to_string()).expect("written");
+        serve_with(folder.path(), &[("GATEWRIGHT_CLOCK_FROM", clock.to_str().expect("a path"))])
+    };
+    let gateway = start(0).expect("it starts");
+    let task = submit(&gateway, &hook);
+    wait_until("it is tried", || listed("pending").iter().any(|one| one["attempts"] != 0));
+    drop(gateway);
+    for times in 1.. {
+        let Some(before) = listed("pending").pop() else { break };
+        assert!(listed("dead").is_empty());
+        let _gateway = start(times).expect("it starts");
+        wait_until("it is tried again", || {
+            listed("pending").first().is_none_or(|now| now["attempts"] != before["attempts"])
+        });
+    }
+    let dead = listed("dead");
+    assert_eq!((dead.len(), &dead[0]["task"]), (1, &task.into()));
+    assert_eq!((&dead[0]["status"], &dead[0]["attempts"]), (&"dead".into(), &12.into()));
+    assert!(dead[0]["problem"].is_string() && dead[0]["ended"].is_u64(), "{dead:?}");
+    let table = list(&["--status", "dead"]);
+    assert!(table.contains("dead") && table.contains("12") && !table.contains("secret-path"), "{table}");
+}
+
 /// 6: what is not signed is not believed.
 #[test]
 fn a_receiver_refuses_what_is_signed_with_another_secret() {

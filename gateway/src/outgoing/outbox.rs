@@ -204,4 +204,24 @@ mod tests {
         let whole: Duration = pauses.iter().sum();
         assert!((Duration::from_hours(19)..Duration::from_hours(30)).contains(&whole), "{whole:?}");
     }
+
+    /// Those that one receiver missed come back at times of their own: a fifth earlier to a fifth later.
+    #[test]
+    fn the_pauses_of_many_notifications_are_spread() {
+        for attempts in 1..ATTEMPTS {
+            let middle = Duration::from_secs(3_u64.pow(attempts - 1));
+            let part = |_| {
+                let pause = pause(Duration::from_secs(1), attempts).expect("another attempt");
+                pause.as_secs_f64() / middle.as_secs_f64()
+            };
+            let mut parts: Vec<f64> = (0..1_000).map(part).collect();
+            parts.sort_by(f64::total_cmp);
+            let (first, last) = (parts[0], parts[parts.len() - 1]);
+            // A thousand all miss a tenth of the range once in 10^45 times.
+            assert!((0.8..0.84).contains(&first) && last > 1.16 && last <= 1.2, "{first} to {last}");
+            parts.dedup();
+            assert!(parts.len() > 900, "{attempts}: {}", parts.len());
+        }
+        assert_eq!(pause(Duration::from_secs(1), ATTEMPTS), None);
+    }
 }

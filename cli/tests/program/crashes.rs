@@ -157,6 +157,13 @@ fn a_notification_is_told_again_wherever_the_gateway_stops() {
     scenes::a_notification_that_is_to_be_told_again_is_told_again(&Scene::in_folder());
 }
 
+/// 3: who takes over may stop, too. On a server, at each step.
+#[cfg(unix)]
+#[test]
+fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
+    scenes::a_task_that_is_taken_over_twice_ends_once(None, (1..).step_by(11));
+}
+
 #[cfg(unix)]
 mod postgres {
     use gatewright_test_stores::Postgres;
@@ -189,10 +196,32 @@ mod postgres {
         scenes::images_that_were_told_are_whole(&Scene::on_server(server.url(), scenes::pictures()), 20);
     }
 
+    #[test]
+    fn a_video_that_a_gateway_accepted_is_whole_for_others_wherever_it_stops() {
+        let server = Postgres::start();
+        let scene = Scene::on_server(server.url(), String::new()).at_every(7);
+        scenes::a_video_of_the_simulator_is_kept(&scene, 20);
+    }
+
+    #[test]
+    fn a_film_of_an_upstream_is_whole_for_others_wherever_the_gateway_stops() {
+        let server = Postgres::start();
+        let scene = Scene::on_server(server.url(), scenes::upstream_of_films()).at_every(11);
+        scenes::a_film_of_an_upstream_is_kept_whole(&scene, 20);
+    }
+
+    /// Its journal is in a folder.
+    #[test]
+    fn usage_that_is_taken_over_counts_once_wherever_the_gateway_stops() {
+        let server = Postgres::start();
+        let scene = Scene::on_server(server.url(), String::new()).at_every(7);
+        scenes::usage_that_is_taken_over_counts_once(&scene);
+    }
+
     /// 3: who takes over may stop, too.
     #[test]
     fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
         let server = Postgres::start();
-        scenes::a_task_that_is_taken_over_twice_ends_once(&server.url(), 1..);
+        scenes::a_task_that_is_taken_over_twice_ends_once(Some(server.url()), 1..);
     }
 }

@@ -12,6 +12,8 @@ use gatewright_test_stores::Bucket;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+#[cfg(unix)]
+pub(super) use self::files::a_video_of_the_simulator_is_kept;
 pub(super) use self::files::{
     a_film_of_an_upstream_is_kept_whole, contents, images_that_were_told_are_whole, pictures,
     upstream_of_films,
@@ -45,6 +47,8 @@ pub(super) struct Scene {
     more: String,
     /// A part of the paths of those source files whose steps count. Empty: all do.
     steps_of: &'static str,
+    /// Steps are tried whose numbers differ by so many.
+    stride: usize,
     /// Whether gateways share their models through the store.
     shares: bool,
     /// Where files are that are not in the folder.
@@ -71,6 +75,7 @@ impl Scene {
             url: None,
             more,
             steps_of: "",
+            stride: 1,
             shares: false,
             bucket: None,
             other: None,
@@ -97,6 +102,12 @@ impl Scene {
         );
         self.more.push_str(&files);
         Self { bucket: Some(bucket), steps_of: "store/files/", ..self }
+    }
+
+    /// With few of the steps: where all of them are tried elsewhere, and a start takes long.
+    #[cfg(unix)]
+    pub(super) fn at_every(self, stride: usize) -> Self {
+        Self { stride, ..self }
     }
 
     /// With steps of these source files alone.
@@ -179,16 +190,19 @@ impl Stopping {
     }
 }
 
-/// Stops a gateway at one step after the other, until there are no more. `stops`: whether it has stopped at this one.
-/// `least`: how many there are at least, so that none goes missing unnoticed. Another gateway may have taken one of them, such as
-/// the removal of what has expired: then it is tried again.
-fn at_each_step(least: u32, mut stops: impl FnMut(u32) -> bool) {
-    let mut is_reached = |step| {
-        let attempts = if step > least { 1 } else { ATTEMPTS };
-        (0..attempts).any(|_| stops(step))
-    };
-    let survived = (1..MOST).find(|step| !is_reached(*step)).expect("it comes to the end");
-    assert!(survived > least, "{least} steps at least: {survived}");
+impl Scene {
+    /// Stops a gateway at one step after the other, until there are no more. `stops`: whether it has stopped at this one.
+    /// `least`: how many there are at least, so that none goes missing unnoticed. Another gateway may have taken one of them, such
+    /// as the removal of what has expired: then it is tried again.
+    fn at_each_step(&self, least: u32, mut stops: impl FnMut(u32) -> bool) {
+        let mut is_reached = |step| {
+            let attempts = if step > least { 1 } else { ATTEMPTS };
+            (0..attempts).any(|_| stops(step))
+        };
+        let mut steps = (1..MOST).step_by(self.stride);
+        let survived = steps.find(|step| !is_reached(*step)).expect("it comes to the end");
+        assert!(survived > least, "{least} steps at least: {survived}");
+    }
 }
 
 fn admin(gateway: &Serving, method: &str, path: &str, body: &Value) -> Option<Answer> {
@@ -220,7 +234,7 @@ fn becomes(gateway: &Serving, secret: &str, status: u16) {
 }
 
 pub(super) fn a_key_that_was_made_works(scene: &Scene) {
-    at_each_step(5, |step| {
+    scene.at_each_step(5, |step| {
         let new = json!({ "name": format!("made-{step}") });
         let first = scene.stopping(step);
         first.begin();
@@ -247,7 +261,7 @@ pub(super) fn a_key_that_was_made_works(scene: &Scene) {
 }
 
 pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
-    at_each_step(5, |step| {
+    scene.at_each_step(5, |step| {
         let name = format!("revoked-{step}");
         let first = scene.stopping(step);
         let made = told(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
@@ -267,7 +281,7 @@ pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
 }
 
 pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Scene) {
-    at_each_step(5, |step| {
+    scene.at_each_step(5, |step| {
         let film =
             json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
         let submit = |gateway: &Serving| {
@@ -301,7 +315,7 @@ pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Sce
 }
 
 pub(super) fn a_response_that_was_told_is_stored(scene: &Scene) {
-    at_each_step(5, |step| {
+    scene.at_each_step(5, |step| {
         let question = json!({ "model": "model-sol", "input": format!("say {step}") });
         let first = scene.stopping(step);
         first.begin();
@@ -320,7 +334,7 @@ pub(super) fn a_response_that_was_told_is_stored(scene: &Scene) {
 pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scene) {
     let mut listening = Listening::of_all();
     let mut expected = Vec::new();
-    at_each_step(5, |step| {
+    scene.at_each_step(5, |step| {
         let first = scene.stopping(step);
         let submission = serde_json::from_str(&submission(&listening.url)).expect("JSON");
         let task = told(client(&first.serving, KEY, "POST", "/v1/videos/generations", &submission), 200);
@@ -353,8 +367,11 @@ pub(super) fn a_notification_that_is_to_be_told_again_is_told_again(scene: &Scen
 
 /// A gateway dies with a task, and the one that takes it over stops at a step: a third one ends it, once.
 #[cfg(unix)]
-pub(super) fn a_task_that_is_taken_over_twice_ends_once(url: &str, steps: impl Iterator<Item = u32>) {
-    let scene = Scene { url: Some(url.to_owned()), ..Scene::in_folder() };
+pub(super) fn a_task_that_is_taken_over_twice_ends_once(
+    url: Option<String>,
+    steps: impl Iterator<Item = u32>,
+) {
+    let scene = Scene { url, ..Scene::in_folder() };
     let mut reached = 0;
     let mut listening = Listening::of_all();
     let mut has_stopped = true;
@@ -364,7 +381,8 @@ pub(super) fn a_task_that_is_taken_over_twice_ends_once(url: &str, steps: impl I
         let dies = scene.serve("dies", "1h", &[]).expect("it starts");
         let task = told(client(&dies, KEY, "POST", "/v1/videos/generations", &film), 200);
         let task = text(&task["id"]).to_owned();
-        dies.signal("-STOP");
+        // Of a folder, it might hold the database for good.
+        dies.signal(if scene.url.is_some() { "-STOP" } else { "-KILL" });
         let takes_over = scene.stopping(step);
         takes_over.begin();
         has_stopped = takes_over.end(|_| listening.times_told(&task) > 0);

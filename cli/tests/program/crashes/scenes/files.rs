@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
-use super::{KEY, SHORT, Scene, at_each_step, client, text, told};
+use super::{KEY, SHORT, Scene, client, text, told};
 use crate::gateway::Serving;
 use crate::gatewright;
 use crate::http::download;
@@ -140,7 +140,7 @@ pub(in super::super) fn pictures() -> String {
 pub(in super::super) fn images_that_were_told_are_whole(scene: &Scene, least: u32) {
     let two = json!({ "model": "image_model_2", "prompt": "a comet", "n": 2, "size": "256x256" });
     let draw = |gateway: &Serving| client(gateway, KEY, "POST", "/v1/images/generations", &two);
-    at_each_step(least, |step| {
+    scene.at_each_step(least, |step| {
         scene.let_files_expire();
         let first = scene.stopping(step);
         let drawn = contents(&first.serving, &told(draw(&first.serving), 200));
@@ -207,9 +207,26 @@ fn film() -> Vec<u8> {
 
 /// The file of an upstream's video is fetched in parts, while the gateway stops at one step after the other.
 pub(in super::super) fn a_film_of_an_upstream_is_kept_whole(scene: &Scene, least: u32) {
+    let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4 });
+    a_video_that_was_accepted_is_kept(scene, least, wish, |files| files == [film()]);
+}
+
+/// The same where the gateway makes the video.
+#[cfg(unix)]
+pub(in super::super) fn a_video_of_the_simulator_is_kept(scene: &Scene, least: u32) {
+    let wish = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
+    a_video_that_was_accepted_is_kept(scene, least, wish, |files| files.len() == 1);
+}
+
+fn a_video_that_was_accepted_is_kept(
+    scene: &Scene,
+    least: u32,
+    mut wish: Value,
+    is_whole: impl Fn(&[Vec<u8>]) -> bool,
+) {
     let mut listening = Listening::of_all();
-    let wish = json!({ "model": "film", "prompt": "a comet", "duration": 4, "webhook_url": listening.url });
-    at_each_step(least, |step| {
+    wish["webhook_url"] = listening.url.as_str().into();
+    scene.at_each_step(least, |step| {
         let first = scene.stopping(step);
         first.begin();
         let task = client(&first.serving, KEY, "POST", "/v1/videos/generations", &wish);
@@ -223,7 +240,8 @@ pub(in super::super) fn a_film_of_an_upstream_is_kept_whole(scene: &Scene, least
                     ended = told(client(other, KEY, "GET", &path, &Value::Null), 200);
                     ended["status"] == "completed" || ended["status"] == "failed"
                 });
-                assert!(contents(other, &ended) == [film()], "step {step}: {ended}");
+                assert!(is_whole(&contents(other, &ended)), "step {step}: {ended}");
+                wait_until("the end is told", || listening.has_told(&task));
             });
         }
         scene.is_sound(step);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::{SHORT, Scene, admin, at_each_step, client, text, told};
+use super::{SHORT, Scene, admin, client, text, told};
 use crate::gateway::Serving;
 use crate::webhooks::wait_until;
 
@@ -55,7 +55,7 @@ impl Scene {
 
 pub(in super::super) fn usage_counts_once(scene: &Scene) {
     let mut asked = Vec::new();
-    at_each_step(15, |step| {
+    scene.at_each_step(15, |step| {
         let first = scene.stopping(step);
         asked.push(Asked::new(&first.serving, &format!("counted-{step}"), || first.begin()));
         // To ask whether it is written would be a step of its own.
@@ -72,7 +72,7 @@ pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, l
     let mut asked = Vec::new();
     // Whether each one that stopped when it was told to end has left its journal.
     let mut left = Vec::new();
-    at_each_step(least, |step| {
+    scene.at_each_step(least, |step| {
         let mut first = scene.stopping(step);
         asked.push(Asked::new(&first.serving, &format!("ended-{step}"), || first.begin()));
         if asked.last().is_none_or(|one| !one.is_answered) {
@@ -97,7 +97,7 @@ pub(in super::super) fn usage_counts_once_when_the_gateway_ends(scene: &Scene, l
 /// A gateway is killed before the store has the usage, and the one that takes it over stops at a step.
 pub(in super::super) fn usage_that_is_taken_over_counts_once(scene: &Scene) {
     let mut asked = Vec::new();
-    at_each_step(15, |step| {
+    scene.at_each_step(15, |step| {
         let killed = scene.serve("killed", SHORT, &[]).expect("it starts");
         asked.push(Asked::new(&killed, &format!("inherited-{step}"), || {}));
         assert!(asked.iter().all(|one| one.is_answered));

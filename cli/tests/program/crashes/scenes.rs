@@ -199,8 +199,8 @@ impl Scene {
             let attempts = if step > least { 1 } else { ATTEMPTS };
             (0..attempts).any(|_| stops(step))
         };
-        let mut steps = (1..MOST).step_by(self.stride);
-        let survived = steps.find(|step| !is_reached(*step)).expect("it comes to the end");
+        let mut tried = (1..MOST).step_by(self.stride);
+        let survived = tried.find(|step| !is_reached(*step)).expect("it comes to the end");
         assert!(survived > least, "{least} steps at least: {survived}");
     }
 }

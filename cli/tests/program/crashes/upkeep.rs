@@ -25,9 +25,9 @@ fn command(arguments: &[&str]) -> Command {
 }
 
 /// Tries these steps in turn until there are no more. `least`: how many there are at least.
-fn at_steps(steps: impl Iterator<Item = u32>, least: u32, mut stops: impl FnMut(u32) -> bool) {
-    let mut steps = steps.take_while(|step| *step < MOST);
-    let survived = steps.find(|step| !stops(*step)).expect("it comes to the end");
+fn at_steps(tried: impl Iterator<Item = u32>, least: u32, mut stops: impl FnMut(u32) -> bool) {
+    let mut tried = tried.take_while(|step| *step < MOST);
+    let survived = tried.find(|step| !stops(*step)).expect("it comes to the end");
     assert!(survived > least, "{least} steps at least: {survived}");
 }
 

@@ -28,13 +28,21 @@ struct Told {
     tasks: Vec<String>,
 }
 
+fn post(gateway: &Serving, key: &str, path: &str, body: &Value) -> Value {
+    let answer = ask(&gateway.url, ("POST", path), key, "", &body.to_string()).expect("an answer");
+    assert_eq!(answer.status, 200, "{}", answer.document);
+    answer.document
+}
+
+fn chat(gateway: &Serving, secret: &str) {
+    let message = json!({ "role": "user", "content": "hello" });
+    let question = json!({ "model": "model-sol", "messages": [message] });
+    post(gateway, secret, "/v1/chat/completions", &question);
+}
+
 /// Asks for one of each, and notes what was told.
 fn client(gateway: &Serving, secret: &str, told: &Mutex<Told>) {
-    let post = |key: &str, path: &str, body: Value| {
-        let answer = ask(&gateway.url, ("POST", path), key, "", &body.to_string()).expect("an answer");
-        assert_eq!(answer.status, 200, "{}", answer.document);
-        answer.document
-    };
+    let post = |key: &str, path: &str, body: Value| post(gateway, key, path, &body);
     let note = |noted: &mut dyn FnMut(&mut Told)| noted(&mut told.lock().expect("no panic"));
     let of = |value: &Value| value.as_str().expect("a text").to_owned();
     let response = post(secret, "/v1/responses", json!({ "model": "model-sol", "input": "say hello" }));
@@ -42,8 +50,7 @@ fn client(gateway: &Serving, secret: &str, told: &Mutex<Told>) {
         told.answers += 1;
         told.responses.push(of(&response["id"]));
     });
-    let message = json!({ "role": "user", "content": "hello" });
-    post(secret, "/v1/chat/completions", json!({ "model": "model-sol", "messages": [message] }));
+    chat(gateway, secret);
     note(&mut |told| told.answers += 1);
     let film = json!({ "model": "video_model_3", "prompt": "a comet", "duration": 3, "resolution": "720p" });
     let task = post(KEY, "/v1/videos/generations", film);
@@ -120,9 +127,13 @@ fn a_backup_holds_all_that_clients_were_told_before_it_began() {
         is_over.store(true, Ordering::Relaxed);
         before
     });
-    // Killed, it leaves usage in its journal that the database does not have.
+    let mut all = all.into_inner().expect("no panic");
+    for _ in 0..ROUNDS {
+        chat(&gateway, secret);
+        all.answers += 1;
+    }
+    // Killed at once, it leaves usage in its journal that the database does not have.
     drop(gateway);
-    let all = all.into_inner().expect("no panic");
     told(&["store", "backup", text(&afterwards), "--data", text(&data)]);
 
     let counted = restored(&under_load, secret, &before);

@@ -106,12 +106,12 @@ impl App {
             Some(gatekeeper) if gatekeeper.has_other_keys() => most,
             _ => 100,
         };
-        let sealer = Sealer::new(data.derived("seal of copies"));
-        let history_keeper =
-            HistoryKeeper::start(Arc::clone(&history), Arc::clone(&data.store), sealer, part);
+        let (sealer, spool) = (Sealer::new(data.derived("seal of copies")), data.open_spool());
+        let (responses, kept_in) = (Arc::clone(&history), Arc::clone(&data.store));
+        let history_keeper = HistoryKeeper::start(responses, kept_in, sealer, part, spool.clone());
         let sealer = data.lasting.then(|| Arc::new(Sealer::new(data.derived("seal of answers"))));
         let digests = data.derived("key of digests of requests");
-        let replays = Replays::start(Arc::clone(&data.store), sealer, digests);
+        let replays = Replays::start(Arc::clone(&data.store), sealer, digests, spool);
         let key_of_addresses = data.key_of_addresses();
         let (contents, records) = (data.contents.clone(), Arc::clone(&data.store));
         let files = Files::start(contents, records, key_of_addresses, config.max_file_bytes);

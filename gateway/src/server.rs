@@ -232,7 +232,9 @@ impl Gateway {
             tracing::warn!("{error}: the usage of the last requests {becomes}");
         }
         if let Err(error) = app.history_keeper.settle().await {
-            tracing::warn!("{error}: the last stored responses are lost");
+            let becomes =
+                if app.history_keeper.is_spooled() { "wait for the next start" } else { "are lost" };
+            tracing::warn!("{error}: the last stored responses {becomes}");
         }
         listed.end().await;
         for task in &unfinished {

@@ -126,6 +126,13 @@ fn usage_counts_once_wherever_the_gateway_stops_that_removes_its_journal() {
     scenes::usage_counts_once_when_the_gateway_ends(&scene, 6);
 }
 
+/// The spool, from the first item to the removal of the last one.
+#[cfg(unix)]
+#[test]
+fn what_was_told_without_the_store_is_told_again_wherever_the_gateway_stops() {
+    scenes::what_was_told_without_the_store_is_told_again(&Scene::in_folder().at_steps_of("store/spool"));
+}
+
 /// What is told is whole, and what is not told goes.
 #[test]
 fn images_that_were_told_are_whole_wherever_the_gateway_stops() {

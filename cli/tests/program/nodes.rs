@@ -1,5 +1,6 @@
 //! Several gateways in processes of their own, on one Postgres server. `cargo xtask test nodes` runs these.
 
+mod away;
 mod balancer;
 
 use std::path::Path;

@@ -10,7 +10,9 @@ use ring::hmac;
 
 use super::pepper::Pepper;
 use crate::crash;
-use crate::store::{Bucket, Contents, MemoryStore, SqlStore, Store, StoreError, StoreUrl, missing_files};
+use crate::store::{
+    Bucket, Contents, MemoryStore, Spool, SqlStore, Store, StoreError, StoreUrl, missing_files,
+};
 
 /// Name of the database in the folder.
 pub(super) const DATABASE: &str = "gatewright.db";
@@ -20,6 +22,8 @@ pub(super) const PEPPER: &str = "pepper";
 pub(super) const FILES: &str = "files";
 /// Name of the folder of journals of usage in the folder.
 pub(super) const JOURNALS: &str = "usage";
+/// Name of the folder of what the store did not take in time in the folder.
+pub(super) const SPOOL: &str = "spool";
 
 /// A store that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +67,8 @@ pub(crate) struct Data {
     pub(crate) contents: Contents,
     /// The folder of journals of usage, if there is a data folder.
     pub(crate) journals: Option<Arc<Path>>,
+    /// The folder of what the store did not take in time, likewise.
+    spool: Option<Arc<Path>>,
     /// Whether it lasts beyond the process.
     pub(crate) lasting: bool,
     /// Whether the pepper was made just now: nobody can know what is derived from it.
@@ -76,7 +82,8 @@ impl Data {
     fn in_memory() -> Self {
         let (pepper, store) = (Arc::new(Pepper::random()), Arc::new(MemoryStore::default()));
         let contents = Contents::in_memory();
-        Self { pepper, store, contents, journals: None, lasting: false, is_new: true, places: Arc::default() }
+        let (journals, spool, places) = Default::default();
+        Self { pepper, store, contents, journals, spool, lasting: false, is_new: true, places }
     }
 
     /// Opens the server, else the folder, else memory. A folder is created with its files if they are missing, for their
@@ -119,6 +126,7 @@ impl Data {
             store: Arc::new(store),
             contents,
             journals: folder.map(|folder| folder.join(JOURNALS).into()),
+            spool: folder.map(|folder| folder.join(SPOOL).into()),
             lasting: true,
             is_new,
             places: Arc::new((place, shown)),
@@ -130,6 +138,11 @@ impl Data {
         let unusable = |source| InvalidData::Unusable { place: bucket.url.clone(), source };
         self.contents = Contents::in_bucket(bucket).map_err(unusable)?;
         Ok(())
+    }
+
+    /// Opens the spool, if there is a data folder, and takes over what ended processes left in it.
+    pub(crate) fn open_spool(&self) -> Option<Arc<Spool>> {
+        self.spool.as_deref().map(|folder| Spool::open(folder, self.derived("key of the spool")))
     }
 
     /// What signs the addresses of files: the same for all gateways with this pepper.

@@ -8,7 +8,7 @@
 //! match the memory held. Response and items are separate documents, so that neither is nested deeper here than in the
 //! request: whatever could be parsed once can be parsed again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -50,6 +50,8 @@ struct Kept {
     changes: Changes,
     /// The memory of copies that are to be written.
     unwritten: usize,
+    /// What neither the store nor the spool has, by its number. None: there is no spool.
+    unspooled: Option<VecDeque<(u64, Noted)>>,
     /// How many were deleted, by a byte that ids are spread over.
     removals: HashMap<u8, u64>,
 }
@@ -68,6 +70,13 @@ pub(super) struct Changes {
 pub(super) enum CopyNote {
     Kept { owner: Arc<str>, id: Arc<str>, stamp: i64, documents: Documents },
     Removed { owner: Arc<str>, id: Arc<str> },
+}
+
+/// A change of either kind.
+#[derive(Debug, Clone)]
+pub(super) enum Noted {
+    Place(Change),
+    Copy(CopyNote),
 }
 
 /// What a store says of the copy of a response.
@@ -127,7 +136,7 @@ pub(crate) struct Place {
 }
 
 /// A change of what is known of places.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Change {
     Kept(Place),
     Removed(Arc<str>),
@@ -190,6 +199,25 @@ impl History {
         std::mem::replace(&mut kept.changes, Changes { count, ..Changes::default() })
     }
 
+    /// From now on, changes are noted for a spool, too. `before`: how many those are that it has already.
+    pub(super) fn spool(&self, before: u64) {
+        let mut kept = self.lock();
+        kept.changes.count += before;
+        kept.unspooled = Some(VecDeque::new());
+    }
+
+    /// The changes that neither the store nor the spool has. They are the spool's from then on.
+    pub(super) fn take_unspooled(&self) -> VecDeque<(u64, Noted)> {
+        self.lock().unspooled.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// The store has so many changes.
+    pub(super) fn stored(&self, count: u64) {
+        if let Some(unspooled) = &mut self.lock().unspooled {
+            while unspooled.pop_front_if(|(number, _)| *number <= count).is_some() {}
+        }
+    }
+
     /// How many changes there have been.
     pub(crate) fn changed(&self) -> u64 {
         self.lock().changes.count
@@ -250,8 +278,7 @@ impl History {
     /// Where nobody takes the changes for long, the rest is not noted.
     fn note_place(&self, kept: &mut Kept, change: Change) {
         if self.lasts && kept.changes.places.len() < MOST_PLACES {
-            kept.changes.places.push(change);
-            kept.changes.count += 1;
+            kept.note(Noted::Place(change));
         }
     }
 
@@ -268,16 +295,14 @@ impl History {
             return None;
         }
         let (owner, id, stamp) = (Arc::clone(owner), Arc::clone(id), rand::random());
-        kept.changes.copies.push(CopyNote::Kept { owner, id, stamp, documents: documents.clone() });
-        kept.changes.count += 1;
+        kept.note(Noted::Copy(CopyNote::Kept { owner, id, stamp, documents: documents.clone() }));
         kept.unwritten = unwritten;
         Some(stamp)
     }
 
     fn note_removal(&self, kept: &mut Kept, owner: &Arc<str>, id: &Arc<str>) {
         if self.lasts && is_id(id) && kept.changes.copies.len() < MOST_PLACES {
-            kept.changes.copies.push(CopyNote::Removed { owner: Arc::clone(owner), id: Arc::clone(id) });
-            kept.changes.count += 1;
+            kept.note(Noted::Copy(CopyNote::Removed { owner: Arc::clone(owner), id: Arc::clone(id) }));
         }
     }
 
@@ -347,6 +372,17 @@ impl History {
 }
 
 impl Kept {
+    fn note(&mut self, change: Noted) {
+        self.changes.count += 1;
+        if let Some(unspooled) = &mut self.unspooled {
+            unspooled.push_back((self.changes.count, change.clone()));
+        }
+        match change {
+            Noted::Place(change) => self.changes.places.push(change),
+            Noted::Copy(note) => self.changes.copies.push(note),
+        }
+    }
+
     fn add(&mut self, id: Arc<str>, owner: &Arc<str>, known: Known) {
         let number = self.count;
         self.count += 1;

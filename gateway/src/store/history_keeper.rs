@@ -1,9 +1,10 @@
 //! Stored responses, kept beyond the process: a client goes on with its conversation after a restart, or on another gateway of
 //! the store, and no key gets at what is another's. A response is written before its end is told. Whoever asks for one asks the
 //! store, since it may have been made, stored anew or deleted elsewhere. While the store does not answer, what this process knows
-//! holds; answers are told, and written when it is back.
+//! holds; answers are told, and written when it is back. Until then they are in the spool, if there is one (`spooling.rs`).
 
 mod copies;
+mod spooling;
 #[cfg(test)]
 mod tests;
 
@@ -12,12 +13,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
+use self::spooling::{Left, Spooling};
 use super::asking::Asking;
 use super::durable::{COPIES_KEPT_FOR, CopyChange, FoundCopy, Store, StoreError};
 use super::history::{Change, CopyNote, Found, History, MOST_PLACES, is_id};
 use super::sealing::Sealer;
+use super::spool::Spool;
 use crate::clock::{millis, unix_millis};
 use crate::supervised::supervise;
 
@@ -32,6 +35,8 @@ const BATCH: usize = 8 * 1024 * 1024;
 /// How often old copies are removed, and after how many bytes at the latest.
 const SWEEPING: Duration = Duration::from_mins(1);
 const SWEEPING_BYTES: usize = 16 * 1024 * 1024;
+/// How long an answer waits for the spool, whose disk may hang.
+const LONGEST_SAVING: Duration = Duration::from_secs(2);
 
 /// Keeps the history and the store in step.
 pub(crate) struct HistoryKeeper {
@@ -48,10 +53,14 @@ pub(crate) struct HistoryKeeper {
     written: watch::Sender<u64>,
     look_ups: Semaphore,
     asking: Asking,
+    /// None: what waits is in memory alone.
+    spooling: Option<Spooling>,
 }
 
 #[derive(Default)]
 struct Waiting {
+    /// What earlier processes left.
+    left: VecDeque<Left>,
     places: Vec<Change>,
     notes: VecDeque<CopyNote>,
     copies: Vec<CopyChange>,
@@ -73,7 +82,13 @@ impl HistoryKeeper {
         store: Arc<dyn Store>,
         sealer: Sealer,
         part: impl Fn() -> u8 + Send + Sync + 'static,
+        spool: Option<Arc<Spool>>,
     ) -> Self {
+        let spooling = spool.map(Spooling::new);
+        let left = spooling.as_ref().map(Spooling::left).unwrap_or_default();
+        if spooling.is_some() {
+            history.spool(left.iter().map(Left::changes).sum());
+        }
         let asking =
             Asking::new(&store, "stored responses of other gateways are not seen, and those made here wait");
         Self {
@@ -81,23 +96,26 @@ impl HistoryKeeper {
             store,
             sealer: Arc::new(sealer),
             part: Box::new(part),
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Waiting { left, ..Waiting::default() }),
             wake: Notify::new(),
             written: watch::Sender::new(0),
             look_ups: Semaphore::new(MOST_LOOK_UPS),
             asking,
+            spooling,
         }
     }
 
     /// Starts a task that reads what lasted and writes what changes, until the keeper is gone. `part`: how much of the room for
-    /// copies one API key may take, in hundredths. Needs a Tokio runtime.
+    /// copies one API key may take, in hundredths. `spool`: where what waits for the store outlives the process. Needs a Tokio
+    /// runtime.
     pub(crate) fn start(
         history: Arc<History>,
         store: Arc<dyn Store>,
         sealer: Sealer,
         part: impl Fn() -> u8 + Send + Sync + 'static,
+        spool: Option<Arc<Spool>>,
     ) -> Arc<Self> {
-        let keeper = Arc::new(Self::new(history, store, sealer, part));
+        let keeper = Arc::new(Self::new(history, store, sealer, part, spool));
         if keeper.history.lasts() {
             let weak = Arc::downgrade(&keeper);
             supervise("stored responses", PAUSE, move || follow(Weak::clone(&weak)));
@@ -110,8 +128,8 @@ impl HistoryKeeper {
         self.history.changed().saturating_sub(*self.written.borrow())
     }
 
-    /// Waits until the store has what changed until now. False if it does not take it in time.
-    pub(crate) async fn written(&self) -> bool {
+    /// Waits until the store has what changed until now. False if it does not take it in time: then the spool has it.
+    pub(crate) async fn written(self: &Arc<Self>) -> bool {
         if !self.history.lasts() {
             return true;
         }
@@ -122,11 +140,19 @@ impl HistoryKeeper {
         self.wake.notify_one();
         let gone = |_| StoreError::Failed("the gateway is about to stop".to_owned());
         let writing = async { written.wait_for(|count| *count >= changed).await.map(drop).map_err(gone) };
-        self.asking.ask(writing).await.is_some()
+        if self.asking.ask(writing).await.is_some() {
+            return true;
+        }
+        if self.spooling.is_some() {
+            let keeper = Arc::clone(self);
+            // A client that leaves takes nothing back.
+            _ = timeout(LONGEST_SAVING, tokio::spawn(async move { keeper.save().await })).await;
+        }
+        false
     }
 
     /// Learns what the store knows of a response of an API key. Errors: it does not say, and nothing is known here.
-    pub(crate) async fn seek(&self, owner: &str, id: &str) -> Result<(), Untold> {
+    pub(crate) async fn seek(self: &Arc<Self>, owner: &str, id: &str) -> Result<(), Untold> {
         if !self.history.lasts() || !is_id(id) {
             return Ok(());
         }
@@ -168,12 +194,23 @@ impl HistoryKeeper {
         Ok(self.history.learn(owner, id, before, place.map(|place| place.holder), found))
     }
 
-    /// Reads what lasted, if that has not been done, and writes what waits. Errors: the store fails; it waits again.
+    /// Reads what lasted, if that has not been done, and writes what waits. Errors: the store fails; it waits again, in the spool,
+    /// too.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
+        let settled = self.settle_with_store().await;
+        if settled.is_err() {
+            self.save().await;
+        }
+        settled
+    }
+
+    async fn settle_with_store(&self) -> Result<(), StoreError> {
+        let mut waiting = self.waiting.lock().await;
+        // It is older than all that there is here.
+        self.hand_over(&mut waiting.left).await?;
         if !self.history.is_complete() {
             self.history.recall(self.store.places().await?);
         }
-        let mut waiting = self.waiting.lock().await;
         // While the store is away, the history itself bounds what waits.
         let changes =
             if waiting.notes.len() < MOST_PLACES { Some(self.history.take_changes()) } else { None };
@@ -186,8 +223,13 @@ impl HistoryKeeper {
         let excess = waiting.places.len().saturating_sub(MOST_PLACES);
         waiting.places.drain(..excess);
         self.write(&mut waiting).await?;
+        drop(waiting);
         if let Some(count) = count {
             self.written.send_replace(count);
+            self.history.stored(count);
+            if let Some(spooling) = &self.spooling {
+                spooling.stored(count).await;
+            }
         }
         Ok(())
     }
@@ -234,7 +276,7 @@ async fn follow(keeper: Weak<HistoryKeeper>) {
     while let Some(keeper) = keeper.upgrade() {
         let settled = keeper.settle().await;
         match &settled {
-            Err(error) if !failing => tracing::warn!("{error}: stored responses wait in memory"),
+            Err(error) if !failing => tracing::warn!("{error}: stored responses wait"),
             Ok(()) if failing => tracing::info!("stored responses are written again"),
             _ => {}
         }

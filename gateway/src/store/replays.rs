@@ -6,10 +6,11 @@
 //!
 //! A key is taken in this process first, and an answer stays here, too, within the bounds of memory. So while the store does not
 //! answer, keys hold in this process as they do without a store: a database that is away stops no request, and nothing that
-//! began or ended here is carried out twice here. An answer waits then, until the store takes it. What the client wants nowhere
-//! stored stays here alone.
+//! began or ended here is carried out twice here. An answer waits then, until the store takes it, in the spool, too: the next
+//! process gives it again. What the client wants nowhere stored stays here alone.
 
 mod record;
+mod spooling;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -35,6 +36,7 @@ use super::durable::{AnswerRoom, Keyed, Lease, Reserved, Store};
 use super::files;
 use super::memory::Answers;
 use super::sealing::Sealer;
+use super::spool::Spool;
 use crate::supervised::supervise;
 use crate::wire::{ApiError, Response};
 
@@ -70,6 +72,8 @@ pub(crate) struct Replays {
     held: Mutex<HashSet<Lease>>,
     waiting: Mutex<Waiting>,
     asking: Asking,
+    /// None: answers that wait are in memory alone.
+    spool: Option<Arc<Spool>>,
 }
 
 /// What a request is, for its digest.
@@ -145,13 +149,20 @@ impl Replays {
         let digests = hmac::Key::new(hmac::HMAC_SHA256, &digests);
         let (own, held, waiting) = Default::default();
         let asking = Asking::new(&store, "idempotency keys hold in this process alone for now");
-        Self { store, own, sealer, digests, held, waiting, asking }
+        Self { store, own, sealer, digests, held, waiting, asking, spool: None }
     }
 
     /// Starts a task that renews the leases of requests under way, until the replays are gone. `sealer`: seals answers for a
-    /// store that outlives the process. `digests`: what the digests of requests are made with. Needs a Tokio runtime.
-    pub(crate) fn start(store: Arc<dyn Store>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Arc<Self> {
-        let replays = Arc::new(Self::new(store, sealer, digests));
+    /// store that outlives the process. `digests`: what the digests of requests are made with. `spool`: where answers that wait for
+    /// the store outlive the process. Needs a Tokio runtime.
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        sealer: Option<Arc<Sealer>>,
+        digests: [u8; 32],
+        spool: Option<Arc<Spool>>,
+    ) -> Arc<Self> {
+        let replays = Arc::new(Self { spool, ..Self::new(store, sealer, digests) });
+        replays.inherit();
         let weak = Arc::downgrade(&replays);
         supervise("idempotency keys", PAUSE, move || attend(Weak::clone(&weak)));
         replays
@@ -338,7 +349,10 @@ impl UnderWay {
                 _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             }
             if kept.is_none() {
-                replays.keep_later(Late { keyed, lease, answer, made, room });
+                let expires = made + LIFETIME;
+                let mut late = Late { keyed, lease, answer, expires, room, kept: None };
+                late.kept = replays.spooled(&late).await;
+                replays.keep_later(late);
             } else if let Some(lease) = &lease {
                 replays.held().remove(lease);
             }

@@ -14,6 +14,7 @@ mod node_reports;
 mod places;
 mod replays;
 mod several;
+mod spool;
 mod tasks;
 mod upgrade;
 mod upkeep;

@@ -4,6 +4,8 @@
 mod files;
 #[cfg(unix)]
 mod shared;
+#[cfg(unix)]
+mod spool;
 mod usage;
 
 use std::path::PathBuf;
@@ -20,6 +22,8 @@ pub(super) use self::files::{
 };
 #[cfg(unix)]
 pub(super) use self::shared::a_gateway_starts_with_a_whole_configuration;
+#[cfg(unix)]
+pub(super) use self::spool::what_was_told_without_the_store_is_told_again;
 #[cfg(unix)]
 pub(super) use self::usage::usage_counts_once_when_the_gateway_ends;
 pub(super) use self::usage::{usage_counts_once, usage_that_is_taken_over_counts_once};

@@ -18,7 +18,8 @@ fn database(folder: &tempfile::TempDir) -> Arc<dyn Store> {
 /// A gateway's history, with its keeper at work.
 fn history(store: &Arc<dyn Store>) -> (Arc<History>, Arc<HistoryKeeper>) {
     let history = Arc::new(History::new(true));
-    let keeper = HistoryKeeper::start(Arc::clone(&history), Arc::clone(store), Sealer::new([7; 32]), || 100);
+    let keeper =
+        HistoryKeeper::start(Arc::clone(&history), Arc::clone(store), Sealer::new([7; 32]), || 100, None);
     (history, keeper)
 }
 
@@ -27,7 +28,7 @@ fn keep(history: &History, id: &str, text: &str, holder: Option<Holder>) {
 }
 
 /// What there is of a response of the key, and whether an upstream has it.
-async fn sought(history: &History, keeper: &HistoryKeeper, id: &str) -> Option<(Option<String>, bool)> {
+async fn sought(history: &History, keeper: &Arc<HistoryKeeper>, id: &str) -> Option<(Option<String>, bool)> {
     keeper.seek("key", id).await.expect("an answer");
     let known = history.get("key", id)?;
     let text = known.documents.map(|copy| {
@@ -54,7 +55,7 @@ async fn places_outlive_the_process_each_for_its_key() {
 
     let second = Arc::new(History::new(true));
     let sealer = Sealer::new([7; 32]);
-    let keeper = HistoryKeeper::new(Arc::clone(&second), Arc::clone(&store), sealer, || 100);
+    let keeper = HistoryKeeper::new(Arc::clone(&second), Arc::clone(&store), sealer, || 100, None);
     assert!(!second.is_complete());
     // What came before the reading is newer.
     second.keep(&"third".into(), "a".to_owned(), None, Some(holder()));
@@ -161,7 +162,7 @@ async fn nothing_of_a_conversation_can_be_read_in_the_database_without_the_peppe
     }
     let second = Arc::new(History::new(true));
     let other = Sealer::new([8; 32]);
-    let keeper = HistoryKeeper::start(Arc::clone(&second), Arc::clone(&store), other, || 100);
+    let keeper = HistoryKeeper::start(Arc::clone(&second), Arc::clone(&store), other, || 100, None);
     assert_eq!(sought(&second, &keeper, "a").await, None);
 }
 
@@ -169,7 +170,7 @@ async fn nothing_of_a_conversation_can_be_read_in_the_database_without_the_peppe
 async fn a_store_in_memory_is_asked_for_nothing() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let history = Arc::new(History::new(false));
-    let keeper = HistoryKeeper::start(Arc::clone(&history), store, Sealer::new([7; 32]), || 100);
+    let keeper = HistoryKeeper::start(Arc::clone(&history), store, Sealer::new([7; 32]), || 100, None);
     keep(&history, "a", "one", None);
     assert!(keeper.written().await && history.changed() == 0);
     assert_eq!(sought(&history, &keeper, "a").await, Some((Some("one".to_owned()), false)));

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::{LEASE, LIFETIME, PAUSE, Replays};
+use super::{LEASE, PAUSE, Replays};
 use crate::store::durable::{
     ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, MOST_ANSWER_BYTES, MOST_ANSWERS, Reserved, StoreError,
 };
+use crate::store::spool::Kept;
 
 /// An answer, as the store gets it.
 pub(super) struct Late {
@@ -16,10 +17,11 @@ pub(super) struct Late {
     /// None if it was made while the store was away.
     pub(super) lease: Option<Lease>,
     pub(super) answer: Vec<u8>,
-    /// When it was made.
-    pub(super) made: Instant,
+    pub(super) expires: Instant,
     /// The room for it and its like.
     pub(super) room: AnswerRoom,
+    /// In the spool, if it is there.
+    pub(super) kept: Option<Kept>,
 }
 
 /// See the module.
@@ -35,6 +37,13 @@ impl Late {
     fn size(&self) -> usize {
         ANSWER_OVERHEAD + self.answer.len()
     }
+
+    /// It need not outlive this process.
+    async fn forget(&self) {
+        if let Some(kept) = &self.kept {
+            kept.remove().await;
+        }
+    }
 }
 
 impl Waiting {
@@ -44,7 +53,7 @@ impl Waiting {
         self.answers.push_back(Arc::new(late));
         let mut gone = Vec::new();
         while self.answers.len() > MOST_ANSWERS || self.bytes > MOST_ANSWER_BYTES {
-            let first = self.answers.iter().min_by_key(|late| late.made).cloned();
+            let first = self.answers.iter().min_by_key(|late| late.expires).cloned();
             let Some(first) = first else { break };
             self.remove(&first);
             gone.push(first);
@@ -89,6 +98,7 @@ impl Replays {
                 "an answer to an idempotency key stays in this process: too many wait for the store"
             );
             self.let_go(&late);
+            tokio::spawn(async move { late.forget().await });
         }
         if starts {
             tokio::spawn(write(Arc::downgrade(self)));
@@ -97,37 +107,42 @@ impl Replays {
 
     /// Hands the store one of them. False if it does not take it.
     async fn write(&self, late: &Arc<Late>) -> bool {
-        let lasts = LIFETIME.saturating_sub(late.made.elapsed());
+        let lasts = late.expires.saturating_duration_since(Instant::now());
         if !lasts.is_zero() {
             if self.asking.rests() {
                 return false;
             }
-            if let Err(error) = self.hand_over(late, lasts).await {
-                tracing::debug!("{error}: an answer to an idempotency key waits");
-                return false;
+            match self.hand_over(late, lasts).await {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => {
+                    tracing::debug!("{error}: an answer to an idempotency key waits");
+                    return false;
+                }
             }
         }
         self.let_go(late);
         self.waiting().remove(late);
+        late.forget().await;
         true
     }
 }
 
 impl Replays {
-    /// An answer whose key another gateway has taken meanwhile stays here alone.
-    async fn hand_over(&self, late: &Late, lasts: Duration) -> Result<(), StoreError> {
-        let reserved;
-        let lease = match &late.lease {
-            Some(lease) => lease,
-            None => match self.store.reserve(&late.keyed, LEASE).await? {
-                Reserved::First(lease) => {
-                    reserved = lease;
-                    &reserved
-                }
-                _ => return Ok(()),
-            },
-        };
-        self.store.keep_answer(lease, &late.answer, lasts, late.room).await.map(drop)
+    /// An answer whose key another gateway has answered meanwhile stays here alone. False while somebody has the key: another
+    /// gateway, or one that died with its answer here.
+    async fn hand_over(&self, late: &Late, lasts: Duration) -> Result<bool, StoreError> {
+        if let Some(lease) = &late.lease
+            && self.store.keep_answer(lease, &late.answer, lasts, late.room).await?
+        {
+            return Ok(true);
+        }
+        // A lease may be forgotten by now, and the key be free.
+        match self.store.reserve(&late.keyed, LEASE).await? {
+            Reserved::First(lease) => self.store.keep_answer(&lease, &late.answer, lasts, late.room).await,
+            Reserved::UnderWay => Ok(false),
+            Reserved::Other | Reserved::Answered(_) => Ok(true),
+        }
     }
 
     fn let_go(&self, late: &Late) {
@@ -168,8 +183,9 @@ mod tests {
             keyed,
             lease: None,
             answer: vec![b'x'; bytes],
-            made: *FIRST + Duration::from_secs(number),
+            expires: *FIRST + Duration::from_secs(number),
             room: AnswerRoom { answers: MOST_ANSWERS, hundredths: 100 },
+            kept: None,
         }
     }
 

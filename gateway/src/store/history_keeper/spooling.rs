@@ -1,0 +1,221 @@
+//! Changes of stored responses in the spool: those that the store did not take in time, and those that earlier processes left.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex;
+
+use super::{BATCH, HistoryKeeper, copies};
+use crate::clock::{millis, unix_millis};
+use crate::store::durable::{COPIES_KEPT_FOR, Copy, CopyChange, StoreError};
+use crate::store::history::{Change, Holder, Noted, Place};
+use crate::store::spool::{Kept, Kind, Spool};
+
+/// See the module.
+pub(super) struct Spooling {
+    spool: Arc<Spool>,
+    /// Items, and the number of the last change in each. Locked while more are written: whoever comes later finds them done.
+    kept: Mutex<Vec<(u64, Kept)>>,
+}
+
+/// What an earlier process left.
+pub(super) struct Left {
+    pub(super) copies: Vec<CopyChange>,
+    pub(super) places: Vec<Change>,
+    kept: Kept,
+}
+
+/// Changes as an item holds them: a line of JSON, and the contents of the copies.
+#[derive(Default)]
+struct Item {
+    lines: Vec<Line>,
+    contents: Vec<u8>,
+}
+
+/// A change, in the order in which they were made.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Copy { owner: String, id: String, stamp: i64, kept: u64, bytes: usize },
+    NoCopy { owner: String, id: String },
+    Place { owner: String, id: String, upstream: String, key: Option<i64>, model: String },
+    NoPlace { id: String },
+}
+
+impl Spooling {
+    pub(super) fn new(spool: Arc<Spool>) -> Self {
+        Self { spool, kept: Mutex::default() }
+    }
+
+    /// What earlier processes left, the oldest first.
+    pub(super) fn left(&self) -> VecDeque<Left> {
+        let all = self.spool.inherited(Kind::Changes).into_iter().filter_map(|one| {
+            let changes = read(&one.content);
+            if changes.is_none() {
+                one.leave("it holds no changes of stored responses");
+            }
+            let (copies, places) = changes?;
+            Some(Left { copies, places, kept: one.kept })
+        });
+        all.collect()
+    }
+
+    /// Removes the items that the store has.
+    pub(super) async fn stored(&self, count: u64) {
+        let mut kept = self.kept.lock().await;
+        let stored = kept.extract_if(.., |(last, _)| *last <= count).map(|(_, item)| item).collect();
+        drop(kept);
+        Kept::remove_all(stored).await;
+    }
+}
+
+impl HistoryKeeper {
+    /// Writes into the spool what neither it nor the store has. Whoever calls it waits for those who are at it, too.
+    pub(super) async fn save(&self) {
+        let Some(spooling) = &self.spooling else { return };
+        let mut kept = spooling.kept.lock().await;
+        let mut unspooled = self.history.take_unspooled();
+        let mut item = Item::default();
+        while let Some((number, change)) = unspooled.pop_front() {
+            match change {
+                Noted::Place(change) => item.add_place(&change),
+                Noted::Copy(note) => item.add_copy(&copies::sealed(&self.sealer, note).await),
+            }
+            if unspooled.is_empty() || item.contents.len() >= BATCH {
+                let written = spooling.spool.keep(Kind::Changes, std::mem::take(&mut item).written()).await;
+                kept.extend(written.map(|written| (number, written)));
+            }
+        }
+    }
+
+    /// Whether what the store does not take is on the disk.
+    pub(crate) fn is_spooled(&self) -> bool {
+        self.spooling.as_ref().is_some_and(|spooling| spooling.spool.works())
+    }
+
+    /// Hands the store what earlier processes left.
+    pub(super) async fn hand_over(&self, left: &mut VecDeque<Left>) -> Result<(), StoreError> {
+        while let Some(one) = left.front() {
+            self.store.change_copies(&one.copies).await?;
+            self.store.change_places(&one.places).await?;
+            one.kept.remove().await;
+            left.pop_front();
+        }
+        Ok(())
+    }
+}
+
+impl Left {
+    pub(super) fn changes(&self) -> u64 {
+        (self.copies.len() + self.places.len()) as u64
+    }
+}
+
+impl Item {
+    fn add_copy(&mut self, change: &CopyChange) {
+        let text = |text: &Arc<str>| text.to_string();
+        self.lines.push(match change {
+            CopyChange::Kept(Copy { owner, id, stamp, kept, content }) => {
+                self.contents.extend_from_slice(content);
+                let bytes = content.len();
+                Line::Copy { owner: text(owner), id: text(id), stamp: *stamp, kept: *kept, bytes }
+            }
+            CopyChange::Removed { owner, id } => Line::NoCopy { owner: text(owner), id: text(id) },
+        });
+    }
+
+    fn add_place(&mut self, change: &Change) {
+        let text = |text: &Arc<str>| text.to_string();
+        self.lines.push(match change {
+            Change::Kept(Place { id, owner, holder: Holder { upstream, key, model } }) => Line::Place {
+                owner: text(owner),
+                id: text(id),
+                upstream: text(upstream),
+                key: *key,
+                model: text(model),
+            },
+            Change::Removed(id) => Line::NoPlace { id: text(id) },
+        });
+    }
+
+    fn written(self) -> Vec<u8> {
+        let mut content = serde_json::to_vec(&self.lines).expect("texts and numbers");
+        content.push(b'\n');
+        content.extend_from_slice(&self.contents);
+        content
+    }
+}
+
+/// The changes of an item, without copies that are too old. None: it holds something else.
+fn read(content: &[u8]) -> Option<(Vec<CopyChange>, Vec<Change>)> {
+    let end = memchr::memchr(b'\n', content)?;
+    let (lines, mut contents) = (&content[..end], &content[end + 1..]);
+    let kept_after = unix_millis().saturating_sub(millis(COPIES_KEPT_FOR));
+    let (mut copies, mut places) = (Vec::new(), Vec::new());
+    for line in serde_json::from_slice::<Vec<Line>>(lines).ok()? {
+        match line {
+            Line::Copy { owner, id, stamp, kept, bytes } => {
+                let (content, rest) = contents.split_at_checked(bytes)?;
+                contents = rest;
+                let (owner, id, content) = (owner.into(), id.into(), content.to_vec());
+                if kept > kept_after {
+                    copies.push(CopyChange::Kept(Copy { owner, id, stamp, kept, content }));
+                }
+            }
+            Line::NoCopy { owner, id } => {
+                copies.push(CopyChange::Removed { owner: owner.into(), id: id.into() });
+            }
+            Line::Place { owner, id, upstream, key, model } => {
+                let holder = Holder { upstream: upstream.into(), key, model: model.into() };
+                places.push(Change::Kept(Place { id: id.into(), owner: owner.into(), holder }));
+            }
+            Line::NoPlace { id } => places.push(Change::Removed(id.into())),
+        }
+    }
+    Some((copies, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn changes_are_read_as_they_were_written_without_copies_that_are_too_old() {
+        let copy = |id: &str, kept: u64, content: &[u8]| {
+            let (owner, id, content) = ("key".into(), id.into(), content.to_vec());
+            CopyChange::Kept(Copy { owner, id, stamp: -7, kept, content })
+        };
+        let (now, too_long) = (unix_millis(), millis(COPIES_KEPT_FOR + Duration::from_secs(1)));
+        let mut item = Item::default();
+        item.add_copy(&copy("a", now, b"one\n"));
+        item.add_copy(&copy("old", now - too_long, b"old"));
+        item.add_copy(&CopyChange::Removed { owner: "key".into(), id: "b".into() });
+        item.add_copy(&copy("c", now, b""));
+        item.add_copy(&copy("d", now, b"two"));
+        let holder = Holder { upstream: "one".into(), key: Some(2), model: "mine".into() };
+        item.add_place(&Change::Kept(Place { id: "a".into(), owner: "key".into(), holder }));
+        item.add_place(&Change::Removed("b".into()));
+        let written = item.written();
+        let (copies, places) = read(&written).expect("changes");
+        let shown = |change: &CopyChange| match change {
+            CopyChange::Kept(copy) => (copy.id.to_string(), copy.stamp, copy.kept, copy.content.clone()),
+            CopyChange::Removed { id, .. } => (id.to_string(), 0, 0, b"removed".to_vec()),
+        };
+        let expected = [
+            ("a".to_owned(), -7, now, b"one\n".to_vec()),
+            ("b".to_owned(), 0, 0, b"removed".to_vec()),
+            ("c".to_owned(), -7, now, Vec::new()),
+            ("d".to_owned(), -7, now, b"two".to_vec()),
+        ];
+        assert_eq!(copies.iter().map(shown).collect::<Vec<_>>(), expected);
+        let [Change::Kept(place), Change::Removed(id)] = &places[..] else { panic!("{places:?}") };
+        assert_eq!((&*place.id, &*place.owner, place.holder.key, &**id), ("a", "key", Some(2), "b"));
+        assert_eq!((&*place.holder.upstream, &*place.holder.model), ("one", "mine"));
+        for broken in [&written[..written.len() - 1], b"", b"[]", b"{}\n"] {
+            assert!(read(broken).is_none());
+        }
+    }
+}

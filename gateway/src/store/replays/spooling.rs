@@ -1,0 +1,148 @@
+//! Answers in the spool: those that the store did not take in time, and those that earlier processes left.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gatewright::operations;
+use serde::{Deserialize, Serialize};
+
+use super::waiting::Late;
+use super::{LIFETIME, Replays, record};
+use crate::clock::{millis, unix_millis};
+use crate::store::durable::{AnswerRoom, Keyed, Lease, Reserved};
+use crate::store::spool::{Kept, Kind};
+
+/// What an item holds beside the answer: a line of JSON before it.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    slot: String,
+    operation: String,
+    owner: String,
+    fingerprint: [u8; 32],
+    /// Number of the lease.
+    lease: Option<i64>,
+    /// Milliseconds since 1970.
+    expires: u64,
+    answers: usize,
+    hundredths: u8,
+}
+
+impl Replays {
+    /// Writes an answer that waits into the spool.
+    pub(super) async fn spooled(&self, late: &Late) -> Option<Kept> {
+        self.spool.as_ref()?.keep(Kind::Answer, late.written()).await
+    }
+
+    /// Takes over the answers that earlier processes left: they are given again here at once, and wait for the store.
+    pub(super) fn inherit(self: &Arc<Self>) {
+        let Some(spool) = &self.spool else { return };
+        for one in spool.inherited(Kind::Answer) {
+            let Some(mut late) = Late::read(&one.content) else {
+                one.leave("it holds no answer");
+                continue;
+            };
+            if !self.knows(&late) {
+                one.leave("its answer cannot be read");
+                continue;
+            }
+            if let Some(lease) = &late.lease {
+                // Nobody else carries it out while the store does not have it.
+                self.held().insert(lease.clone());
+            }
+            late.kept = Some(one.kept);
+            self.keep_later(late);
+        }
+    }
+
+    /// Whether an answer of an earlier process is known here from now on, or too old.
+    fn knows(&self, late: &Late) -> bool {
+        let lasts = late.expires.saturating_duration_since(Instant::now());
+        let Some(sealer) = self.sealer.as_ref().filter(|_| !lasts.is_zero()) else { return lasts.is_zero() };
+        let Ok(record) = sealer.open(&late.keyed.slot, &late.answer, record::LONGEST) else { return false };
+        if let Reserved::First(own) = self.own.reserve(&late.keyed, Duration::MAX) {
+            self.own.keep_answer(&own, &record, lasts, late.room);
+        }
+        true
+    }
+}
+
+impl Late {
+    fn written(&self) -> Vec<u8> {
+        let lasts = self.expires.saturating_duration_since(Instant::now());
+        let head = Head {
+            slot: self.keyed.slot.clone(),
+            operation: self.keyed.operation.to_owned(),
+            owner: self.keyed.owner.to_string(),
+            fingerprint: self.keyed.fingerprint,
+            lease: self.lease.as_ref().map(|lease| lease.number),
+            expires: unix_millis().saturating_add(millis(lasts)),
+            answers: self.room.answers,
+            hundredths: self.room.hundredths,
+        };
+        let mut content = serde_json::to_vec(&head).expect("texts and numbers");
+        content.push(b'\n');
+        content.extend_from_slice(&self.answer);
+        content
+    }
+
+    /// None: it is none. Whatever clocks say, it lasts no longer than a new one.
+    fn read(content: &[u8]) -> Option<Self> {
+        let end = memchr::memchr(b'\n', content)?;
+        let head: Head = serde_json::from_slice(&content[..end]).ok()?;
+        let Head { slot, operation, owner, fingerprint, lease, expires, answers, hundredths } = head;
+        let operation = operations::ALL.iter().find(|known| known.id == operation)?.id;
+        let lease = lease.map(|number| Lease { id: slot.clone(), number });
+        let lasts = Duration::from_millis(expires.saturating_sub(unix_millis())).min(LIFETIME);
+        Some(Self {
+            keyed: Keyed { slot, operation, owner: owner.into(), fingerprint },
+            lease,
+            answer: content[end + 1..].to_vec(),
+            expires: Instant::now() + lasts,
+            room: AnswerRoom { answers, hundredths },
+            kept: None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(expires: Instant, lease: Option<Lease>) -> Late {
+        let keyed = Keyed {
+            slot: "5107".to_owned(),
+            operation: "create_video",
+            owner: "key".into(),
+            fingerprint: [7; 32],
+        };
+        let room = AnswerRoom { answers: 9, hundredths: 50 };
+        Late { keyed, lease, answer: b"an\nanswer".to_vec(), expires, room, kept: None }
+    }
+
+    #[test]
+    fn an_answer_is_read_as_it_was_written_and_lasts_no_longer() {
+        let second = Duration::from_secs(1);
+        for lease in [None, Some(Lease { id: "5107".to_owned(), number: -3 })] {
+            let (now, lasts) = (Instant::now(), LIFETIME / 2);
+            let written = late(now + lasts, lease.clone()).written();
+            let read = Late::read(&written).expect("an answer");
+            assert_eq!((&read.keyed.slot[..], read.keyed.operation), ("5107", "create_video"));
+            assert_eq!((&*read.keyed.owner, read.keyed.fingerprint), ("key", [7; 32]));
+            assert_eq!((read.room.answers, read.room.hundredths), (9, 50));
+            assert_eq!((&read.answer[..], &read.lease), (&b"an\nanswer"[..], &lease));
+            let (least, most) = (now + lasts, Instant::now() + lasts);
+            assert!(read.expires + second > least && read.expires < most + second);
+        }
+        // One that has run out, and one that a clock has put into the future.
+        let lasts = |expires| {
+            let read = Late::read(&late(expires, None).written()).expect("an answer");
+            read.expires.saturating_duration_since(Instant::now())
+        };
+        let now = Instant::now();
+        assert_eq!(lasts(now), Duration::ZERO);
+        assert!(lasts(now + 9 * LIFETIME) <= LIFETIME);
+        for broken in [&b""[..], b"{}\n", b"answer"] {
+            assert!(Late::read(broken).is_none());
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Whose files those of a process are: its own while it lives, which a locked file says, and then those of whoever locks it.
+
+use std::fs::{File, TryLockError as Locked};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{create, unfinished};
+use crate::crash;
+
+/// Ending of the name.
+pub(super) const ENDING: &str = "lock";
+
+/// See the module. The file is removed when this is dropped.
+pub(super) struct Claim {
+    /// Locked.
+    _file: File,
+    path: PathBuf,
+}
+
+impl Claim {
+    /// Of this process. The file gets its name once it is locked: others remove what nobody holds.
+    pub(super) fn make(folder: &Path, writer: &str) -> io::Result<Self> {
+        let path = named(folder, writer);
+        let unfinished = unfinished(&path);
+        crash::point();
+        let file = create(&unfinished)?;
+        file.try_lock().map_err(|locked| match locked {
+            Locked::Error(error) => error,
+            Locked::WouldBlock => io::Error::other("another process holds its lock"),
+        })?;
+        crash::point();
+        std::fs::rename(&unfinished, &path)?;
+        crash::point();
+        Ok(Self { _file: file, path })
+    }
+
+    /// Of a process that has ended. None: it lives, or another one has taken over what it left.
+    pub(super) fn take_over(folder: &Path, writer: &str) -> Option<Self> {
+        let path = named(folder, writer);
+        // It may be gone though files are there.
+        let file = create(&path).ok()?;
+        file.try_lock().ok()?;
+        Some(Self { _file: file, path })
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        crash::point();
+        _ = std::fs::remove_file(&self.path);
+        crash::point();
+    }
+}
+
+fn named(folder: &Path, writer: &str) -> PathBuf {
+    folder.join(format!("{writer}.{ENDING}"))
+}

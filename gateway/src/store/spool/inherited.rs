@@ -1,0 +1,160 @@
+//! What processes left in the spool that have ended.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use ring::hmac;
+
+use super::claim::{self, Claim};
+use super::{
+    FORM, HEAD, Kept, Kind, LONGEST, MOST_BYTES, MOST_ITEMS, Stage, Taken, UNFINISHED, digest, lock,
+};
+use crate::crash;
+
+/// Longest name of a process.
+const LONGEST_NAME: usize = 64;
+/// Most names in a folder that are looked at: more than a process makes.
+const MOST_NAMES: usize = 4 * MOST_ITEMS;
+
+/// An item that a process left.
+pub(in crate::store) struct Inherited {
+    pub(super) kind: Kind,
+    pub(in crate::store) content: Vec<u8>,
+    pub(in crate::store) kept: Kept,
+}
+
+/// What a file is, by its name.
+enum Named {
+    Item(Kind),
+    /// It was being made.
+    Unfinished,
+    Lock,
+    UnfinishedLock,
+}
+
+impl Inherited {
+    /// Reads what ended processes left in a folder: the oldest first, within bounds. What is not of the spool is left alone.
+    pub(super) fn read(folder: &Path, key: &hmac::Key, taken: &Arc<Mutex<Taken>>) -> Vec<Self> {
+        let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
+        let files =
+            files.filter_map(Result::ok).filter(|file| file.file_type().is_ok_and(|kind| kind.is_file()));
+        let names = files.filter_map(|file| file.file_name().into_string().ok()).take(MOST_NAMES);
+        let mut writers = BTreeMap::<String, Vec<(String, Named)>>::new();
+        for name in names {
+            match parsed(&name) {
+                Some((_, Named::UnfinishedLock)) => remove_unlocked(&folder.join(name)),
+                Some((writer, what)) => {
+                    writers.entry(writer.to_owned()).or_default().push((name, what));
+                }
+                None => {}
+            }
+        }
+        let mut all = Vec::new();
+        for (writer, mut names) in writers {
+            let Some(claim) = Claim::take_over(folder, &writer).map(Arc::new) else { continue };
+            names.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+            for (name, what) in names {
+                let path = folder.join(name);
+                match what {
+                    Named::Item(kind) => all.extend(Self::of_file(&path, kind, key, taken, &claim)),
+                    Named::Unfinished => {
+                        crash::point();
+                        _ = std::fs::remove_file(&path);
+                        crash::point();
+                    }
+                    // It goes with the claim.
+                    Named::Lock | Named::UnfinishedLock => {}
+                }
+            }
+        }
+        all
+    }
+
+    /// None: it is left alone.
+    fn of_file(
+        path: &Path,
+        kind: Kind,
+        key: &hmac::Key,
+        taken: &Arc<Mutex<Taken>>,
+        claim: &Arc<Claim>,
+    ) -> Option<Self> {
+        match read(path, key, taken) {
+            Ok(content) => {
+                let bytes = HEAD + content.len();
+                let kept = Kept::new(path.to_owned(), bytes, taken, Stage::Written, Some(Arc::clone(claim)));
+                Some(Self { kind, content, kept })
+            }
+            Err(error) => {
+                tracing::warn!(file = %path.display(), "a file of the spool is left alone: {error}");
+                None
+            }
+        }
+    }
+
+    /// Nobody knows what it is.
+    pub(in crate::store) fn leave(&self, why: &str) {
+        let file = self.kept.0.path.display();
+        tracing::warn!(%file, "a file of the spool is left alone: {why}");
+    }
+}
+
+/// What an item holds.
+fn read(path: &Path, key: &hmac::Key, taken: &Mutex<Taken>) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    let bytes = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    if bytes > LONGEST {
+        return Err(io::Error::other("it is too long"));
+    }
+    let room = lock(taken);
+    if room.items >= MOST_ITEMS || room.bytes + bytes > MOST_BYTES {
+        return Err(io::Error::other("there are too many; the next start takes it over"));
+    }
+    drop(room);
+    let mut content = Vec::with_capacity(bytes);
+    file.take(LONGEST as u64).read_to_end(&mut content)?;
+    if content.first().is_some_and(|form| *form != FORM) {
+        return Err(io::Error::other("its form is not known"));
+    }
+    let Some((head, rest)) = content.split_at_checked(HEAD) else {
+        return Err(io::Error::other("it is cut"));
+    };
+    // Whoever may write here cannot measure how long this takes.
+    if digest(key, path, rest).as_ref() != &head[1..] {
+        return Err(io::Error::other("it was changed, or written with another pepper or name"));
+    }
+    content.drain(..HEAD);
+    Ok(content)
+}
+
+/// The process that a file is of. None: it is not of the spool.
+fn parsed(name: &str) -> Option<(&str, Named)> {
+    let (writer, rest) = name.split_once('.')?;
+    let is_writer =
+        (1..=LONGEST_NAME).contains(&writer.len()) && writer.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_writer {
+        return None;
+    }
+    let (rest, is_unfinished) = match rest.strip_suffix(UNFINISHED).and_then(|rest| rest.strip_suffix('.')) {
+        Some(rest) => (rest, true),
+        None => (rest, false),
+    };
+    if rest == claim::ENDING {
+        return Some((writer, if is_unfinished { Named::UnfinishedLock } else { Named::Lock }));
+    }
+    let (number, ending) = rest.split_once('.')?;
+    let kind = Kind::ALL.into_iter().find(|kind| kind.ending() == ending)?;
+    let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then_some((writer, if is_unfinished { Named::Unfinished } else { Named::Item(kind) }))
+}
+
+/// A lock that was being made when its process ended.
+fn remove_unlocked(path: &Path) {
+    if File::open(path).is_ok_and(|file| file.try_lock().is_ok()) {
+        crash::point();
+        _ = std::fs::remove_file(path);
+        crash::point();
+    }
+}

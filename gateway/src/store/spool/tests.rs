@@ -1,0 +1,225 @@
+use std::time::Instant;
+
+use tempfile::TempDir;
+
+use super::*;
+
+const KEY: [u8; 32] = [3; 32];
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn open(folder: &TempDir) -> Arc<Spool> {
+    Spool::open(&folder.path().join("spool"), KEY)
+}
+
+async fn keep(spool: &Arc<Spool>, content: &str) -> Option<Kept> {
+    spool.keep(Kind::Answer, content.into()).await
+}
+
+/// What a process left that has ended.
+fn left(spool: &Spool, kind: Kind) -> Vec<String> {
+    let text = |one: Inherited| String::from_utf8(one.content).expect("text");
+    spool.inherited(kind).into_iter().map(text).collect()
+}
+
+fn files(folder: &TempDir) -> Vec<String> {
+    let Ok(files) = std::fs::read_dir(folder.path().join("spool")) else { return Vec::new() };
+    let name = |file: io::Result<std::fs::DirEntry>| file.expect("a file").file_name().into_string();
+    let mut names: Vec<_> = files.map(|file| name(file).expect("text")).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_holds_is_its_own() {
+    let folder = folder();
+    let (one, idle) = (open(&folder), open(&folder));
+    assert_eq!(files(&folder), [""; 0], "who keeps nothing makes nothing");
+    for number in 0..12 {
+        keep(&one, &number.to_string()).await.expect("kept");
+    }
+    one.keep(Kind::Changes, b"changes".to_vec()).await.expect("kept");
+    drop(idle);
+    let other = open(&folder);
+    assert!(left(&other, Kind::Answer).is_empty());
+    drop(keep(&other, "of the other").await.expect("kept"));
+    drop((one, other));
+
+    let next = open(&folder);
+    assert_eq!(left(&open(&folder), Kind::Changes), [""; 0], "somebody has it");
+    assert_eq!(left(&next, Kind::Changes), ["changes"]);
+    let all = next.inherited(Kind::Answer);
+    let texts: Vec<_> = all.iter().map(|one| String::from_utf8_lossy(&one.content).into_owned()).collect();
+    let expected = (0..12).map(|number| number.to_string()).chain(["of the other".to_owned()]);
+    assert_eq!(texts, expected.collect::<Vec<_>>());
+    // Whoever does not say that the store has it leaves it to the next one.
+    for one in &all[1..] {
+        one.kept.remove().await;
+    }
+    drop((all, next));
+    let last = open(&folder);
+    assert_eq!(left(&last, Kind::Answer), ["0"]);
+    assert_eq!(left(&last, Kind::Changes), ["changes"]);
+}
+
+#[tokio::test]
+async fn what_is_removed_leaves_nothing_whether_or_not_it_was_written() {
+    let folder = folder();
+    let spool = open(&folder);
+    let kept = keep(&spool, "a").await.expect("kept");
+    kept.remove().await;
+    kept.remove().await;
+    // It is no longer wanted before its disk has it.
+    let kept = spool.begin(Kind::Answer, 1).expect("room");
+    kept.remove().await;
+    spool.write(&kept.0, b"b").expect("written");
+    assert_eq!(files(&folder), [format!("{}.lock", spool.writer)]);
+    drop((kept, spool));
+    assert_eq!(files(&folder), [""; 0]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_waits_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    let spool = open(&folder);
+    keep(&spool, "a").await.expect("kept");
+    let mode = |path: &Path| std::fs::metadata(path).expect("it is there").permissions().mode() & 0o777;
+    assert_eq!(mode(&spool.folder), 0o700);
+    for file in files(&folder) {
+        assert_eq!(mode(&spool.folder.join(&file)), 0o600, "{file}");
+    }
+}
+
+/// Cut, changed, grown, renamed or foreign: nobody takes it for an item, and nobody removes it.
+#[tokio::test]
+async fn what_is_no_whole_item_is_left_alone() {
+    let folder = folder();
+    let spool = open(&folder);
+    keep(&spool, "an answer").await.expect("kept");
+    let name = files(&folder).into_iter().find(|name| name.ends_with(".answer")).expect("a file");
+    drop(spool);
+    let path = |name: &str| folder.path().join("spool").join(name);
+    let whole = std::fs::read(path(&name)).expect("a file");
+    let is_left = |name: &str, bytes: &[u8]| {
+        std::fs::write(path(name), bytes).expect("written");
+        assert!(left(&open(&folder), Kind::Answer).is_empty(), "{name} of {} bytes", bytes.len());
+        assert_eq!(std::fs::read(path(name)).expect("it is there"), bytes);
+    };
+    for at in 0..whole.len() {
+        is_left(&name, &whole[..at]);
+        let mut changed = whole.clone();
+        changed[at] ^= 1;
+        is_left(&name, &changed);
+    }
+    is_left(&name, &[&whole[..], b"!"].concat());
+    std::fs::remove_file(path(&name)).expect("removed");
+    for foreign in
+        ["b.000000000001.answer", "notes.txt", "b.1", ".000000000001.answer", "b.x.answer", "b.answer"]
+    {
+        is_left(foreign, &whole);
+        std::fs::remove_file(path(foreign)).expect("removed");
+    }
+    std::fs::create_dir(path("b.000000000002.answer")).expect("created");
+    // Another pepper.
+    std::fs::write(path(&name), &whole).expect("written");
+    let with_other_key = Spool::open(&folder.path().join("spool"), [4; 32]);
+    assert!(left(&with_other_key, Kind::Answer).is_empty());
+    drop(with_other_key);
+    assert_eq!(left(&open(&folder), Kind::Answer), ["an answer"]);
+}
+
+#[tokio::test]
+async fn what_was_being_made_when_its_process_ended_goes() {
+    let folder = folder();
+    let spool = open(&folder);
+    keep(&spool, "a").await.expect("kept").remove().await;
+    let unfinished = format!("{}.000000000002.answer.new", spool.writer);
+    for name in [&unfinished, "b.lock", "c.lock.new"] {
+        std::fs::write(spool.folder.join(name), "half").expect("written");
+    }
+    drop(open(&folder));
+    // That of a process which lives is its own.
+    assert_eq!(files(&folder), [unfinished, format!("{}.lock", spool.writer)]);
+    drop(spool);
+    drop(open(&folder));
+    assert_eq!(files(&folder), [""; 0]);
+}
+
+#[tokio::test]
+async fn the_spool_is_bounded_in_count_and_bytes_and_room_comes_back() {
+    let folder = folder();
+    let spool = open(&folder);
+    assert!(spool.begin(Kind::Answer, LONGEST + 1).is_none());
+    let many: Vec<_> = std::iter::from_fn(|| spool.begin(Kind::Answer, 1)).collect();
+    assert_eq!(many.len(), MOST_ITEMS);
+    assert!(keep(&spool, "a").await.is_none() && !spool.works());
+    drop(many);
+    let large: Vec<_> = std::iter::from_fn(|| spool.begin(Kind::Answer, LONGEST)).collect();
+    assert_eq!(large.len(), MOST_BYTES / LONGEST);
+    drop(large);
+    assert!(keep(&spool, "a").await.is_some() && spool.works());
+    let taken = lock(&spool.taken);
+    assert_eq!((taken.items, taken.bytes), (0, 0));
+}
+
+#[tokio::test]
+async fn what_is_too_much_for_one_start_waits_for_the_next_one() {
+    let folder = folder();
+    let spool = open(&folder);
+    let large = vec![0; LONGEST - HEAD];
+    for _ in 0..=MOST_BYTES / LONGEST {
+        spool.keep(Kind::Answer, large.clone()).await.expect("kept");
+    }
+    drop(spool);
+    let next = open(&folder);
+    let all = next.inherited(Kind::Answer);
+    assert_eq!(all.len(), MOST_BYTES / LONGEST);
+    for one in &all {
+        one.kept.remove().await;
+    }
+    drop((all, next));
+    assert_eq!(open(&folder).inherited(Kind::Answer).len(), 1);
+}
+
+#[tokio::test]
+async fn a_folder_that_cannot_be_made_stops_nobody() {
+    let folder = folder();
+    std::fs::write(folder.path().join("spool"), "a file").expect("written");
+    let spool = open(&folder);
+    assert!(keep(&spool, "a").await.is_none() && !spool.works());
+    std::fs::remove_file(folder.path().join("spool")).expect("removed");
+    assert!(keep(&spool, "a").await.is_some() && spool.works());
+}
+
+/// Nobody reads from a pipe: whoever opens it to write hangs, as with a disk that does.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_disk_that_hangs_is_waited_for_once() {
+    let folder = folder();
+    let spool = open(&folder);
+    create_folder(&spool.folder).expect("created");
+    let name = |number| format!("{}.{number:012}.answer.new", spool.writer);
+    let pipes: Vec<_> = (1..=MOST_WRITING).map(|number| spool.folder.join(name(number))).collect();
+    assert!(std::process::Command::new("mkfifo").args(&pipes).status().expect("mkfifo").success());
+    let begun = Instant::now();
+    let stuck = futures_util::future::join_all((0..MOST_WRITING).map(|_| keep(&spool, "a"))).await;
+    assert!(stuck.iter().all(Option::is_some) && !spool.works());
+    // All places are taken: the others do not wait.
+    for _ in 0..100 {
+        assert!(keep(&spool, "b").await.is_none());
+    }
+    assert!(begun.elapsed() < 20 * PATIENCE, "{:?}", begun.elapsed());
+    // It goes on.
+    for pipe in &pipes {
+        drop(OpenOptions::new().read(true).open(pipe).expect("a pipe"));
+    }
+    while keep(&spool, "c").await.is_none() {
+        assert!(begun.elapsed() < Duration::from_mins(1), "it hangs for ever");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(spool.works());
+}

@@ -37,8 +37,8 @@ pub(crate) enum What {
     Upstream { node: usize, intent: u64, input: u64, output: u64, whole: bool },
     /// The upstream took a video on.
     Filmed { node: usize, intent: u64 },
-    /// A notification arrived.
-    Delivered { id: String, problem: Option<String>, acknowledged: bool, task: Value },
+    /// A notification of a node arrived.
+    Delivered { node: usize, id: String, problem: Option<String>, acknowledged: bool, task: Value },
     /// A fault begins or ends.
     Fault { fault: Fault, begins: bool },
     /// No fault follows.

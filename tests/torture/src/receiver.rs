@@ -22,6 +22,8 @@ const MOST_ACKNOWLEDGED: u64 = 7;
 pub(crate) struct Receiver {
     history: Arc<History>,
     secret: Secret,
+    /// What each node signs with besides.
+    signers: Vec<Secret>,
     arrived: AtomicU64,
     refuses: AtomicBool,
     /// The tasks whose end was acknowledged.
@@ -29,12 +31,17 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Starts it at a free port. Gives its address, too.
-    pub(crate) async fn start(history: Arc<History>, secret: Secret) -> Result<(Arc<Self>, String)> {
+    /// Starts it at a free port. Gives its address, too. `secret`: that of all nodes. `signers`: what each of them signs with
+    /// besides, so that it is known who has sent a notification.
+    pub(crate) async fn start(
+        history: Arc<History>,
+        secret: Secret,
+        signers: Vec<Secret>,
+    ) -> Result<(Arc<Self>, String)> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let url = format!("http://{}/told", listener.local_addr()?);
         let (arrived, refuses, told) = Default::default();
-        let receiver = Arc::new(Self { history, secret, arrived, refuses, told });
+        let receiver = Arc::new(Self { history, secret, signers, arrived, refuses, told });
         let router = Router::new().route("/told", post(receive)).with_state(Arc::clone(&receiver));
         tokio::spawn(async move { axum::serve(listener, router).await });
         Ok((receiver, url))
@@ -43,6 +50,18 @@ impl Receiver {
     /// Whether it acknowledges nothing.
     pub(crate) fn refuse(&self, refuses: bool) {
         self.refuses.store(refuses, Ordering::Relaxed);
+    }
+
+    /// The node that has signed a notification.
+    fn sender(&self, headers: &HeaderMap, body: &[u8]) -> Option<usize> {
+        let header = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let (id, signatures) = (header(webhook::ID_HEADER)?, header(webhook::SIGNATURE_HEADER)?);
+        let timestamp = header(webhook::TIMESTAMP_HEADER)?.parse().ok()?;
+        let is_its = |signer: &Secret| {
+            let signature = signer.sign(id, timestamp, body);
+            signatures.split(' ').any(|other| other == signature)
+        };
+        self.signers.iter().position(is_its)
     }
 
     /// Whether the end of a task was acknowledged.
@@ -54,14 +73,17 @@ impl Receiver {
 async fn receive(State(receiver): State<Arc<Receiver>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let pairs = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
     let problem = webhook::verify(&body, pairs, std::slice::from_ref(&receiver.secret)).err();
+    let problem = problem.map(|problem| problem.to_string());
+    let sender = receiver.sender(&headers, &body);
+    let problem = problem.or_else(|| sender.is_none().then(|| "no node has signed it".to_owned()));
     let task: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = headers.get(webhook::ID_HEADER).and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
     let number = receiver.arrived.fetch_add(1, Ordering::Relaxed);
     let acknowledged =
         problem.is_none() && !receiver.refuses.load(Ordering::Relaxed) && number % MOST_ACKNOWLEDGED != 3;
     let done = task["id"].as_str().unwrap_or_default().to_owned();
-    let problem = problem.map(|problem| problem.to_string());
-    receiver.history.add(What::Delivered { id, problem, acknowledged, task });
+    let node = sender.unwrap_or(usize::MAX);
+    receiver.history.add(What::Delivered { node, id, problem, acknowledged, task });
     if !acknowledged {
         return StatusCode::SERVICE_UNAVAILABLE;
     }

@@ -25,6 +25,11 @@ pub(crate) const ADMIN_KEY: &str = "gw-torture-admin-92";
 const PEPPER: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const WEBHOOK_SECRET: &str = "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 
+/// What a node signs notifications with besides, so that the receiver knows it.
+fn signer(node: u8) -> Result<Secret> {
+    Secret::from_bytes([node + 1; 32]).context("a secret of 32 bytes")
+}
+
 /// The folder of the small disk.
 const DISK: &str = "disk";
 
@@ -58,9 +63,11 @@ impl World {
         let port = bucket.port();
         let provider = runtime.block_on(upstream::start(Arc::clone(history)))?;
         let secret = Secret::new(WEBHOOK_SECRET)?;
-        let (receiver, hook) = runtime.block_on(Receiver::start(Arc::clone(history), secret))?;
+        let signers = (0..=u8::try_from(ALONE)?).map(signer).collect::<Result<Vec<_>>>()?;
+        let (receiver, hook) =
+            runtime.block_on(Receiver::start(Arc::clone(history), secret, signers.clone()))?;
         let (mut nodes, mut networks) = (Vec::new(), Vec::new());
-        for number in 0..=ALONE {
+        for (number, signer) in signers.iter().map(Secret::expose).enumerate() {
             let mut shared = Shared { store: postgres.url(), counters: redis.url(), bucket: port };
             if with_networks && number != ALONE {
                 let network = Networks::new();
@@ -74,6 +81,7 @@ impl World {
                 ("TORTURE_COUNTERS", shared.counters),
                 ("TORTURE_PEPPER", PEPPER.to_owned()),
                 ("TORTURE_WEBHOOKS", WEBHOOK_SECRET.to_owned()),
+                ("TORTURE_SIGNER", signer),
                 ("TORTURE_UPSTREAM", upstream::key_of(number)),
                 ("TORTURE_BUCKET_ID", Bucket::ACCESS_KEY.to_owned()),
                 ("TORTURE_BUCKET_SECRET", Bucket::SECRET_KEY.to_owned()),
@@ -179,7 +187,8 @@ fn configuration(address: &str, store: &str, provider: &str) -> String {
         "[server]\nlisten = \"{address}\"\nshutdown_grace = \"3s\"\n\
          [access]\nkey = {{ env = \"TORTURE_KEY\" }}\nadmin_key = {{ env = \"TORTURE_ADMIN_KEY\" }}\n\
          {store}\
-         [webhooks]\nsecret = {{ env = \"TORTURE_WEBHOOKS\" }}\nallow_private = true\nbackoff = \"200ms\"\n\
+         [webhooks]\nsecret = {{ env = \"TORTURE_WEBHOOKS\" }}\n\
+         previous_secrets = [{{ env = \"TORTURE_SIGNER\" }}]\nallow_private = true\nbackoff = \"200ms\"\n\
          [videos]\npoll = \"200ms\"\nlease = \"2s\"\n\
          [upstreams.provider]\nkind = \"responses\"\nbase_url = \"{provider}\"\n\
          key = {{ env = \"TORTURE_UPSTREAM\" }}\n\

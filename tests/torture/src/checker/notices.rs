@@ -1,16 +1,27 @@
-//! Section 6: each end is told at least once where somebody is to be told, under one id, signed, and as it is.
+//! Section 6: each end is told at least once where somebody is to be told, under one id, signed, and as it is. It is told again
+//! only for a reason: after a refusal, or where a fault kept a gateway from writing down that it was acknowledged. So there are
+//! no more attempts than refusals and such faults, and one.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::Violation;
 use super::record::{Record, essence, is_final, report};
-use crate::history::{Asked, Got, What};
+use super::{SECOND, Violation};
+use crate::history::{ALONE, Asked, Fault, Got, What};
+
+/// Within this time a gateway writes down what came of an attempt.
+const NOTED: u64 = 2 * SECOND;
+/// For this long nobody else makes an attempt at least: whoever makes one has a lease of 30 s, and ten of them for it.
+const HELD: u64 = 20 * SECOND;
+/// The shortest pause after a refusal: a fifth less than nodes are told.
+const PAUSE: u64 = 160_000;
 
 /// An attempt that reached its receiver.
 struct Told<'h> {
     line: usize,
+    at: u64,
+    node: usize,
     id: &'h str,
     acknowledged: bool,
     task: &'h Value,
@@ -19,14 +30,15 @@ struct Told<'h> {
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let mut told: BTreeMap<&str, Vec<Told<'_>>> = BTreeMap::new();
     for (line, one) in record.lines.iter().enumerate() {
-        let What::Delivered { id, problem, acknowledged, task } = &one.what else { continue };
+        let What::Delivered { node, id, problem, acknowledged, task } = &one.what else { continue };
         if let Some(problem) = problem {
             report(violations, "notification is signed", problem.clone(), [line]);
         }
         if !is_final(task) {
             report(violations, "notification is of an end", format!("{} is not over", task["id"]), [line]);
         }
-        let attempt = Told { line, id, acknowledged: *acknowledged, task };
+        let (at, node) = (one.at, *node);
+        let attempt = Told { line, at, node, id, acknowledged: *acknowledged, task };
         told.entry(task["id"].as_str().unwrap_or_default()).or_default().push(attempt);
     }
     for (task, attempts) in &told {
@@ -41,6 +53,9 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
                 report(violations, "notification is the end", why, [first.line, other.line]);
             }
         }
+        for pair in attempts.windows(2).filter(|pair| pair[0].id == pair[1].id) {
+            again(record, task, &pair[0], &pair[1], violations);
+        }
     }
     for call in &record.calls {
         let Asked::Submit { told: true, .. } = call.asked else { continue };
@@ -50,4 +65,50 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
             report(violations, "notification arrives", format!("the end of {id} was not told"), call.lines());
         }
     }
+}
+
+/// An attempt after another one has its reason in that one, so that each reason is one of one attempt.
+fn again(
+    record: &Record<'_>,
+    task: &str,
+    before: &Told<'_>,
+    again: &Told<'_>,
+    violations: &mut Vec<Violation>,
+) {
+    let since = again.at - before.at;
+    let later = format!("{task} is told again after {} ms", since / 1000);
+    let lines = [before.line, again.line];
+    if before.acknowledged && !may_be_unnoted(record, before) {
+        let why = format!("{later}, though node {} had its acknowledgement", before.node);
+        return report(violations, "notification is told once", why, lines);
+    }
+    let least = if before.acknowledged { HELD } else { PAUSE };
+    if since < least && !clock_was_wrong(record, before.node, before.at, again.at) {
+        let why = format!("{later}, and {} ms are the least", least / 1000);
+        report(violations, "notification waits", why, lines);
+    }
+}
+
+/// Whether the gateway of an attempt may not have written down that it was acknowledged: it ended, or could not use its store. While
+/// it hung, it wrote nothing.
+fn may_be_unnoted(record: &Record<'_>, attempt: &Told<'_>) -> bool {
+    let Told { at, node, .. } = *attempt;
+    let mut noted = at + NOTED;
+    for one in record.troubles.iter().filter(|one| one.fault == Fault::Paused { node }) {
+        if one.from <= noted && at <= one.to {
+            noted = noted.max(one.to.saturating_add(NOTED));
+        }
+    }
+    let is_end =
+        |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node);
+    record.is_troubled(at, noted, is_end)
+        || record.store_was_back(node, at, noted).is_some()
+        || clock_was_wrong(record, node, at, noted)
+}
+
+/// Whether the clock of a node was wrong by which its leases and pauses go, shortly before or between these times: that of the one
+/// with SQLite. Others go by the clock of the database.
+fn clock_was_wrong(record: &Record<'_>, node: usize, from: u64, to: u64) -> bool {
+    let is_wrong = |fault| matches!(fault, Fault::Clock { node: ALONE, .. });
+    node == ALONE && record.is_troubled(from.saturating_sub(NOTED), to, is_wrong)
 }

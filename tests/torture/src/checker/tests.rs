@@ -3,6 +3,7 @@
 mod answers;
 mod films;
 mod limits;
+mod notices;
 mod reasons;
 mod runs;
 
@@ -91,7 +92,7 @@ impl Script {
     }
 
     fn delivered(&mut self, at: u64, id: &str, task: Value) -> &mut Self {
-        self.line(at, What::Delivered { id: id.to_owned(), problem: None, acknowledged: true, task })
+        self.line(at, What::Delivered { node: 0, id: id.to_owned(), problem: None, acknowledged: true, task })
     }
 
     fn counted(&mut self, key: &str, intents: &[u64]) -> &mut Self {
@@ -317,58 +318,6 @@ mod tasks {
         let asked = Asked::Submit { intent: GOOD, once: None, told: false };
         script.call((0, 10), (1, "default"), asked, told("b", "completed"));
         script.fetch((80, 90), "b", file(GOOD)).breaks("task has a video");
-    }
-}
-
-mod notices {
-    use super::*;
-
-    fn awaited() -> Script {
-        let mut script = Script::default();
-        script.line(0, What::Filmed { node: 0, intent: BAD });
-        let asked = Asked::Submit { intent: BAD, once: None, told: true };
-        script.call((0, 10), (0, "default"), asked, told("a", "pending"));
-        script
-    }
-
-    #[test]
-    fn a_notification_that_arrives_twice_as_it_was_is_sound() {
-        awaited().delivered(20, "m", task("a", "failed")).delivered(30, "m", task("a", "failed")).is_sound();
-    }
-
-    #[test]
-    fn a_notification_that_nobody_got_or_acknowledged_is_found() {
-        awaited().look_up((20, 30), "a", told("a", "failed")).breaks("notification arrives");
-        let refused = What::Delivered {
-            id: "m".to_owned(),
-            problem: None,
-            acknowledged: false,
-            task: task("a", "failed"),
-        };
-        awaited().line(20, refused).breaks("notification arrives");
-    }
-
-    #[test]
-    fn a_notification_with_two_ids_or_without_a_signature_is_found() {
-        let mut script = awaited();
-        script.delivered(20, "m", task("a", "failed")).delivered(30, "n", task("a", "failed"));
-        script.breaks("notification has one id");
-        let problem = Some("no signature".to_owned());
-        let unsigned =
-            What::Delivered { id: "m".to_owned(), problem, acknowledged: true, task: task("a", "failed") };
-        awaited().line(20, unsigned).breaks("notification is signed");
-    }
-
-    #[test]
-    fn a_notification_of_another_end_or_of_none_is_found() {
-        let mut script = awaited();
-        script.look_up((30, 40), "a", told("a", "failed"));
-        let mut other = task("a", "failed");
-        other["error"] = json!({ "message": "another" });
-        script.delivered(50, "m", other).breaks("task ends once");
-        let mut script = awaited();
-        script.delivered(20, "m", task("a", "processing")).look_up((30, 40), "a", told("a", "failed"));
-        script.breaks("notification is of an end");
     }
 }
 

@@ -10,6 +10,7 @@ mod limits;
 mod notices;
 mod reasons;
 mod record;
+mod repeats;
 mod service;
 mod tasks;
 mod usage;
@@ -69,7 +70,8 @@ pub(crate) struct Answered {
 pub(crate) fn check(lines: &[Line], promises: Promises) -> Verdict {
     let record = Record::of(lines);
     let mut violations = Vec::new();
-    tasks::check(&record, promises, &mut violations);
+    tasks::check(&record, &mut violations);
+    repeats::check(&record, promises, &mut violations);
     notices::check(&record, &mut violations);
     answers::check(&record, &mut violations);
     keys::check(&record, &mut violations);

@@ -61,44 +61,60 @@ impl Clients {
     }
 
     pub(crate) async fn chat(&self, node: usize, key: &str, stream: bool) -> Got {
-        let intent = self.intent();
-        self.asked(node, key, Asked::Chat { intent, stream }, async |client| {
+        self.chat_about(node, key, self.intent(), stream, None).await
+    }
+
+    /// `once`: the idempotency key.
+    pub(crate) async fn chat_about(
+        &self,
+        node: usize,
+        key: &str,
+        intent: u64,
+        stream: bool,
+        once: Option<&str>,
+    ) -> Got {
+        let asked = Asked::Chat { intent, stream, once: once.map(str::to_owned) };
+        self.asked(node, key, asked, async |client| {
             let mut request = json!({ "model": TEXT, "max_tokens": MOST_TOKENS,
                 "messages": [{ "role": "user", "content": expected::prompt(intent) }] });
             if !stream {
                 let request: ChatCompletionRequest = read(request);
                 let answer = client.chat().completions().create(&request).await?;
                 let answer = written(&*answer);
-                return Ok(text_of(&answer["choices"][0]["message"]["content"], &answer["usage"]));
+                let text = &answer["choices"][0]["message"]["content"];
+                return Ok(text_of(&answer["id"], text, &answer["usage"]));
             }
             request["stream_options"] = json!({ "include_usage": true });
             let request: ChatCompletionRequest = read(request);
             let mut chunks = client.chat().completions().stream(&request).await?;
-            let (mut text, mut usage) = (String::new(), Value::Null);
+            let (mut id, mut text, mut usage) = (Value::Null, String::new(), Value::Null);
             while let Some(chunk) = chunks.try_next().await? {
                 text.push_str(chunk.text().unwrap_or_default());
                 let chunk = written(&chunk);
+                id = chunk["id"].clone();
                 if chunk["usage"].is_object() {
                     usage = chunk["usage"].clone();
                 }
             }
-            Ok(text_of(&json!(text), &usage))
+            Ok(text_of(&id, &json!(text), &usage))
         })
         .await
     }
 
-    pub(crate) async fn respond(&self, node: usize, key: &str, intent: u64) -> Got {
-        self.asked(node, key, Asked::Respond { intent }, async |client| {
+    /// `once`: the idempotency key.
+    pub(crate) async fn respond(&self, node: usize, key: &str, intent: u64, once: Option<&str>) -> Got {
+        let asked = Asked::Respond { intent, once: once.map(str::to_owned) };
+        self.asked(node, key, asked, async |client| {
             let request = ResponseRequest::new(TEXT, expected::prompt(intent).as_str());
             Ok(response(&*client.responses().create(&request).await?))
         })
         .await
     }
 
-    /// The stored response to an intent.
-    pub(crate) async fn retrieve(&self, node: usize, key: &str, intent: u64) -> Got {
-        self.asked(node, key, Asked::Retrieve { intent }, async |client| {
-            Ok(response(&*client.responses().retrieve(&format!("resp_{intent}")).await?))
+    /// The stored response to an intent. `id`: its own.
+    pub(crate) async fn retrieve(&self, node: usize, key: &str, intent: u64, id: &str) -> Got {
+        self.asked(node, key, Asked::Retrieve { intent, id: id.to_owned() }, async |client| {
+            Ok(response(&*client.responses().retrieve(id).await?))
         })
         .await
     }
@@ -119,9 +135,6 @@ impl Clients {
                 request["webhook_url"] = json!(hook);
             }
             let request: VideoGenerationRequest = read(request);
-            let options =
-                RequestOptions { idempotency_key: once.map(str::to_owned), ..RequestOptions::default() };
-            let client = client.with_options(options);
             Ok(Got::Task { task: written(&*client.videos().generations().create(&request).await?) })
         })
         .await
@@ -207,7 +220,9 @@ impl Clients {
         asked: Asked,
         ask: impl AsyncFnOnce(Client) -> Result<Got, Error>,
     ) -> Got {
-        let client = self.client(node, key);
+        let idempotency_key = asked.once().map(str::to_owned);
+        let options = RequestOptions { idempotency_key, ..RequestOptions::default() };
+        let client = self.client(node, key).with_options(options);
         let call = self.history.call(node, key, asked);
         let got = ask(client).await.unwrap_or_else(|error| refusal(&error));
         self.answered(call, got)
@@ -242,9 +257,10 @@ fn written(answer: &impl Serialize) -> Value {
     serde_json::to_value(answer).expect("plain values")
 }
 
-fn text_of(text: &Value, usage: &Value) -> Got {
+fn text_of(id: &Value, text: &Value, usage: &Value) -> Got {
     let count = |names: [&str; 2]| names.iter().find_map(|name| usage[name].as_u64()).unwrap_or_default();
     Got::Text {
+        id: id.as_str().unwrap_or_default().to_owned(),
         text: text.as_str().unwrap_or_default().to_owned(),
         input: count(["prompt_tokens", "input_tokens"]),
         output: count(["completion_tokens", "output_tokens"]),
@@ -252,7 +268,8 @@ fn text_of(text: &Value, usage: &Value) -> Got {
 }
 
 fn response(response: &gatewright::types::Response) -> Got {
-    text_of(&json!(response.output_text()), &written(response)["usage"])
+    let document = written(response);
+    text_of(&document["id"], &json!(response.output_text()), &document["usage"])
 }
 
 /// What an error says of the call: it was refused, or nobody knows.

@@ -57,22 +57,25 @@ pub(crate) enum What {
     },
 }
 
-/// What a client asks for. An intent is what the upstream gets to see of it.
+/// What a client asks for. An intent is what the upstream gets to see of it. `once`: the idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 pub(crate) enum Asked {
     Chat {
         intent: u64,
         stream: bool,
+        once: Option<String>,
     },
     Respond {
         intent: u64,
+        once: Option<String>,
     },
-    /// The stored response of an intent.
+    /// The stored response to an intent, by its id.
     Retrieve {
         intent: u64,
+        id: String,
     },
-    /// `once`: the idempotency key. `told`: whether it names a receiver.
+    /// `told`: whether it names a receiver.
     Submit {
         intent: u64,
         once: Option<String>,
@@ -93,6 +96,26 @@ pub(crate) enum Asked {
     },
 }
 
+impl Asked {
+    /// The idempotency key.
+    pub(crate) fn once(&self) -> Option<&str> {
+        match self {
+            Self::Chat { once, .. } | Self::Respond { once, .. } | Self::Submit { once, .. } => {
+                once.as_deref()
+            }
+            _ => None,
+        }
+    }
+
+    /// The intent of a text.
+    pub(crate) fn text(&self) -> Option<u64> {
+        match self {
+            Self::Chat { intent, .. } | Self::Respond { intent, .. } => Some(*intent),
+            _ => None,
+        }
+    }
+}
+
 /// The limits of a key, as its creation names them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Limits {
@@ -109,6 +132,7 @@ pub(crate) struct Limits {
 #[serde(tag = "got", rename_all = "snake_case")]
 pub(crate) enum Got {
     Text {
+        id: String,
         text: String,
         input: u64,
         output: u64,

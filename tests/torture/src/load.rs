@@ -20,7 +20,7 @@ use crate::receiver::Receiver;
 const WORKERS: u64 = 6;
 /// The pause of a client between two calls, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 20..160;
-/// How often a submission whose answer was lost is repeated.
+/// How often what has an idempotency key is repeated at once where its answer was lost.
 const REPEATS: u32 = 3;
 /// The budgets of keys, and the limits of others.
 const TOKENS_A_DAY: u64 = 1_500;
@@ -59,7 +59,7 @@ struct Accepted {
 
 impl Accepted {
     fn key(&self) -> &'static str {
-        if self.is_alone { DEFAULT_ALONE } else { DEFAULT }
+        key_of(self.is_alone)
     }
 
     fn node(&self, random: &mut StdRng) -> usize {
@@ -69,6 +69,23 @@ impl Accepted {
     fn is_over(&self) -> bool {
         self.task["status"] == "completed" || self.task["status"] == "failed"
     }
+}
+
+/// A text that is asked for with an idempotency key.
+#[derive(Debug, Clone, Copy)]
+struct Keyed {
+    intent: u64,
+    is_alone: bool,
+    /// Whether it is a response, which is stored.
+    is_stored: bool,
+}
+
+/// A response that was told, and is stored.
+#[derive(Debug, Clone)]
+struct Stored {
+    intent: u64,
+    id: String,
+    is_alone: bool,
 }
 
 /// See the module.
@@ -82,7 +99,8 @@ pub(crate) struct Load {
     /// Those with limits stop, too.
     end: AtomicBool,
     tasks: Mutex<Vec<Accepted>>,
-    responses: Mutex<Vec<u64>>,
+    responses: Mutex<Vec<Stored>>,
+    keyed: Mutex<Vec<Keyed>>,
 }
 
 /// The clients at work.
@@ -93,8 +111,8 @@ pub(crate) struct Working {
 
 impl Load {
     pub(crate) fn new(clients: Clients, receiver: Arc<Receiver>, hook: String, seed: u64) -> Arc<Self> {
-        let (stop, end, tasks, responses) = Default::default();
-        Arc::new(Self { clients, receiver, hook, seed, stop, end, tasks, responses })
+        let (stop, end, tasks, responses, keyed) = Default::default();
+        Arc::new(Self { clients, receiver, hook, seed, stop, end, tasks, responses, keyed })
     }
 
     /// Starts the clients.
@@ -122,6 +140,7 @@ impl Load {
         // The clients stopped after the last fault.
         tokio::time::sleep(BACK.saturating_sub(begun.elapsed())).await;
         join_all((0..=ALONE).map(|node| self.ask_all(node, random.random()))).await;
+        self.repeat_all(&mut random).await;
         let late = self.finish_all(begun, &mut random).await;
         // Every node says the same.
         let tasks = self.tasks().clone();
@@ -162,15 +181,15 @@ impl Load {
     async fn ask_all(&self, node: usize, seed: u64) {
         let mut random = StdRng::seed_from_u64(seed);
         let is_alone = node == ALONE;
-        let key = if is_alone { DEFAULT_ALONE } else { DEFAULT };
+        let key = key_of(is_alone);
         for _ in 0..ROUNDS {
             self.clients.chat(node, key, false).await;
             self.clients.chat(node, key, true).await;
             let intent = self.clients.intent();
-            if let Got::Text { .. } = self.clients.respond(node, key, intent).await
+            if let Got::Text { id, .. } = self.clients.respond(node, key, intent, None).await
                 && !is_alone
             {
-                self.clients.retrieve((node + 1) % ALONE, key, intent).await;
+                self.clients.retrieve((node + 1) % ALONE, key, intent, &id).await;
             }
             self.submit(&mut random, node, is_alone).await;
         }
@@ -196,37 +215,29 @@ impl Load {
 
     /// A bit of everything. `is_alone`: at the node that shares nothing.
     async fn work(self: Arc<Self>, mut random: StdRng, is_alone: bool) {
-        let key = if is_alone { DEFAULT_ALONE } else { DEFAULT };
+        let key = key_of(is_alone);
         while !self.stop.load(Ordering::Relaxed) {
             let node = if is_alone { ALONE } else { random.random_range(0..ALONE) };
             match random.random_range(0..100) {
-                0..25 => _ = self.clients.chat(node, key, false).await,
-                25..45 => _ = self.clients.chat(node, key, true).await,
-                45..52 => {
-                    let intent = self.clients.intent();
-                    if let Got::Text { .. } = self.clients.respond(node, key, intent).await
-                        && !is_alone
-                    {
-                        self.responses().push(intent);
+                0..15 => _ = self.clients.chat(node, key, false).await,
+                15..32 => _ = self.clients.chat(node, key, true).await,
+                32..37 => _ = self.respond(node, self.clients.intent(), is_alone, None).await,
+                37..49 => self.ask_once(&mut random, node, is_alone).await,
+                49..53 => {
+                    let keyed = any(&self.keyed(), &mut random, |keyed| keyed.is_alone == is_alone);
+                    if let Some(keyed) = keyed {
+                        self.repeat(node, keyed).await;
                     }
                 }
-                52..60 => {
-                    let known = {
-                        let responses = self.responses();
-                        (!responses.is_empty()).then(|| responses[random.random_range(0..responses.len())])
-                    };
-                    if let (Some(intent), false) = (known, is_alone) {
-                        self.clients.retrieve(node, key, intent).await;
+                53..60 => {
+                    let stored = any(&self.responses(), &mut random, |stored| stored.is_alone == is_alone);
+                    if let Some(Stored { intent, id, .. }) = stored {
+                        self.clients.retrieve(node, key, intent, &id).await;
                     }
                 }
                 60..75 => self.submit(&mut random, node, is_alone).await,
                 choice => {
-                    let task = {
-                        let tasks = self.tasks();
-                        let of_mine: Vec<&Accepted> =
-                            tasks.iter().filter(|task| task.is_alone == is_alone).collect();
-                        (!of_mine.is_empty()).then(|| of_mine[random.random_range(0..of_mine.len())].clone())
-                    };
+                    let task = any(&self.tasks(), &mut random, |task| task.is_alone == is_alone);
                     match task {
                         Some(task) if choice >= 92 && task.task["status"] == "completed" => {
                             self.fetch(node, &task).await;
@@ -240,12 +251,64 @@ impl Load {
         }
     }
 
+    /// Asks for a response, which is stored.
+    async fn respond(&self, node: usize, intent: u64, is_alone: bool, once: Option<&str>) -> Got {
+        let got = self.clients.respond(node, key_of(is_alone), intent, once).await;
+        if let Got::Text { id, .. } = &got
+            && !is_alone
+        {
+            let mut responses = self.responses();
+            if responses.iter().all(|known| known.id != *id) {
+                responses.push(Stored { intent, id: id.clone(), is_alone });
+            }
+        }
+        got
+    }
+
+    /// Asks for a text with an idempotency key, and again where nobody knows whether it was answered. Others repeat it later.
+    async fn ask_once(&self, random: &mut StdRng, mut node: usize, is_alone: bool) {
+        let keyed = Keyed { intent: self.clients.intent(), is_alone, is_stored: random.random_bool(0.3) };
+        self.keyed().push(keyed);
+        for _ in 0..=REPEATS {
+            match self.repeat(node, keyed).await {
+                // Sometimes an answer that arrived is asked for again.
+                Got::Text { .. } if random.random_bool(0.7) => return,
+                Got::Refused { status, .. } if status < 500 && status != 409 => return,
+                _ => {}
+            }
+            rest(random).await;
+            if !is_alone {
+                node = random.random_range(0..ALONE);
+            }
+        }
+    }
+
+    async fn repeat(&self, node: usize, keyed: Keyed) -> Got {
+        let Keyed { intent, is_alone, is_stored } = keyed;
+        let once = once(intent);
+        if is_stored {
+            return self.respond(node, intent, is_alone, Some(&once)).await;
+        }
+        self.clients.chat_about(node, key_of(is_alone), intent, false, Some(&once)).await
+    }
+
+    /// Asks again for each text that has an idempotency key, at any node.
+    async fn repeat_all(&self, random: &mut StdRng) {
+        let keyed = self.keyed().clone();
+        for some in keyed.chunks(AT_ONCE) {
+            let nodes =
+                some.iter().map(|one| if one.is_alone { ALONE } else { random.random_range(0..ALONE) });
+            let nodes: Vec<usize> = nodes.collect();
+            join_all(some.iter().zip(nodes).map(|(one, node)| self.repeat(node, *one))).await;
+        }
+    }
+
     /// Submits a video, and again where nobody knows whether it was accepted.
     async fn submit(&self, random: &mut StdRng, node: usize, is_alone: bool) {
         let intent = self.clients.intent();
-        let once = random.random_bool(0.5).then(|| format!("once-{intent}"));
+        let once = random.random_bool(0.5).then(|| once(intent));
         let hook = random.random_bool(0.6).then_some(self.hook.as_str());
-        let key = if is_alone { DEFAULT_ALONE } else { DEFAULT };
+        let key = key_of(is_alone);
         let mut node = node;
         for _ in 0..=REPEATS {
             match self.clients.submit(node, key, intent, once.as_deref(), hook).await {
@@ -419,8 +482,12 @@ impl Load {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn responses(&self) -> MutexGuard<'_, Vec<u64>> {
+    fn responses(&self) -> MutexGuard<'_, Vec<Stored>> {
         self.responses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn keyed(&self) -> MutexGuard<'_, Vec<Keyed>> {
+        self.keyed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -428,6 +495,22 @@ impl Load {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
 fn billionths(amount: &Value) -> u64 {
     (amount.as_f64().unwrap_or_default() * 1e9).round() as u64
+}
+
+/// One of those that are meant.
+fn any<T: Clone>(all: &[T], random: &mut StdRng, is_meant: impl Fn(&T) -> bool) -> Option<T> {
+    let meant: Vec<&T> = all.iter().filter(|one| is_meant(one)).collect();
+    (!meant.is_empty()).then(|| meant[random.random_range(0..meant.len())].clone())
+}
+
+/// The idempotency key of an intent.
+fn once(intent: u64) -> String {
+    format!("once-{intent}")
+}
+
+/// The key of the configuration, as what it is counted at the node alone, and at the others.
+fn key_of(is_alone: bool) -> &'static str {
+    if is_alone { DEFAULT_ALONE } else { DEFAULT }
 }
 
 async fn rest(random: &mut StdRng) {

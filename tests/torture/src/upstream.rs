@@ -2,6 +2,7 @@
 //! answered. A gateway is known by the key that it sends.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +32,8 @@ pub(crate) fn key_of(node: usize) -> String {
 #[derive(Clone)]
 struct Provider {
     history: Arc<History>,
+    /// How many texts it was asked for: no two answers have one id.
+    texts: Arc<AtomicU64>,
     /// The videos: their intents, and when each was taken on.
     videos: Arc<Mutex<HashMap<String, (u64, Instant)>>>,
 }
@@ -46,7 +49,7 @@ pub(crate) async fn start(history: Arc<History>) -> Result<String> {
         .route("/v1/videos", post(film))
         .route("/v1/videos/{id}", get(look_up))
         .route("/v1/videos/{id}/content", get(content))
-        .with_state(Provider { history, videos: Arc::default() });
+        .with_state(Provider { history, texts: Arc::default(), videos: Arc::default() });
     tokio::spawn(async move { axum::serve(listener, router).await });
     Ok(url)
 }
@@ -56,6 +59,8 @@ struct Answering {
     history: Arc<History>,
     node: usize,
     intent: u64,
+    /// Which text it is.
+    number: u64,
     whole: bool,
 }
 
@@ -63,7 +68,13 @@ impl Answering {
     fn begin(provider: &Provider, headers: &HeaderMap, intent: u64) -> Self {
         let (history, node) = (Arc::clone(&provider.history), node_of(headers));
         history.add(What::Begun { node, intent });
-        Self { history, node, intent, whole: false }
+        let number = provider.texts.fetch_add(1, Ordering::Relaxed);
+        Self { history, node, intent, number, whole: false }
+    }
+
+    /// The id of the answer. `kind`: what it begins with.
+    fn id(&self, kind: &str) -> String {
+        format!("{kind}_{}_{}", self.intent, self.number)
     }
 
     fn end(mut self) {
@@ -114,18 +125,19 @@ async fn chat(State(provider): State<Provider>, headers: HeaderMap, Json(request
     if request["stream"] == true {
         return streamed(answering, model, &usage);
     }
+    let id = answering.id("chat");
     answering.end();
     let message = json!({ "role": "assistant", "content": expected::text(intent) });
     let choice = json!({ "index": 0, "message": message, "finish_reason": "stop" });
-    Json(json!({ "id": format!("chat_{intent}"), "object": "chat.completion", "created": 1, "model": model,
+    Json(json!({ "id": id, "object": "chat.completion", "created": 1, "model": model,
         "choices": [choice], "usage": usage }))
     .into_response()
 }
 
 fn streamed(answering: Answering, model: &Value, usage: &Value) -> Response {
-    let intent = answering.intent;
+    let (intent, id) = (answering.intent, answering.id("chat"));
     let event = |choices: Value, usage: &Value| {
-        let chunk = json!({ "id": format!("chat_{intent}"), "object": "chat.completion.chunk", "created": 1,
+        let chunk = json!({ "id": id, "object": "chat.completion.chunk", "created": 1,
             "model": model, "choices": choices, "usage": usage });
         format!("data: {chunk}\n\n")
     };
@@ -152,14 +164,14 @@ fn streamed(answering: Answering, model: &Value, usage: &Value) -> Response {
     ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(body)).into_response()
 }
 
-fn response_of(intent: u64, model: &Value) -> Value {
+fn response_of(id: &str, intent: u64, model: &Value) -> Value {
     let (input, output) = expected::tokens(intent);
     let part = json!({ "type": "output_text", "text": expected::text(intent), "annotations": [] });
     let message = json!({ "type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
         "content": [part] });
     let usage = json!({ "input_tokens": input, "output_tokens": output, "total_tokens": input + output,
         "input_tokens_details": { "cached_tokens": 0 }, "output_tokens_details": { "reasoning_tokens": 0 } });
-    json!({ "id": format!("resp_{intent}"), "object": "response", "created_at": 1, "status": "completed",
+    json!({ "id": id, "object": "response", "created_at": 1, "status": "completed",
         "model": model, "output": [message], "usage": usage, "error": null, "incomplete_details": null,
         "instructions": null, "metadata": {}, "parallel_tool_calls": true, "temperature": 1.0, "tool_choice": "auto",
         "tools": [], "top_p": 1.0 })
@@ -173,13 +185,15 @@ async fn respond(
     let Some(intent) = intent_of(&request) else { return without_intent() };
     let answering = Answering::begin(&provider, &headers, intent);
     think(intent).await;
+    let id = answering.id("resp");
     answering.end();
-    Json(response_of(intent, &request["model"])).into_response()
+    Json(response_of(&id, intent, &request["model"])).into_response()
 }
 
 async fn stored(Path(id): Path<String>) -> Response {
-    match id.strip_prefix("resp_").and_then(|intent| intent.parse().ok()) {
-        Some(intent) => Json(response_of(intent, &json!(TEXT))).into_response(),
+    let intent = id.strip_prefix("resp_").and_then(|rest| rest.split('_').next()?.parse().ok());
+    match intent {
+        Some(intent) => Json(response_of(&id, intent, &json!(TEXT))).into_response(),
         None => refused(StatusCode::NOT_FOUND, "no such response"),
     }
 }

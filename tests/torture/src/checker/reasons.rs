@@ -35,8 +35,10 @@ impl<'h> Known<'h> {
             match call.asked {
                 Asked::CreateKey { name, limits: of } => _ = limits.insert(name.as_str(), *of),
                 Asked::RevokeKey { name } => _ = revoking.entry(name.as_str()).or_insert(call.line),
-                Asked::Submit { once: Some(name), .. } => _ = once.entry(name.as_str()).or_insert(call.line),
                 _ => {}
+            }
+            if let Some(name) = call.asked.once() {
+                once.entry(name).or_insert(call.line);
             }
         }
         Self { limits, once, revoking }
@@ -47,11 +49,13 @@ impl<'h> Known<'h> {
         let is_before = |lines: &HashMap<&str, usize>, name: &str| {
             lines.get(name).is_some_and(|first| *first < call.line)
         };
+        if let (409, Some(name)) = (status, call.asked.once()) {
+            // One of before, with the same idempotency key, is in progress. `repeats` judges whether it had ended.
+            return is_before(&self.once, name);
+        }
         match (status, call.asked) {
             // `keys` judges those that are made and revoked.
             (401, _) => ![DEFAULT, DEFAULT_ALONE].contains(&call.key) && self.limits.contains_key(call.key),
-            // One of before, with the same idempotency key, is in progress.
-            (409, Asked::Submit { once: Some(once), .. }) => is_before(&self.once, once),
             // `limits` judges whether they are used up.
             (429, _) => self.limits.get(call.key).is_some_and(|limits| *limits != Limits::default()),
             // `answers` and `tasks` judge what is not found.

@@ -13,7 +13,9 @@ const UNWRITTEN: u64 = 2 * SECOND;
 /// How long clients wait for an answer.
 const PATIENCE: u64 = clients::PATIENCE.as_secs() * SECOND;
 /// How long gateways may take to use a store again that is back.
-pub(super) const RECONNECTING: u64 = 6 * SECOND;
+const RECONNECTING: u64 = 6 * SECOND;
+/// A gateway that waits longer for its store goes on without it, and does not ask it for some seconds.
+const WAITS: u64 = SECOND;
 
 /// A call.
 #[derive(Debug, Clone, Copy)]
@@ -44,6 +46,15 @@ impl Call<'_> {
     pub(super) fn refused(&self) -> Option<u16> {
         match self.answer?.got {
             Got::Refused { status, .. } => Some(*status),
+            _ => None,
+        }
+    }
+
+    /// The id of the answer.
+    pub(super) fn told(&self) -> Option<&str> {
+        match self.answer?.got {
+            Got::Task { task } => Some(task["id"].as_str().unwrap_or_default()),
+            Got::Text { id, .. } => Some(id),
             _ => None,
         }
     }
@@ -160,6 +171,16 @@ impl<'h> Record<'h> {
             && !self.is_troubled(from, answer.at, |fault| fault == Fault::Paused { node: call.node })
     }
 
+    /// Whether the node of a call was so slow, then or shortly before, that it may have given its store up.
+    pub(super) fn was_slow(&self, call: &Call<'_>) -> bool {
+        let Some(answer) = call.answer else { return true };
+        let since = call.began.saturating_sub(RECONNECTING);
+        self.calls.iter().filter(|other| other.node == call.node && other.began <= answer.at).any(|other| {
+            let ended = other.answer.map_or(u64::MAX, |answer| answer.at);
+            ended >= since && ended - other.began > WAITS
+        })
+    }
+
     /// Whether what a node knew at a time may not have been in the store when it ended: a gateway that is killed has not
     /// written the last of it, and it writes nothing while its store is away or it hangs. One that is told to stop writes
     /// what it knows, if the store is there.
@@ -175,6 +196,12 @@ impl<'h> Record<'h> {
             }
             _ => false,
         })
+    }
+
+    /// Whether a node was killed while nobody else knew what it had told at a time, as its store was away: what is stored, and
+    /// answers by idempotency keys, are in its memory alone then.
+    pub(super) fn is_lost_with_its_process(&self, node: usize, at: u64) -> bool {
+        self.may_be_unwritten(node, at)
     }
 
     /// Since when a node may not have written what it knows, where that is this time at least: faults before widen it,

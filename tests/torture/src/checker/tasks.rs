@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::Violation;
 use super::record::{Call, Record, essence, is_final, rank, report};
-use super::{Promises, Violation};
 use crate::expected;
-use crate::history::{Asked, Fault, Got, What};
+use crate::history::{Asked, Got, What};
 
 /// A state that somebody was told, at some moment between two.
 struct Seen<'h> {
@@ -18,7 +18,7 @@ struct Seen<'h> {
     task: &'h Value,
 }
 
-pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
+pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
     let seen = seen_by_task(record);
     for (id, seen) in &seen {
         goes_forward(id, seen, violations);
@@ -29,7 +29,6 @@ pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Ve
         file(record, id, submission, &seen[id], violations);
     }
     stays_known(record, &accepted, violations);
-    repeats(record, promises, violations);
     made_once(record, violations);
 }
 
@@ -167,31 +166,6 @@ fn stays_known(record: &Record<'_>, accepted: &BTreeMap<&str, &Call<'_>>, violat
         if call.refused() == Some(404) && since.is_some_and(|since| since.at < call.began) {
             let lines = call.lines().into_iter().chain(since.map(|since| since.line));
             report(violations, "task stays known", format!("{task} is not found"), lines);
-        }
-    }
-}
-
-/// A submission that is repeated with its idempotency key has the answer of before. A gateway without its store knows its own
-/// answers alone.
-fn repeats(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
-    let mut first: HashMap<&str, (&Call<'_>, &str)> = HashMap::new();
-    for call in &record.calls {
-        let Asked::Submit { once: Some(once), .. } = call.asked else { continue };
-        let Some(answer) = call.answer else { continue };
-        let Got::Task { task } = answer.got else { continue };
-        let id = task["id"].as_str().unwrap_or_default();
-        let Some((before, known)) = first.get(once.as_str()) else {
-            first.insert(once, (call, id));
-            continue;
-        };
-        let node = call.node;
-        let is_gone =
-            |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node);
-        let same_process = before.node == node && !record.is_troubled(before.began, answer.at, is_gone);
-        let shared = promises.shared_replays && [*before, call].iter().all(|one| record.asked_the_store(one));
-        if id != *known && (shared || same_process) {
-            let lines = before.lines().into_iter().chain(call.lines());
-            report(violations, "repeated once", format!("{once:?} has two tasks, {known} and {id}"), lines);
         }
     }
 }

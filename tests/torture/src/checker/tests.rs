@@ -5,6 +5,7 @@ mod films;
 mod limits;
 mod notices;
 mod reasons;
+mod repeats;
 mod runs;
 
 use serde_json::{Value, json};
@@ -54,7 +55,7 @@ impl Script {
     }
 
     fn chat(&mut self, times: (u64, u64), who: (usize, &str), intent: u64, got: Got) -> &mut Self {
-        self.call(times, who, Asked::Chat { intent, stream: false }, got)
+        self.call(times, who, Asked::Chat { intent, stream: false, once: None }, got)
     }
 
     /// A chat that succeeds, and what the upstream told of it.
@@ -141,7 +142,17 @@ impl Script {
 
 fn text(intent: u64) -> Got {
     let (input, output) = expected::tokens(intent);
-    Got::Text { text: expected::text(intent), input, output }
+    Got::Text { id: format!("id-{intent}"), text: expected::text(intent), input, output }
+}
+
+/// A question for a response.
+fn respond(intent: u64) -> Asked {
+    Asked::Respond { intent, once: None }
+}
+
+/// A question for the response that `text` tells.
+fn retrieve(intent: u64) -> Asked {
+    Asked::Retrieve { intent, id: format!("id-{intent}") }
 }
 
 fn refused(status: u16) -> Got {

@@ -1,12 +1,12 @@
 //! Usage of texts: what the store counts is what the upstream answered, also where a gateway was killed, but for answers that were cut
 //! short, which are estimated.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::record::{Call, Record, report};
 use super::{Answered, Violation};
 use crate::expected::{self, TEXT};
-use crate::history::{Asked, What};
+use crate::history::What;
 
 /// Most tokens that a gateway estimates for an answer that it did not see whole, beyond those that the upstream would
 /// have told.
@@ -54,11 +54,15 @@ struct Known {
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) -> Answered {
     let seen = seen_by_upstream(record);
     let mut known: BTreeMap<&str, Known> = BTreeMap::new();
+    let mut calls: BTreeMap<u64, Vec<&Call<'_>>> = BTreeMap::new();
     for call in &record.calls {
-        if let Asked::Chat { intent, .. } | Asked::Respond { intent } = call.asked {
-            let times = seen.get(intent).copied().unwrap_or_default();
-            known.entry(call.key).or_default().add(record, call, *intent, times);
+        if let Some(intent) = call.asked.text() {
+            calls.entry(intent).or_default().push(call);
         }
+    }
+    for (intent, calls) in &calls {
+        let times = seen.get(intent).copied().unwrap_or_default();
+        known.entry(calls[0].key).or_default().add(record, calls, *intent, times);
     }
     let mut answered = Answered::default();
     let mut told = false;
@@ -93,9 +97,13 @@ pub(super) fn seen_by_upstream(record: &Record<'_>) -> HashMap<u64, u64> {
 }
 
 impl Known {
-    /// `times`: how often the upstream was asked.
-    fn add(&mut self, record: &Record<'_>, call: &Call<'_>, intent: u64, times: u64) {
-        if call.succeeded() {
+    /// `calls`: those with one intent. An answer that is given again counts no more. `times`: how often the upstream was asked.
+    fn add(&mut self, record: &Record<'_>, calls: &[&Call<'_>], intent: u64, times: u64) {
+        let mut told = HashSet::new();
+        for call in calls {
+            if !call.told().is_some_and(|id| told.insert(id)) {
+                continue;
+            }
             self.answered.add(expected::tokens(intent));
             let at = call.answer.map(|answer| answer.at).unwrap_or_default();
             if record.may_be_unwritten(call.node, at) {
@@ -103,16 +111,17 @@ impl Known {
                 self.lines.extend(call.lines());
             }
         }
-        for _ in 0..uncertain(call, times) {
+        for _ in 0..uncertain(calls, told.len() as u64, times) {
             self.uncertain.add(estimated(intent));
         }
     }
 }
 
-/// How often a call may count beside an answer that came whole. `times`: how often the upstream was asked.
-fn uncertain(call: &Call<'_>, times: u64) -> u64 {
+/// How often calls with one intent may count beside answers that came whole. `times`: how often the upstream was asked.
+fn uncertain(calls: &[&Call<'_>], told: u64, times: u64) -> u64 {
     // What a gateway has begun to ask for counts by an estimate, also where its client leaves before the upstream reads it.
-    times.max(call.gave_up().into()).saturating_sub(call.succeeded().into())
+    let left = calls.iter().filter(|call| call.gave_up()).count() as u64;
+    times.max(told + left) - told
 }
 
 /// Most tokens, read and written, that count for an answer that was cut short.
@@ -123,10 +132,11 @@ fn estimated(intent: u64) -> (u64, u64) {
 
 /// Most tokens, read and written, that a call took. `seen`: how often the upstream was asked for each intent.
 pub(super) fn most(call: &Call<'_>, seen: &HashMap<u64, u64>) -> (u64, u64) {
-    let (Asked::Chat { intent, .. } | Asked::Respond { intent }) = call.asked else { return (0, 0) };
-    let (mut input, mut output) = if call.succeeded() { expected::tokens(*intent) } else { (0, 0) };
-    for _ in 0..uncertain(call, seen.get(intent).copied().unwrap_or_default()) {
-        let estimated = estimated(*intent);
+    let Some(intent) = call.asked.text() else { return (0, 0) };
+    let (mut input, mut output) = if call.succeeded() { expected::tokens(intent) } else { (0, 0) };
+    let times = seen.get(&intent).copied().unwrap_or_default();
+    for _ in 0..uncertain(&[call], call.succeeded().into(), times) {
+        let estimated = estimated(intent);
         (input, output) = (input + estimated.0, output + estimated.1);
     }
     (input, output)

@@ -6,7 +6,7 @@ use super::*;
 fn the_answer_to_another_question_or_a_part_of_one_is_found() {
     let (input, output) = expected::tokens(3);
     for text in [expected::text(4), "intent 3:".to_owned()] {
-        let got = Got::Text { text, input, output };
+        let got = Got::Text { id: String::new(), text, input, output };
         Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("answer is right");
     }
 }
@@ -14,7 +14,7 @@ fn the_answer_to_another_question_or_a_part_of_one_is_found() {
 #[test]
 fn a_usage_that_the_upstream_did_not_tell_is_found() {
     let (input, output) = expected::tokens(3);
-    let got = Got::Text { text: expected::text(3), input, output: output + 1 };
+    let got = Got::Text { id: String::new(), text: expected::text(3), input, output: output + 1 };
     Script::default().upstream(0, 0, 3).chat((0, 10), (0, "k"), 3, got).breaks("usage is told");
 }
 
@@ -27,8 +27,8 @@ fn an_answer_that_no_upstream_gave_is_found() {
 /// A response that was stored between these two times, and was not found at another node at a third.
 fn missed((from, to): (u64, u64), at: u64) -> Script {
     let mut script = Script::default();
-    script.upstream(from, 0, 3).call((from, to), (0, "k"), Asked::Respond { intent: 3 }, text(3));
-    script.call((at, at + 10), (1, "k"), Asked::Retrieve { intent: 3 }, refused(404));
+    script.upstream(from, 0, 3).call((from, to), (0, "k"), respond(3), text(3));
+    script.call((at, at + 10), (1, "k"), retrieve(3), refused(404));
     script
 }
 

@@ -102,8 +102,10 @@ fn what_a_gateway_leaves_in_the_middle_may_count_as_begun() {
         left(two(lost())).films_counted("default", 2, 1).is_sound();
         left(two(lost())).films_counted("default", 2, 2).breaks("videos are counted");
         left(two(lost())).films_counted("default", 3, 1).breaks("videos are counted");
-        let mut conflict = two(refused(409));
-        conflict.once("x");
+        let again = || Asked::Submit { intent: BAD, once: Some("x".to_owned()), told: false };
+        let mut conflict = sound();
+        conflict.call((19_000, 19_500), (1, "default"), again(), lost());
+        conflict.call((20_000, 20_500), (0, "default"), again(), refused(409));
         left(conflict).films_counted("default", 2, 1).breaks("videos are counted");
         // It was, and counts.
         left(made(lost())).films_counted("default", 2, 1).is_sound();

@@ -24,7 +24,7 @@ fn a_valid_call_that_is_refused_as_the_fault_of_its_client_is_found() {
             script().chat(times, who, 3, refused(status)).breaks("refusal has a reason");
             let submission = Asked::Submit { intent: 3, once: None, told: true };
             script().call(times, who, submission, refused(status)).breaks("refusal has a reason");
-            let response = Asked::Respond { intent: 3 };
+            let response = respond(3);
             script().call(times, who, response, refused(status)).breaks("refusal has a reason");
             script().chat(times, who, 3, refused(status + 100)).is_sound();
         }
@@ -68,6 +68,9 @@ fn a_conflict_without_another_submission_is_found() {
     };
     conflict(Some("x"), once("x")).is_sound();
     conflict(Some("y"), once("x")).breaks("refusal has a reason");
+    let chat = |name: &str| Asked::Chat { intent: 3, stream: false, once: Some(name.to_owned()) };
+    conflict(Some("x"), chat("x")).is_sound();
+    conflict(Some("y"), chat("x")).breaks("refusal has a reason");
     conflict(None, once("x")).breaks("refusal has a reason");
     let without = Asked::Submit { intent: 3, once: None, told: false };
     conflict(Some("x"), without).breaks("refusal has a reason");

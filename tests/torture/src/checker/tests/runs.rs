@@ -36,8 +36,8 @@ fn run() -> Script {
         }
         let intent = 20_000 + second;
         script.upstream(at, 0, intent);
-        script.call((at, at + 10), who(0), Asked::Respond { intent }, text(intent));
-        script.call((at + 20, at + 30), who(1), Asked::Retrieve { intent }, text(intent));
+        script.call((at, at + 10), who(0), respond(intent), text(intent));
+        script.call((at + 20, at + 30), who(1), retrieve(intent), text(intent));
         let name = format!("key-{second}");
         script.call((at, at + 10), (0, "admin"), create(&name, Limits::default()), Got::Done);
         script.call((at + 20, at + 30), (0, "admin"), Asked::RevokeKey { name }, Got::Done);
@@ -188,7 +188,7 @@ fn a_call_that_fails_long_after_the_last_fault_is_found() {
             .call((60_000, 60_010), (2, "admin"), create("late", Limits::default()), got)
             .breaks("service is back");
     }
-    let asked = Asked::Chat { intent: 60_000, stream: true };
+    let asked = Asked::Chat { intent: 60_000, stream: true, once: None };
     let key = DEFAULT.to_owned();
     run().line(60_000, What::Called { call: 999_999, node: 1, key, asked }).breaks("service is back");
 }

@@ -1,0 +1,192 @@
+//! Idempotency keys: what is repeated with the same one has the answer of before, and is not carried out again. A gateway without its
+//! store knows its own answers alone, which the store has soon after it is back.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::record::{Call, Record, report};
+use super::{Promises, SECOND, Violation};
+use crate::history::{Asked, Fault, What};
+
+/// For this long at least a key waits for a gateway that has died: its lease is 30 s, and is taken before the upstream is asked.
+const LEASE: u64 = 25 * SECOND;
+/// Within this time a store that is used again has the answers that were told without it.
+const HANDED_OVER: u64 = 6 * SECOND;
+
+pub(super) fn check(record: &Record<'_>, promises: Promises, violations: &mut Vec<Violation>) {
+    let mut calls: BTreeMap<&str, Vec<&Call<'_>>> = BTreeMap::new();
+    for call in &record.calls {
+        if let Some(once) = call.asked.once() {
+            calls.entry(once).or_default().push(call);
+        }
+    }
+    let mut begun: HashMap<u64, Vec<Begun>> = HashMap::new();
+    for (number, line) in record.lines.iter().enumerate() {
+        if let What::Begun { node, intent } | What::Filmed { node, intent } = line.what {
+            begun.entry(intent).or_default().push(Begun { line: number, at: line.at, node });
+        }
+    }
+    for (once, calls) in calls {
+        let (Asked::Chat { intent, .. } | Asked::Respond { intent, .. } | Asked::Submit { intent, .. }) =
+            calls[0].asked
+        else {
+            continue;
+        };
+        let begun = begun.get(intent).map(Vec::as_slice).unwrap_or_default();
+        let key = Key { record, promises, once, calls: &calls, begun };
+        key.has_one_answer(violations);
+        // How many videos the upstream makes is judged with their tasks.
+        if calls[0].asked.text().is_some() {
+            key.is_asked_once(violations);
+        }
+    }
+}
+
+/// The upstream begins to answer a node, or takes its video on.
+#[derive(Debug, Clone, Copy)]
+struct Begun {
+    line: usize,
+    at: u64,
+    node: usize,
+}
+
+/// What is known of an idempotency key.
+struct Key<'r, 'h> {
+    record: &'r Record<'h>,
+    promises: Promises,
+    once: &'r str,
+    calls: &'r [&'r Call<'h>],
+    /// How often the upstream was asked.
+    begun: &'r [Begun],
+}
+
+impl Key<'_, '_> {
+    /// No client is told another answer, nor that there is none yet once one was told.
+    fn has_one_answer(&self, violations: &mut Vec<Violation>) {
+        // Who was told each answer first. Later its gateway has it from its own memory, whatever the store knows.
+        let mut firsts: Vec<&Call<'_>> = Vec::new();
+        let mut known = HashSet::new();
+        for (place, call) in self.calls.iter().enumerate() {
+            let is_first = call.told().is_some_and(|id| known.insert(id));
+            for before in &self.calls[..place] {
+                let Some(id) = before.told() else { continue };
+                let is_own = self.has_made(before) && self.is_one_process(before, call);
+                let is_known = is_own
+                    || firsts.iter().any(|first| std::ptr::eq(*first, *before))
+                        && (is_first || call.told().is_none())
+                        && self.is_shared(before, call);
+                if !is_known {
+                    continue;
+                }
+                let lines = before.lines().into_iter().chain(call.lines());
+                if let Some(other) = call.told().filter(|other| *other != id) {
+                    let why = format!("{:?} has two answers, {id} and {other}", self.once);
+                    return report(violations, "repeated once", why, lines);
+                }
+                let is_over = before.answer.is_some_and(|answer| answer.at < call.began);
+                let has_it = is_own || self.have_asked(before, call);
+                if call.refused() == Some(409) && is_over && has_it && !self.is_beside_another(call) {
+                    let why = format!("{:?} has the answer {id}, and is told to be in progress", self.once);
+                    return report(violations, "answer stays", why, lines);
+                }
+            }
+            if is_first {
+                firsts.push(call);
+            }
+        }
+    }
+
+    /// The upstream is asked again only where a fault explains it.
+    fn is_asked_once(&self, violations: &mut Vec<Violation>) {
+        for pair in self.begun.windows(2) {
+            let (Some(before), Some(call)) = (self.asked_by(pair[0]), self.asked_by(pair[1])) else {
+                continue;
+            };
+            if self.may_ask_again((before, pair[0].at), (call, pair[1].at)) {
+                continue;
+            }
+            let later = (pair[1].at - pair[0].at) / 1000;
+            let why = format!("the upstream is asked for {:?} again, {later} ms later", self.once);
+            let lines = before.lines().into_iter().chain(call.lines());
+            return report(violations, "asked once", why, lines.chain(pair.iter().map(|one| one.line)));
+        }
+    }
+
+    /// The call for which a node asked the upstream: the last one there that was not told that another one is in progress.
+    fn asked_by(&self, begun: Begun) -> Option<&Call<'_>> {
+        let is_it = |call: &&&Call<'_>| {
+            let ended = call.answer.map_or(u64::MAX, |answer| answer.at);
+            let was_there = call.node == begun.node && (call.began..=ended).contains(&begun.at);
+            was_there && call.refused() != Some(409)
+        };
+        self.calls.iter().rev().find(is_it).copied()
+    }
+
+    /// Whether the upstream may be asked by a call after another one has asked it, at these times.
+    fn may_ask_again(&self, (before, asked): (&Call<'_>, u64), (call, again): (&Call<'_>, u64)) -> bool {
+        if !self.is_one_process(before, call) && !self.is_shared(before, call) {
+            return true;
+        }
+        let (node, ended) = (before.node, before.answer.map_or(u64::MAX, |answer| answer.at));
+        let met = |fault| self.record.is_troubled(asked, ended, |one| one == fault);
+        let is_free = met(Fault::Stopped { node }) || met(Fault::Killed { node }) && again - asked >= LEASE;
+        // A client that leaves gives the key back.
+        before.gave_up() || before.told().is_none() && is_free
+    }
+
+    /// Whether its node got another question with the same key at the same time, which is in progress while the store is asked.
+    fn is_beside_another(&self, call: &Call<'_>) -> bool {
+        let ended = |one: &Call<'_>| one.answer.map_or(u64::MAX, |answer| answer.at);
+        let mut others = self.calls.iter().filter(|other| other.line != call.line && other.node == call.node);
+        others.any(|other| other.began <= ended(call) && call.began <= ended(other))
+    }
+
+    /// Whether the answer to a call was made by the process that told it: of those that it has from the store it remembers none.
+    fn has_made(&self, call: &Call<'_>) -> bool {
+        let told = call.answer.map_or(0, |answer| answer.at);
+        let is_it =
+            |one: &Begun| one.node == call.node && one.at <= told && !self.is_gone(call.node, one.at, told);
+        self.begun.iter().any(is_it)
+    }
+
+    /// Whether one process of a gateway got both calls.
+    fn is_one_process(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
+        let Some(answer) = call.answer else { return false };
+        before.node == call.node && !self.is_gone(call.node, before.began, answer.at)
+    }
+
+    /// Whether a node ended between two times.
+    fn is_gone(&self, node: usize, from: u64, to: u64) -> bool {
+        let is_end =
+            |fault| matches!(fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node);
+        self.record.is_troubled(from, to, is_end)
+    }
+
+    /// Whether a call finds in the store what another one has left there.
+    fn is_shared(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
+        self.promises.shared_replays
+            && (self.have_asked(before, call) || self.has_asked(call) && self.was_handed_over(before, call))
+    }
+
+    fn have_asked(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
+        self.promises.shared_replays && self.has_asked(before) && self.has_asked(call)
+    }
+
+    fn has_asked(&self, call: &Call<'_>) -> bool {
+        self.record.asked_the_store(call) && !self.record.was_slow(call)
+    }
+
+    /// Whether the store has the answer that was told without it when a call begins: it was back for long enough before, its gateway
+    /// was not killed or hung meanwhile, and no other gateway has asked the upstream in between.
+    fn was_handed_over(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
+        let (Some(answer), Some(_)) = (before.answer, before.told()) else { return false };
+        let node = before.node;
+        let back = self.record.store_was_back(node, before.began, call.began).unwrap_or(answer.at);
+        let until = back.max(answer.at).saturating_add(HANDED_OVER);
+        let hung = |fault| fault == Fault::Paused { node };
+        let is_other = |one: &Begun| one.node != node && (before.began..=until).contains(&one.at);
+        call.began > until
+            && !self.record.is_lost_with_its_process(node, answer.at)
+            && !self.record.is_troubled(before.began, call.began, hung)
+            && !self.begun.iter().any(is_other)
+    }
+}

@@ -1,0 +1,193 @@
+//! Texts with idempotency keys that were answered, or carried out, more than once.
+
+use super::*;
+
+const SHARED: Promises = Promises { shared_replays: true, shared_limits: false };
+
+/// A history of questions with one key.
+#[derive(Default)]
+struct Keyed(Script);
+
+impl Keyed {
+    /// A node asks the upstream, and tells this.
+    fn asks(self, at: u64, node: usize, got: Got) -> Self {
+        let mut keyed = self.tells(at, node, got);
+        keyed.0.line(at, What::Begun { node, intent: 3 }).upstream(at + 5, node, 3);
+        keyed
+    }
+
+    /// A node tells this, and asks nobody.
+    fn tells(mut self, at: u64, node: usize, got: Got) -> Self {
+        let asked = Asked::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
+        self.0.call((at, at + 10), (node, "default"), asked, got);
+        self
+    }
+
+    fn fault(mut self, fault: Fault, from: u64, to: u64) -> Self {
+        self.0.fault(fault, from, to);
+        self
+    }
+
+    #[track_caller]
+    fn is_sound(&mut self) {
+        assert_eq!(self.0.judged(SHARED).0, []);
+    }
+
+    /// Breaks these rules.
+    #[track_caller]
+    fn breaks_all(&mut self, rules: &[&str]) {
+        let (violations, _) = self.0.judged(SHARED);
+        let broken: Vec<&str> = violations.iter().map(|violation| violation.rule).collect();
+        assert_eq!(broken, rules);
+    }
+
+    #[track_caller]
+    fn breaks(&mut self, rule: &str) {
+        self.0.breaks_with(rule, SHARED);
+    }
+}
+
+/// The text, of this answer of the upstream.
+fn answer(id: &str) -> Got {
+    let Got::Text { text, input, output, .. } = text(3) else { unreachable!("it is a text") };
+    Got::Text { id: id.to_owned(), text, input, output }
+}
+
+fn first() -> Keyed {
+    Keyed::default().asks(10_000, 0, answer("a"))
+}
+
+#[test]
+fn an_answer_that_is_given_again_is_sound_and_counts_once() {
+    let mut keyed = first().tells(10_020, 0, answer("a")).tells(10_040, 1, answer("a"));
+    keyed.0.counted("default", &[3]);
+    keyed.is_sound();
+    let mut twice = first().tells(10_020, 0, answer("a"));
+    twice.0.counted("default", &[3, 3]);
+    twice.breaks("usage is counted");
+}
+
+#[test]
+fn two_answers_to_one_key_are_found() {
+    for node in [0, 1] {
+        // Somebody else has asked the upstream for it: one answer alone is judged.
+        first().tells(10_020, node, answer("b")).breaks("repeated once");
+        for by_ms in [20_000, -240_000] {
+            let clocks = |keyed: Keyed| {
+                keyed.fault(Fault::Clock { node: 0, by_ms }, 9_000, 11_000).fault(
+                    Fault::Clock { node: 1, by_ms: -by_ms },
+                    9_000,
+                    11_000,
+                )
+            };
+            clocks(first().tells(10_020, node, answer("b"))).breaks("repeated once");
+        }
+    }
+    for away in [Fault::Store, cut(0), cut(1), Fault::Paused { node: 0 }, Fault::Paused { node: 1 }] {
+        first().tells(10_020, 1, answer("b")).fault(away, 9_000, 10_015).is_sound();
+        // One process knows what it has told.
+        first().tells(10_020, 0, answer("b")).fault(away, 9_000, 10_015).breaks("repeated once");
+    }
+    first().tells(10_020, 1, answer("b")).fault(cut(2), 9_000, 10_015).breaks("repeated once");
+    // Each goes on to give what it gave before.
+    let two = || first().asks(10_020, 1, answer("b")).fault(cut(0), 9_000, 10_015);
+    two().tells(30_000, 0, answer("a")).tells(30_000, 2, answer("b")).is_sound();
+    two().tells(30_000, 1, answer("a")).breaks("repeated once");
+    two().tells(30_000, 2, answer("c")).breaks("repeated once");
+    // What it has from the store it has not without it.
+    let again = || first().tells(10_020, 1, answer("a")).asks(20_000, 1, answer("b"));
+    again().fault(cut(1), 19_000, 21_000).is_sound();
+    again().fault(cut(0), 19_000, 21_000).breaks_all(&["repeated once", "asked once"]);
+}
+
+#[test]
+fn a_store_that_is_back_has_what_was_told_without_it() {
+    let told_alone = |again: u64| first().fault(cut(0), 9_000, 11_000).tells(again, 1, answer("b"));
+    told_alone(20_000).is_sound();
+    told_alone(23_100).breaks("repeated once");
+    told_alone(23_100).fault(Fault::Killed { node: 0 }, 10_500, 12_000).is_sound();
+    told_alone(23_100).fault(Fault::Killed { node: 1 }, 10_500, 12_000).breaks("repeated once");
+    told_alone(23_100).fault(Fault::Paused { node: 0 }, 12_000, 15_000).is_sound();
+    // Another one had taken the key meanwhile.
+    told_alone(40_000).asks(11_500, 1, lost()).is_sound();
+}
+
+#[test]
+fn a_key_that_was_answered_and_is_told_to_be_in_progress_is_found() {
+    for node in [0, 1] {
+        first().tells(10_020, node, refused(409)).breaks("answer stays");
+        first().tells(10_005, node, refused(409)).is_sound();
+        first().tells(10_020, node, refused(503)).is_sound();
+    }
+    // Another repetition is in progress there.
+    first().tells(10_020, 1, answer("a")).tells(10_025, 1, refused(409)).is_sound();
+    first().tells(10_020, 2, answer("a")).tells(10_025, 1, refused(409)).breaks("answer stays");
+    first().tells(10_020, 1, refused(409)).fault(cut(0), 9_000, 10_015).is_sound();
+    first().tells(10_020, 0, refused(409)).fault(cut(0), 9_000, 10_015).breaks("answer stays");
+    let lost_first = Keyed::default().asks(10_000, 0, lost());
+    lost_first.tells(10_020, 1, refused(409)).is_sound();
+}
+
+#[test]
+fn an_upstream_that_is_asked_again_without_a_fault_is_found() {
+    for node in [0, 1] {
+        first().asks(10_020, node, answer("a")).breaks("asked once");
+        first().asks(40_020, node, lost()).breaks("asked once");
+        Keyed::default().asks(10_000, 0, lost()).asks(10_020, node, answer("a")).breaks("asked once");
+    }
+    let again = |at: u64, node: usize| Keyed::default().asks(10_000, 0, lost()).asks(at, node, answer("a"));
+    // The key of a gateway that died waits for the end of its lease; one that stops gives it back.
+    for node in [0, 1] {
+        again(40_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).is_sound();
+        again(30_000, node).fault(Fault::Killed { node: 0 }, 10_006, 11_000).breaks("asked once");
+        again(40_000, node).fault(Fault::Killed { node: 2 }, 10_006, 11_000).breaks("asked once");
+        again(12_000, node).fault(Fault::Stopped { node: 0 }, 10_006, 11_000).is_sound();
+    }
+    again(40_000, 1).fault(Fault::Clock { node: 0, by_ms: 20_000 }, 5_000, 30_000).breaks("asked once");
+    // Either of them was without the store.
+    for fault in [Fault::Store, cut(0), cut(1), Fault::Paused { node: 1 }] {
+        again(10_020, 1).fault(fault, 8_000, 10_015).is_sound();
+    }
+    again(10_020, 0).fault(cut(0), 8_000, 10_015).breaks("asked once");
+    // A client that has left.
+    let left = |patience: u64| {
+        let mut keyed = Keyed::default();
+        let asked = Asked::Chat { intent: 3, stream: false, once: Some("x".to_owned()) };
+        keyed.0.line(10_000, What::Begun { node: 0, intent: 3 });
+        keyed.0.call((10_000, 10_000 + patience), (0, "default"), asked, lost());
+        keyed.asks(30_000, 0, answer("a"))
+    };
+    left(15_000).is_sound();
+    left(900).breaks("asked once");
+}
+
+#[test]
+fn a_gateway_that_gives_its_store_up_as_it_is_slow_knows_its_own_answers_alone() {
+    let slow = |node: usize| {
+        let mut keyed = first().asks(10_020, 1, answer("b"));
+        keyed.0.chat((7_000, 8_100), (node, "k"), 4, lost());
+        keyed
+    };
+    slow(0).is_sound();
+    slow(1).is_sound();
+    slow(2).breaks_all(&["repeated once", "asked once"]);
+}
+
+#[test]
+fn a_response_may_have_been_made_by_a_call_whose_answer_was_lost() {
+    let missed = |away: Option<Fault>| {
+        let mut script = Script::default();
+        let once = Some("x".to_owned());
+        let asked = || Asked::Respond { intent: 3, once: once.clone() };
+        script.upstream(10_005, 0, 3).call((10_000, 10_010), (0, "default"), asked(), lost());
+        script.call((10_020, 10_030), (1, "default"), asked(), text(3));
+        script.call((10_500, 10_510), (2, "default"), retrieve(3), refused(404));
+        if let Some(away) = away {
+            script.fault(away, 9_000, 10_006);
+        }
+        script
+    };
+    missed(None).breaks("response stays");
+    missed(Some(cut(0))).is_sound();
+    missed(Some(cut(2))).breaks("response stays");
+}

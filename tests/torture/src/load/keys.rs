@@ -1,0 +1,120 @@
+//! What clients do with keys: they make and revoke them, and use up those with limits.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{join, join_all};
+use rand::rngs::StdRng;
+use rand::{Rng as _, SeedableRng as _};
+
+use super::{Load, node_of, nodes_of, rest};
+use crate::history::{Got, Limits};
+
+/// The budgets of keys, and the limits of others.
+const TOKENS_A_DAY: u64 = 1_500;
+/// In units of the currency.
+const COST_A_DAY: u64 = 7;
+const REQUESTS_A_MINUTE: u64 = 30;
+const TOKENS_A_MINUTE: u64 = 500;
+const PLACES: u64 = 2;
+/// After so many refusals, the next key is made.
+const MOST_REFUSED: usize = 40;
+/// How long a revoked key is tried.
+const TRYING: Duration = Duration::from_secs(5);
+
+/// A kind of key with a limit.
+#[derive(Debug, Clone, Copy)]
+struct Kind {
+    name: &'static str,
+    limits: Limits,
+    /// How many requests are made at the same time.
+    at_once: u64,
+}
+
+/// One of each.
+fn kinds() -> [Kind; 5] {
+    let none = Limits::default();
+    let kind = |name, limits, at_once| Kind { name, limits, at_once };
+    [
+        kind("budget", Limits { tokens_per_day: Some(TOKENS_A_DAY), ..none }, 1),
+        kind("money", Limits { cost_per_day: Some(COST_A_DAY), ..none }, 1),
+        kind("pace", Limits { requests_per_minute: Some(REQUESTS_A_MINUTE), ..none }, 1),
+        kind("tokens", Limits { tokens_per_minute: Some(TOKENS_A_MINUTE), ..none }, 1),
+        kind("places", Limits { concurrent_requests: Some(PLACES), ..none }, 2 * PLACES),
+    ]
+}
+
+/// The name of a key, which no key of the other store has.
+fn name(kind: &str, number: u32, is_alone: bool) -> String {
+    if is_alone { format!("{kind}-alone-{number}") } else { format!("{kind}-{number}") }
+}
+
+impl Load {
+    /// Makes keys, uses them, revokes them, and goes on trying them. `is_alone`: at the node that shares nothing.
+    pub(super) async fn change_keys(self: Arc<Self>, mut random: StdRng, is_alone: bool) {
+        let mut number = 0;
+        while !self.stop.load(Ordering::Relaxed) {
+            number += 1;
+            let name = name("key", number, is_alone);
+            let node = node_of(is_alone, &mut random);
+            if let Got::Done = self.clients.create_key(node, &name, Limits::default()).await {
+                for _ in 0..10 {
+                    self.clients.chat(node_of(is_alone, &mut random), &name, false).await;
+                    rest(&mut random).await;
+                }
+                let mut revoked = Got::Lost { why: String::new() };
+                while !matches!(revoked, Got::Done) && !self.stop.load(Ordering::Relaxed) {
+                    revoked = self.clients.revoke_key(node_of(is_alone, &mut random), &name).await;
+                    rest(&mut random).await;
+                }
+                let begun = Instant::now();
+                while begun.elapsed() < TRYING {
+                    // All at once: one of them may hang.
+                    let tried = nodes_of(is_alone).map(|node| self.clients.chat(node, &name, false));
+                    join_all(tried).await;
+                    rest(&mut random).await;
+                }
+            }
+            rest(&mut random).await;
+        }
+    }
+
+    /// Uses keys with limits up, and goes on trying them to the end: of those of the nodes that share counters all kinds at once,
+    /// of those of the node alone one after the other.
+    pub(super) async fn use_up(self: Arc<Self>, mut random: StdRng) {
+        let mut another = || StdRng::seed_from_u64(random.random());
+        let shared = kinds().map(|kind| self.use_limited(vec![kind], another(), false));
+        let alone = self.use_limited(kinds().to_vec(), another(), true);
+        join(join_all(shared), alone).await;
+    }
+
+    /// `kinds`: which keys are made in turn.
+    async fn use_limited(&self, kinds: Vec<Kind>, mut random: StdRng, is_alone: bool) {
+        let mut made: Option<(Kind, String)> = None;
+        let (mut number, mut refused) = (0, 0);
+        let mut next = kinds.iter().cycle();
+        while !self.end.load(Ordering::Relaxed) {
+            if let Some((kind, name)) = &made {
+                let chats = (0..kind.at_once).map(|_| {
+                    let node = node_of(is_alone, &mut random);
+                    // A stream takes longer.
+                    self.clients.chat(node, name, kind.at_once > 1)
+                });
+                let is_refused = |got: &&Got| matches!(got, Got::Refused { status: 429, .. });
+                refused += join_all(chats).await.iter().filter(is_refused).count();
+                if refused >= MOST_REFUSED {
+                    (made, refused) = (None, 0);
+                }
+            } else if let Some(kind) = next.next() {
+                number += 1;
+                let name = name(kind.name, number, is_alone);
+                let node = node_of(is_alone, &mut random);
+                if let Got::Done = self.clients.create_key(node, &name, kind.limits).await {
+                    made = Some((*kind, name));
+                }
+            }
+            rest(&mut random).await;
+        }
+    }
+}

@@ -36,9 +36,10 @@ pub(crate) fn plan(seed: u64, time: Duration) -> Vec<Step> {
     steps
 }
 
-type Faults = Vec<(Fault, std::ops::Range<u64>)>;
+/// Faults that begin and end together, and how long they may last, in milliseconds.
+type Faults = Vec<(Vec<Fault>, std::ops::Range<u64>)>;
 
-/// One after the other. `kinds`: each kind with how long it may last, in milliseconds.
+/// One after the other. `kinds`: each kind.
 fn row(
     random: &mut StdRng,
     time: Duration,
@@ -50,13 +51,15 @@ fn row(
     loop {
         let mut faults = kinds(random);
         faults.shuffle(random);
-        for (fault, lasts) in faults {
+        for (together, lasts) in faults {
             let end = at + Duration::from_millis(random.random_range(lasts));
             if end > time {
                 return;
             }
-            steps.push(Step { at, fault, begins: true });
-            steps.push(Step { at: end, fault, begins: false });
+            for fault in together {
+                steps.push(Step { at, fault, begins: true });
+                steps.push(Step { at: end, fault, begins: false });
+            }
             at = end + Duration::from_millis(random.random_range(pause.clone()));
         }
     }
@@ -65,25 +68,37 @@ fn row(
 fn of_nodes(random: &mut StdRng) -> Faults {
     let mut shared = || random.random_range(0..ALONE);
     let mut faults = vec![
-        (Fault::Killed { node: shared() }, 200..1_500),
-        (Fault::Killed { node: shared() }, 3_000..5_000),
-        (Fault::Killed { node: ALONE }, 100..1_000),
-        (Fault::Stopped { node: shared() }, 200..1_500),
+        (vec![Fault::Killed { node: shared() }], 200..1_500),
+        (vec![Fault::Killed { node: shared() }], 3_000..5_000),
+        (vec![Fault::Killed { node: ALONE }], 100..1_000),
+        (vec![Fault::Stopped { node: shared() }], 200..1_500),
         // Longer than a lease.
-        (Fault::Paused { node: shared() }, 3_000..6_000),
+        (vec![Fault::Paused { node: shared() }], 3_000..6_000),
     ];
-    let node = shared();
-    // Ahead, for shorter than a run; or behind, within what receivers of notifications tolerate.
+    let (one, other) = (shared(), random.random_range(1..ALONE));
     // The leases of the last one, which has SQLite, go by its own clock.
-    for node in [node, ALONE] {
-        let by_ms = if random.random_bool(0.5) { random.random_range(4_000..20_000) } else { -240_000 };
-        faults.push((Fault::Clock { node, by_ms }, 2_000..5_000));
+    for node in [one, ALONE] {
+        let by_ms = if random.random_bool(0.5) { ahead(random) } else { BEHIND };
+        faults.push((vec![Fault::Clock { node, by_ms }], WRONG_FOR));
     }
+    // Two that work on the same tasks.
+    let clocks = [(one, ahead(random)), ((one + other) % ALONE, BEHIND)];
+    faults.push((clocks.map(|(node, by_ms)| Fault::Clock { node, by_ms }).to_vec(), WRONG_FOR));
     faults
 }
 
+/// How long clocks are wrong: longer than a lease.
+const WRONG_FOR: std::ops::Range<u64> = 2_000..5_000;
+/// Behind, within what receivers of notifications tolerate.
+const BEHIND: i64 = -240_000;
+
+/// Ahead, for shorter than a run.
+fn ahead(random: &mut StdRng) -> i64 {
+    random.random_range(4_000..20_000)
+}
+
 fn of_others(_: &mut StdRng) -> Faults {
-    vec![
+    let faults = [
         (Fault::Counters { hang: false }, 500..3_000),
         (Fault::Counters { hang: true }, 1_000..3_000),
         (Fault::Store, 300..800),
@@ -91,12 +106,13 @@ fn of_others(_: &mut StdRng) -> Faults {
         (Fault::Bucket, 1_000..4_000),
         (Fault::Disk, 1_000..4_000),
         (Fault::Receiver, 500..2_000),
-    ]
+    ];
+    faults.map(|(fault, lasts)| (vec![fault], lasts)).to_vec()
 }
 
 /// Longer than a lease, and shorter than the database waits for who is cut off in the middle of a change.
 fn of_networks(random: &mut StdRng) -> Faults {
-    let mut cut = |whole, silent| Fault::Cut { node: random.random_range(0..ALONE), whole, silent };
+    let mut cut = |whole, silent| vec![Fault::Cut { node: random.random_range(0..ALONE), whole, silent }];
     vec![
         (cut(false, true), 3_000..6_000),
         (cut(true, true), 3_000..6_000),
@@ -107,6 +123,8 @@ fn of_networks(random: &mut StdRng) -> Faults {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     /// The run that is part of `cargo xtask test`.
@@ -115,7 +133,7 @@ mod tests {
         let steps = plan(1, Duration::from_secs(45));
         let mut random = StdRng::seed_from_u64(1);
         let kinds = [of_nodes(&mut random), of_others(&mut random), of_networks(&mut random)].concat();
-        for (kind, _) in kinds {
+        for kind in kinds.into_iter().flat_map(|(together, _)| together) {
             let is_it = |fault: Fault| match (fault, kind) {
                 // Which of the nodes that share a store, and by how much a clock is wrong, is left to chance.
                 (Fault::Killed { node }, Fault::Killed { node: other }) => {
@@ -129,6 +147,20 @@ mod tests {
             };
             assert!(steps.iter().any(|step| step.begins && is_it(step.fault)), "{kind:?}");
         }
+        assert!(has_two_clocks(&steps), "of nodes that share a store, one ahead and one behind");
+    }
+
+    /// Whether the clocks of two nodes that share a store are wrong at once, in both ways.
+    fn has_two_clocks(steps: &[Step]) -> bool {
+        let mut wrong: BTreeMap<usize, i64> = BTreeMap::new();
+        steps.iter().any(|step| {
+            match step.fault {
+                Fault::Clock { node, by_ms } if step.begins && node != ALONE => _ = wrong.insert(node, by_ms),
+                Fault::Clock { node, .. } => _ = wrong.remove(&node),
+                _ => {}
+            }
+            wrong.values().any(|by| *by > 0) && wrong.values().any(|by| *by < 0)
+        })
     }
 
     #[test]
@@ -149,6 +181,7 @@ mod tests {
                 }
             }
             assert_eq!(open, []);
+            assert!(has_two_clocks(&steps), "{seed}");
             // Two of one kind at least: the kinds are all there.
             for is_there in [
                 |fault: Fault| matches!(fault, Fault::Killed { .. }),

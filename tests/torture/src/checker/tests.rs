@@ -312,6 +312,12 @@ mod tasks {
         };
         again(told("a", "completed"), 0).is_sound();
         again(told("a", "completed"), 1).breaks("made once");
+        // Wrong clocks are no reason.
+        let mut clocks = again(told("a", "completed"), 1);
+        for (node, by_ms) in [(0, 20_000), (1, -240_000)] {
+            clocks.fault(Fault::Clock { node, by_ms }, 5, 95);
+        }
+        clocks.breaks("made once");
         again(refused(409), 0).is_sound();
         again(refused(409), 1).breaks("made once");
         for got in [lost(), refused(503)] {

@@ -1,6 +1,9 @@
 //! What the clients do: all at once, over all nodes, until they are told to stop; and what they ask at the end.
 
+mod keys;
+
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,26 +16,15 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::clients::{Clients, DEFAULT, DEFAULT_ALONE};
-use crate::history::{ALONE, Got, Limits, What};
+use crate::history::{ALONE, Got, What};
 use crate::receiver::Receiver;
 
 /// How many clients do a bit of everything over the nodes that share a store.
 const WORKERS: u64 = 6;
 /// The pause of a client between two calls, in milliseconds.
-const PAUSE_MS: std::ops::Range<u64> = 20..160;
+const PAUSE_MS: Range<u64> = 20..160;
 /// How often what has an idempotency key is repeated at once where its answer was lost.
 const REPEATS: u32 = 3;
-/// The budgets of keys, and the limits of others.
-const TOKENS_A_DAY: u64 = 1_500;
-/// In units of the currency.
-const COST_A_DAY: u64 = 7;
-const REQUESTS_A_MINUTE: u64 = 30;
-const TOKENS_A_MINUTE: u64 = 500;
-const PLACES: u64 = 2;
-/// After so many refusals, the next key is made.
-const MOST_REFUSED: usize = 40;
-/// How long a revoked key is tried.
-const TRYING: Duration = Duration::from_secs(5);
 /// How long everything may take to come to its end once nothing is wrong any more.
 const SETTLING: Duration = Duration::from_mins(2);
 /// How long after the last fault nothing is judged as if there were none: gateways may need six seconds to use again what they share,
@@ -63,7 +55,7 @@ impl Accepted {
     }
 
     fn node(&self, random: &mut StdRng) -> usize {
-        if self.is_alone { ALONE } else { random.random_range(0..ALONE) }
+        node_of(self.is_alone, random)
     }
 
     fn is_over(&self) -> bool {
@@ -123,7 +115,8 @@ impl Load {
             most.push(tokio::spawn(Arc::clone(self).work(random(number), false)));
         }
         most.push(tokio::spawn(Arc::clone(self).work(random(100), true)));
-        most.push(tokio::spawn(Arc::clone(self).change_keys(random(101))));
+        most.push(tokio::spawn(Arc::clone(self).change_keys(random(101), false)));
+        most.push(tokio::spawn(Arc::clone(self).change_keys(random(103), true)));
         Working { most, limited: tokio::spawn(Arc::clone(self).use_up(random(102))) }
     }
 
@@ -146,8 +139,7 @@ impl Load {
         let tasks = self.tasks().clone();
         for some in tasks.chunks(AT_ONCE) {
             let look_ups = some.iter().flat_map(|task| {
-                let nodes = if task.is_alone { ALONE..ALONE + 1 } else { 0..ALONE };
-                nodes.map(|node| self.clients.look_up(node, task.key(), &task.id))
+                nodes_of(task.is_alone).map(|node| self.clients.look_up(node, task.key(), &task.id))
             });
             join_all(look_ups).await;
         }
@@ -186,10 +178,9 @@ impl Load {
             self.clients.chat(node, key, false).await;
             self.clients.chat(node, key, true).await;
             let intent = self.clients.intent();
-            if let Got::Text { id, .. } = self.clients.respond(node, key, intent, None).await
-                && !is_alone
-            {
-                self.clients.retrieve((node + 1) % ALONE, key, intent, &id).await;
+            if let Got::Text { id, .. } = self.clients.respond(node, key, intent, None).await {
+                let other = if is_alone { ALONE } else { (node + 1) % ALONE };
+                self.clients.retrieve(other, key, intent, &id).await;
             }
             self.submit(&mut random, node, is_alone).await;
         }
@@ -217,7 +208,7 @@ impl Load {
     async fn work(self: Arc<Self>, mut random: StdRng, is_alone: bool) {
         let key = key_of(is_alone);
         while !self.stop.load(Ordering::Relaxed) {
-            let node = if is_alone { ALONE } else { random.random_range(0..ALONE) };
+            let node = node_of(is_alone, &mut random);
             match random.random_range(0..100) {
                 0..15 => _ = self.clients.chat(node, key, false).await,
                 15..32 => _ = self.clients.chat(node, key, true).await,
@@ -254,9 +245,7 @@ impl Load {
     /// Asks for a response, which is stored.
     async fn respond(&self, node: usize, intent: u64, is_alone: bool, once: Option<&str>) -> Got {
         let got = self.clients.respond(node, key_of(is_alone), intent, once).await;
-        if let Got::Text { id, .. } = &got
-            && !is_alone
-        {
+        if let Got::Text { id, .. } = &got {
             let mut responses = self.responses();
             if responses.iter().all(|known| known.id != *id) {
                 responses.push(Stored { intent, id: id.clone(), is_alone });
@@ -277,9 +266,7 @@ impl Load {
                 _ => {}
             }
             rest(random).await;
-            if !is_alone {
-                node = random.random_range(0..ALONE);
-            }
+            node = node_of(is_alone, random);
         }
     }
 
@@ -296,9 +283,7 @@ impl Load {
     async fn repeat_all(&self, random: &mut StdRng) {
         let keyed = self.keyed().clone();
         for some in keyed.chunks(AT_ONCE) {
-            let nodes =
-                some.iter().map(|one| if one.is_alone { ALONE } else { random.random_range(0..ALONE) });
-            let nodes: Vec<usize> = nodes.collect();
+            let nodes: Vec<usize> = some.iter().map(|one| node_of(one.is_alone, random)).collect();
             join_all(some.iter().zip(nodes).map(|(one, node)| self.repeat(node, *one))).await;
         }
     }
@@ -325,9 +310,7 @@ impl Load {
                 _ => {}
             }
             rest(random).await;
-            if !is_alone {
-                node = random.random_range(0..ALONE);
-            }
+            node = node_of(is_alone, random);
         }
     }
 
@@ -345,79 +328,6 @@ impl Load {
         let url = task.task["output"]["url"].as_str().unwrap_or_default();
         if let Got::File { .. } = self.clients.fetch(node, task.key(), &task.id, url).await {
             self.update(&task.id, |known| known.fetched = true);
-        }
-    }
-
-    /// Makes keys, uses them, revokes them, and goes on trying them.
-    async fn change_keys(self: Arc<Self>, mut random: StdRng) {
-        let mut number = 0;
-        while !self.stop.load(Ordering::Relaxed) {
-            number += 1;
-            let name = format!("key-{number}");
-            if let Got::Done =
-                self.clients.create_key(random.random_range(0..ALONE), &name, Limits::default()).await
-            {
-                for _ in 0..10 {
-                    self.clients.chat(random.random_range(0..ALONE), &name, false).await;
-                    rest(&mut random).await;
-                }
-                let mut revoked = Got::Lost { why: String::new() };
-                while !matches!(revoked, Got::Done) && !self.stop.load(Ordering::Relaxed) {
-                    revoked = self.clients.revoke_key(random.random_range(0..ALONE), &name).await;
-                    rest(&mut random).await;
-                }
-                let begun = Instant::now();
-                while begun.elapsed() < TRYING {
-                    // All at once: one of them may hang.
-                    let tried = (0..ALONE).map(|node| self.clients.chat(node, &name, false));
-                    join_all(tried).await;
-                    rest(&mut random).await;
-                }
-            }
-            rest(&mut random).await;
-        }
-    }
-
-    /// Uses keys with limits up, and goes on trying them to the end.
-    async fn use_up(self: Arc<Self>, mut random: StdRng) {
-        let kinds = [
-            ("budget", Limits { tokens_per_day: Some(TOKENS_A_DAY), ..Limits::default() }, 1),
-            ("money", Limits { cost_per_day: Some(COST_A_DAY), ..Limits::default() }, 1),
-            ("pace", Limits { requests_per_minute: Some(REQUESTS_A_MINUTE), ..Limits::default() }, 1),
-            ("tokens", Limits { tokens_per_minute: Some(TOKENS_A_MINUTE), ..Limits::default() }, 1),
-            ("places", Limits { concurrent_requests: Some(PLACES), ..Limits::default() }, 2 * PLACES),
-        ];
-        let clients = kinds.map(|(name, limits, at_once)| {
-            self.use_limited(name, limits, at_once, StdRng::seed_from_u64(random.random()))
-        });
-        join_all(clients).await;
-    }
-
-    /// `at_once`: how many requests are made at the same time.
-    async fn use_limited(&self, name: &str, limits: Limits, at_once: u64, mut random: StdRng) {
-        let mut made: Option<String> = None;
-        let (mut number, mut refused) = (0, 0);
-        while !self.end.load(Ordering::Relaxed) {
-            if let Some(name) = &made {
-                let chats = (0..at_once).map(|_| {
-                    let node = random.random_range(0..ALONE);
-                    // A stream takes longer.
-                    self.clients.chat(node, name, at_once > 1)
-                });
-                let is_refused = |got: &&Got| matches!(got, Got::Refused { status: 429, .. });
-                refused += join_all(chats).await.iter().filter(is_refused).count();
-                if refused >= MOST_REFUSED {
-                    (made, refused) = (None, 0);
-                }
-            } else {
-                number += 1;
-                let name = format!("{name}-{number}");
-                let node = random.random_range(0..ALONE);
-                if let Got::Done = self.clients.create_key(node, &name, limits).await {
-                    made = Some(name);
-                }
-            }
-            rest(&mut random).await;
         }
     }
 
@@ -506,6 +416,16 @@ fn any<T: Clone>(all: &[T], random: &mut StdRng, is_meant: impl Fn(&T) -> bool) 
 /// The idempotency key of an intent.
 fn once(intent: u64) -> String {
     format!("once-{intent}")
+}
+
+/// The nodes that share a store.
+fn nodes_of(is_alone: bool) -> Range<usize> {
+    if is_alone { ALONE..ALONE + 1 } else { 0..ALONE }
+}
+
+/// One of them.
+fn node_of(is_alone: bool, random: &mut StdRng) -> usize {
+    random.random_range(nodes_of(is_alone))
 }
 
 /// The key of the configuration, as what it is counted at the node alone, and at the others.

@@ -6,7 +6,7 @@ use super::record::{Call, Record, Trouble, report};
 use super::usage;
 use super::{Promises, SECOND, Violation};
 use crate::expected::{self, UNIT};
-use crate::history::{Asked, Fault, Got, Limits};
+use crate::history::{ALONE, Asked, Fault, Got, Limits};
 
 /// After this time what one node spends counts on all, by the store: it is written twice a second and read every second.
 const COUNTED: u64 = 5 * SECOND;
@@ -122,9 +122,12 @@ fn spends(
         let before = call.began.saturating_sub(COUNTED);
         // A node that could not ask its store, or has just been started or woken, does not know all. One that is cut off, or hangs,
         // in the middle of a change keeps others from theirs.
-        let is_hindered = |fault| {
-            use Fault::{Cut, Killed, Paused, Stopped};
-            matches!(fault, Killed { .. } | Stopped { .. } | Paused { .. } | Cut { .. })
+        let is_hindered = |fault| match fault {
+            Fault::Killed { node }
+            | Fault::Stopped { node }
+            | Fault::Paused { node }
+            | Fault::Cut { node, .. } => (node == ALONE) == (call.node == ALONE),
+            _ => false,
         };
         if record.is_troubled(before, call.began, is_hindered)
             || record.store_was_back(call.node, before, call.began).is_some()
@@ -155,7 +158,7 @@ fn spends(
 enum Counting {
     /// A process of a node, by how often that had been started anew before.
     Process { node: usize, starts: usize },
-    /// The counters, since they were away so often.
+    /// The counters, since they were away so often. The node alone has none.
     Together { since: usize },
 }
 
@@ -230,7 +233,7 @@ fn takes_more(record: &Record<'_>, limit: u64, mut calls: Vec<&Call<'_>>) -> Opt
 fn told(record: &Record<'_>, call: &Call<'_>) -> Option<u64> {
     let ended = call.answer?.at;
     let told = ended + TOLD;
-    let is_lost = |fault| is_of_node(fault, call.node) || matches!(fault, Fault::Counters { .. });
+    let is_lost = |fault| is_of_node(fault, call.node) || is_without_counters(call.node, fault);
     (!record.is_troubled(ended, told, is_lost)).then_some(told)
 }
 
@@ -297,16 +300,20 @@ fn is_of_node(fault: Fault, of: usize) -> bool {
     }
 }
 
+/// Whether a node counts by itself during a fault.
+fn is_without_counters(node: usize, fault: Fault) -> bool {
+    node != ALONE && matches!(fault, Fault::Counters { .. })
+}
+
 /// What counted a call for all nodes; none if its node may have judged alone: the counters were away, or it had just been
-/// started, woken or
-/// cut off.
+/// started, woken or cut off, or has none.
 fn together(record: &Record<'_>, call: &Call<'_>) -> Option<Counting> {
+    if call.node == ALONE {
+        return None;
+    }
     let end = call.answer?.at;
     let from = call.began.saturating_sub(RECONNECTING);
-    let is_hindered = |fault| match fault {
-        Fault::Counters { .. } => true,
-        fault => is_of_node(fault, call.node),
-    };
+    let is_hindered = |fault| is_without_counters(call.node, fault) || is_of_node(fault, call.node);
     if record.is_troubled(from, end, is_hindered) {
         return None;
     }

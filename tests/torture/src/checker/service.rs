@@ -31,9 +31,10 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
 type Service = (&'static str, fn(&Asked) -> bool);
 
 /// What every node does.
-const SERVICES: [Service; 3] = [
+const SERVICES: [Service; 4] = [
     ("answers texts", |asked| matches!(asked, Asked::Chat { .. })),
     ("takes videos on", |asked| matches!(asked, Asked::Submit { .. })),
+    ("finds stored responses", |asked| matches!(asked, Asked::Retrieve { .. })),
     ("tells tasks", |asked| matches!(asked, Asked::LookUp { .. })),
 ];
 

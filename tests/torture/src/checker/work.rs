@@ -20,6 +20,8 @@ const LEAST: [(&str, u64); 8] = [
 ];
 /// The same for the texts of each node.
 const TEXTS_OF_NODE: u64 = 5;
+/// The same for what is done with the node that shares nothing, which is not counted above.
+const LEAST_ALONE: [(&str, u64); 3] = [(RETRIEVED, 45), (MADE, 45), (REVOKED, 45)];
 
 const TEXTS: &str = "texts are answered";
 const RETRIEVED: &str = "stored responses are found";
@@ -30,6 +32,7 @@ const COMPLETED: &str = "videos are completed";
 const FAILED: &str = "failures are told";
 const NOTICES: &str = "notifications are acknowledged";
 const EACH: &str = "every node works";
+const ALONE_WORKS: &str = "the node alone works";
 
 /// What counts is done while there are faults. A history that did not get as far as their end is none of a run.
 pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
@@ -52,13 +55,28 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
             report(violations, EACH, why, [line]);
         }
     }
+    alone(record, (line, quiet), seconds, violations);
+}
+
+/// Judges the node that shares nothing.
+fn alone(record: &Record<'_>, (line, quiet): (usize, u64), seconds: u64, violations: &mut Vec<Violation>) {
+    for (what, each) in LEAST_ALONE {
+        let is_it = |call: &&Call<'_>| call.node == ALONE && kind(call, quiet) == Some(what);
+        let (done, least) = (record.calls.iter().filter(is_it).count() as u64, seconds / each);
+        if done < least {
+            let why = format!("{what}: {done} in {seconds} s, and {least} is the least");
+            report(violations, ALONE_WORKS, why, [line]);
+        }
+    }
 }
 
 /// How often each thing was done until a time.
 fn done(record: &Record<'_>, until: u64) -> BTreeMap<&'static str, u64> {
     let mut done = BTreeMap::new();
-    for kind in record.calls.iter().filter_map(|call| kind(call, until)) {
-        *done.entry(kind).or_default() += 1;
+    for call in &record.calls {
+        let Some(kind) = kind(call, until) else { continue };
+        let is_apart = call.node == ALONE && LEAST_ALONE.iter().any(|(apart, _)| *apart == kind);
+        *done.entry(kind).or_default() += u64::from(!is_apart);
     }
     // An end counts once, however often it was told.
     let mut ends = HashSet::new();

@@ -70,3 +70,21 @@ fn a_node_that_waits_for_its_store_for_too_long_tells_a_response_and_writes_it_l
     slow(0).is_sound();
     slow(1).breaks("response stays");
 }
+
+#[test]
+fn a_response_of_the_node_alone_is_there_after_it_was_killed() {
+    let missed = |fault: Fault| {
+        let mut script = Script::default();
+        script.upstream(10_000, ALONE, 3).call((10_000, 10_010), (ALONE, "k"), respond(3), text(3));
+        script.call((13_000, 13_010), (ALONE, "k"), retrieve(3), refused(404));
+        script.fault(fault, 10_011, 12_000);
+        script
+    };
+    missed(Fault::Killed { node: ALONE }).breaks("response stays");
+    for fault in [Fault::Disk, Fault::Store, Fault::Clock { node: ALONE, by_ms: -240_000 }] {
+        missed(fault).breaks("response stays");
+    }
+    // It was told while the disk was full, and lost with the process.
+    missed(Fault::Killed { node: ALONE }).fault(Fault::Store, 5_000, 11_000).breaks("response stays");
+    missed(Fault::Killed { node: ALONE }).fault(Fault::Disk, 5_000, 11_000).is_sound();
+}

@@ -205,3 +205,36 @@ fn more_calls_at_once_than_a_key_may_make_are_found() {
     assert_eq!(longer([0, 1, 2]).fault(Fault::Counters { hang: false }, 1_000, 1_500).judged(SHARED).0, []);
     assert_eq!(longer([0, 1, 2]).fault(Fault::Paused { node: 1 }, 1_000, 1_500).judged(SHARED).0, []);
 }
+
+#[test]
+fn the_node_alone_counts_by_itself_and_no_counters_excuse_it() {
+    let calls = |count: u64| {
+        let mut script = limited(Limits { requests_per_minute: Some(6), ..NONE });
+        for call in 0..count {
+            script.answered((100 + call, 101 + call), (ALONE, "k"), 100 + call);
+        }
+        script
+    };
+    calls(7).is_sound();
+    calls(8).breaks_with("limit a minute holds", SHARED);
+    calls(8).fault(Fault::Counters { hang: true }, 50, 120).breaks_with("limit a minute holds", SHARED);
+    // Another process begins anew.
+    let mut anew = calls(7);
+    for call in 0..7 {
+        anew.answered((9_000 + call, 9_001 + call), (ALONE, "k"), 200 + call);
+    }
+    anew.fault(Fault::Killed { node: ALONE }, 500, 600);
+    assert_eq!(anew.judged(SHARED).0, []);
+    // It knows what it has spent, also where it was killed before.
+    let spent = |fault: Fault| {
+        let mut script = within(20);
+        script.answered((100, 200), (ALONE, "k"), 3).answered((12_000, 12_010), (ALONE, "k"), 4);
+        script.fault(fault, 3_000, 4_000);
+        script
+    };
+    spent(Fault::Killed { node: ALONE }).breaks("budget holds");
+    spent(Fault::Counters { hang: false }).breaks("budget holds");
+    // What others meet is no excuse.
+    let mut script = spent(Fault::Counters { hang: false });
+    script.fault(Fault::Killed { node: 1 }, 11_000, 11_500).breaks("budget holds");
+}

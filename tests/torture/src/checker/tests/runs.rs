@@ -39,8 +39,15 @@ fn run() -> Script {
         script.call((at, at + 10), who(0), respond(intent), text(intent));
         script.call((at + 20, at + 30), who(1), retrieve(intent), text(intent));
         let name = format!("key-{second}");
-        script.call((at, at + 10), (0, "admin"), create(&name, Limits::default()), Got::Done);
-        script.call((at + 20, at + 30), (0, "admin"), Asked::RevokeKey { name }, Got::Done);
+        // Each other second at the node alone.
+        let node = if second % 2 == 1 { ALONE } else { 0 };
+        let (intent, of_node) = (25_000 + second, who(ALONE));
+        if node == ALONE {
+            script.upstream(at, ALONE, intent).call((at, at + 10), of_node, respond(intent), text(intent));
+            script.call((at + 20, at + 30), of_node, retrieve(intent), text(intent));
+        }
+        script.call((at, at + 10), (node, "admin"), create(&name, Limits::default()), Got::Done);
+        script.call((at + 20, at + 30), (node, "admin"), Asked::RevokeKey { name }, Got::Done);
         if second % 3 == 0 {
             script.film(at, 0, FILMS + second);
         }
@@ -48,6 +55,8 @@ fn run() -> Script {
     script.line(QUIET, What::Quiet);
     for node in 0..=ALONE {
         script.answered((LATER, LATER + 10), who(node), 40_000 + node as u64);
+        let stored = if node == ALONE { 25_001 } else { 20_001 };
+        script.call((LATER, LATER + 10), who(node), retrieve(stored), text(stored));
         script.film(LATER, node, 50_000 + node as u64);
     }
     script
@@ -120,6 +129,7 @@ fn a_run_in_which_all_was_refused_is_found() {
         "videos are completed",
         "failures are told",
         "every node works",
+        "the node alone works",
     ] {
         assert!(broken.contains(rule), "{rule}: {broken:?}");
     }
@@ -127,7 +137,7 @@ fn a_run_in_which_all_was_refused_is_found() {
 
 #[test]
 fn each_thing_that_is_not_done_in_a_run_is_found() {
-    let twists: [(&str, Twist); 8] = [
+    let twists: [(&str, Twist); 11] = [
         ("texts are answered", |at, _, asked| {
             let is_late = matches!(asked, Asked::Chat { .. }) && (10_000..QUIET).contains(&at);
             (is_late || matches!(asked, Asked::Respond { .. })).then(|| refused(503))
@@ -136,14 +146,29 @@ fn each_thing_that_is_not_done_in_a_run_is_found() {
             let is_chat = matches!(asked, Asked::Chat { .. });
             (node == 2 && is_chat && at < QUIET).then(|| refused(503))
         }),
-        ("stored responses are found", |_, _, asked| {
-            matches!(asked, Asked::Retrieve { .. }).then(|| refused(503))
+        ("stored responses are found", |at, node, asked| {
+            let is_it = matches!(asked, Asked::Retrieve { .. }) && node != ALONE && at < QUIET;
+            is_it.then(|| refused(503))
+        }),
+        ("the node alone works", |at, node, asked| {
+            let is_it = matches!(asked, Asked::Retrieve { .. }) && node == ALONE && at < QUIET;
+            is_it.then(|| refused(503))
+        }),
+        ("the node alone works", |_, node, asked| {
+            (matches!(asked, Asked::CreateKey { .. }) && node == ALONE).then(lost)
+        }),
+        ("the node alone works", |_, node, asked| {
+            (matches!(asked, Asked::RevokeKey { .. }) && node == ALONE).then(lost)
         }),
         ("files are read", |at, _, asked| {
             (matches!(asked, Asked::Fetch { .. }) && at < QUIET).then(|| refused(503))
         }),
-        ("keys are made", |_, _, asked| matches!(asked, Asked::CreateKey { .. }).then(lost)),
-        ("keys are revoked", |_, _, asked| matches!(asked, Asked::RevokeKey { .. }).then(lost)),
+        ("keys are made", |_, node, asked| {
+            (matches!(asked, Asked::CreateKey { .. }) && node != ALONE).then(lost)
+        }),
+        ("keys are revoked", |_, node, asked| {
+            (matches!(asked, Asked::RevokeKey { .. }) && node != ALONE).then(lost)
+        }),
         ("videos are completed", |at, _, asked| unless_it(at, asked, "failed")),
         ("failures are told", |at, _, asked| unless_it(at, asked, "completed")),
     ];

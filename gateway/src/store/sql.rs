@@ -25,6 +25,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
+use sqlx::any::AnyRow;
 use sqlx::{Any, AnyPool, Transaction};
 
 use self::database::Database;
@@ -75,6 +76,12 @@ fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send +
         crash::point();
         outcome.unwrap_or_else(|_| Err(StoreError::Failed("the database does not answer".to_owned())))
     })
+}
+
+/// The row of a statement that changes one and returns it. All that it returns is fetched first: SQLite commits at the end of the
+/// statement, and if it is left at its row, nobody is told what fails there.
+fn changed(rows: Vec<AnyRow>) -> Option<AnyRow> {
+    rows.into_iter().next()
 }
 
 impl SqlStore {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
-use super::{SqlStore, signed, stored, unsigned};
+use super::{SqlStore, changed, signed, stored, unsigned};
 use crate::keys::{Digest, Key};
 use crate::store::durable::{KeyRecord, KeyStore, LONGEST_LIST, MOST_KEYS, NotAdded, StoreError, Stored};
 
@@ -140,7 +140,8 @@ impl KeyStore for SqlStore {
                  WHERE id = $1 AND revoked IS NULL RETURNING *",
             );
             let rotated = rotated.bind(id).bind(&digest.0[..]).bind(signed(now)).bind(old_until.map(signed));
-            rotated.fetch_optional(&self.connections().await?).await?.as_ref().map(key).transpose()
+            let rotated = changed(rotated.fetch_all(&self.connections().await?).await?);
+            rotated.as_ref().map(key).transpose()
         })
     }
 
@@ -149,7 +150,8 @@ impl KeyStore for SqlStore {
             let revoked =
                 sqlx::query("UPDATE keys SET revoked = $2 WHERE id = $1 AND revoked IS NULL RETURNING *");
             let revoked = revoked.bind(id).bind(signed(now));
-            revoked.fetch_optional(&self.connections().await?).await?.as_ref().map(key).transpose()
+            let revoked = changed(revoked.fetch_all(&self.connections().await?).await?);
+            revoked.as_ref().map(key).transpose()
         })
     }
 }

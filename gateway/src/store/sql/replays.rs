@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::{AnyPool, AssertSqlSafe, Row as _};
 
-use super::{SqlStore, signed, stored};
+use super::{SqlStore, changed, signed, stored};
 use crate::clock::millis;
 use crate::store::durable::{
     ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, ReplayStore, Reserved, StoreError, Stored, UNANSWERED_FOR,
@@ -110,7 +110,7 @@ impl ReplayStore for SqlStore {
                 let reserve =
                     reserve.bind(slot.as_str()).bind(*operation).bind(&**owner).bind(&fingerprint[..]);
                 let reserve = reserve.bind(rand::random::<i64>()).bind(signed(millis(lasts)));
-                if let Some(row) = reserve.fetch_optional(&database).await? {
+                if let Some(row) = changed(reserve.fetch_all(&database).await?) {
                     let lease = Lease { id: slot.clone(), number: row.try_get("lease")? };
                     return Ok(Reserved::First(lease));
                 }

@@ -1,7 +1,12 @@
 //! A disk that is full, and has room again.
 
+use std::time::Duration;
+
+use crate::keys::{Digest, NewKey};
 use crate::store::SqlStore;
-use crate::store::durable::{Batch, UsageStore as _};
+use crate::store::durable::{
+    AnswerRoom, Batch, KeyRecord, KeyStore as _, Keyed, Lease, ReplayStore as _, Reserved, UsageStore as _,
+};
 use crate::store::small_disk::{may_mount, mount};
 use crate::usage::{Day, Place, Rows, Totals};
 
@@ -11,9 +16,20 @@ const OFTEN: u64 = 40;
 #[test]
 fn a_store_works_again_when_its_disk_has_room_again() {
     if may_mount("store::tests::full_disk::a_store_works_again_when_its_disk_has_room_again") {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime").block_on(on_a_small_disk());
+        run(on_a_small_disk());
     }
+}
+
+#[test]
+fn what_a_full_disk_does_not_take_is_not_said_to_be_done() {
+    if may_mount("store::tests::full_disk::what_a_full_disk_does_not_take_is_not_said_to_be_done") {
+        run(changes_on_a_full_disk());
+    }
+}
+
+fn run(test: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime").block_on(test);
 }
 
 fn rows(count: u64) -> Rows {
@@ -44,4 +60,62 @@ async fn on_a_small_disk() {
     for _ in 0..OFTEN {
         store.add_usage(&Batch::first(), &rows(1)).await.expect("room again");
     }
+}
+
+/// What is said to be done is there for whoever opens the file next. Keys are revoked and rotated, and idempotency keys reserved.
+async fn changes_on_a_full_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = folder.path().join("disk");
+    mount(&disk, "2m");
+    let file = disk.join("a.db");
+    let store = SqlStore::in_file(&file).expect("a database");
+    let mut ids = Vec::new();
+    for number in 0..OFTEN {
+        let key = NewKey::new(&format!("key {number}")).issue(1);
+        ids.push(key.id.clone());
+        let record = KeyRecord { key, digest: digest(number), old: None };
+        store.add_key(record).await.expect("room").expect("added");
+    }
+    let ballast = disk.join("ballast");
+    _ = std::fs::write(&ballast, vec![0; 4 * 1024 * 1024]);
+    let (mut revoked, mut rotated, mut reserved): (Vec<&str>, Vec<&str>, Vec<Lease>) = Default::default();
+    let mut refused = 0;
+    let (half, rest) = ids.split_at(ids.len() / 2);
+    for (number, (one, other)) in (OFTEN..).zip(half.iter().zip(rest)) {
+        match store.revoke_key(one, 2).await {
+            Ok(_) => revoked.push(one),
+            Err(_) => refused += 1,
+        }
+        match store.rotate_key(other, digest(number), 2, None).await {
+            Ok(_) => rotated.push(other),
+            Err(_) => refused += 1,
+        }
+        match store.reserve(&keyed(number), WHILE).await {
+            Ok(Reserved::First(lease)) => reserved.push(lease),
+            Ok(taken) => panic!("{taken:?}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > 0, "the disk is full");
+    std::fs::remove_file(&ballast).expect("room");
+    let next = SqlStore::in_file(&file).expect("a database");
+    let keys = next.list_keys(true).await.expect("a store");
+    let find = |id: &str| keys.iter().find(|key| &*key.id == id).expect("a key");
+    assert!(revoked.iter().all(|id| find(id).revoked.is_some()), "a key that was revoked is in use");
+    assert!(rotated.iter().all(|id| find(id).rotated.is_some()), "a key that was rotated has its old secret");
+    for lease in reserved {
+        let room = AnswerRoom { answers: 1_000, hundredths: 100 };
+        assert!(next.keep_answer(&lease, b"x", WHILE, room).await.expect("room"), "a lease is lost");
+    }
+}
+
+const WHILE: Duration = Duration::from_mins(10);
+
+fn digest(number: u64) -> Digest {
+    Digest([u8::try_from(number).expect("few"); 32])
+}
+
+fn keyed(number: u64) -> Keyed {
+    let slot = number.to_string();
+    Keyed { slot, operation: "create_video", owner: "key".into(), fingerprint: [7; 32] }
 }

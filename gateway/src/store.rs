@@ -40,5 +40,5 @@ pub(crate) use self::history_keeper::{HistoryKeeper, Storing, Untold};
 pub(crate) use self::memory::MemoryStore;
 pub(crate) use self::replays::{Asked, Begun, KEY_HEADER, REPLAYED_HEADER, Replays, UnderWay};
 pub(crate) use self::sealing::Sealer;
-pub(crate) use self::spool::Spool;
+pub(crate) use self::spool::{ENDING_OF_LOCKS, Spool};
 pub(crate) use self::sql::SqlStore;

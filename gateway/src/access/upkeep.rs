@@ -4,9 +4,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use super::data::{DATABASE, FILES, InvalidData, JOURNALS, PEPPER};
+use super::data::{DATABASE, FILES, InvalidData, JOURNALS, PEPPER, SPOOL};
 use super::registry::{Registry, RegistryError};
 use crate::crash;
+use crate::store::ENDING_OF_LOCKS;
 use crate::usage::UNFINISHED;
 
 /// `ERROR_LOCK_VIOLATION` of Windows.
@@ -71,8 +72,9 @@ impl Registry {
     /// Copies a data folder into an empty one.
     async fn copy(&self, from: &Path, to: &Path) -> Result<(), RegistryError> {
         // Before the database, which knows what it has of them: what it gets meanwhile counts once.
-        let journals = to.join(JOURNALS);
-        copy_journals(&from.join(JOURNALS), &journals)?;
+        for waiting in [JOURNALS, SPOOL] {
+            copy_waiting(&from.join(waiting), &to.join(waiting))?;
+        }
         let database = to.join(DATABASE);
         OpenOptions::new().write(true).create_new(true).open(&database).map_err(unusable(&database))?;
         private(&database, 0o600).map_err(unusable(&database))?;
@@ -99,38 +101,38 @@ impl Registry {
             }
         }
         // Innermost first: a power cut leaves no folder that names what is not on the disk.
-        for folder in [&copies, &journals, to] {
+        for folder in [&copies, to] {
             folder_synced(folder).map_err(unusable(folder))?;
         }
         Ok(())
     }
 }
 
-/// Copies the journals of usage, which their processes go on writing. Two halves of one are overwritten in turn: what of the older one
-/// is overwritten while it is read, the store has by then.
-fn copy_journals(from: &Path, to: &Path) -> Result<(), InvalidData> {
-    new_folder(to).map_err(unusable(to))?;
-    let journals = match fs::read_dir(from) {
-        // No gateway has used the folder.
+/// Copies what waits for the store: the journals of usage, or the spool. Their processes go on writing. Two halves of a journal are
+/// overwritten in turn: what of the older one is overwritten while it is read, the store has by then.
+fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
+    let files = match fs::read_dir(from) {
+        // Nothing has waited yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(unusable(from))?,
     };
-    for entry in journals {
-        let (name, journal) = entry.map(|entry| (entry.file_name(), entry.path())).map_err(unusable(from))?;
-        // Nothing is in one that is being made.
-        if journal.extension().is_none_or(|ending| ending == UNFINISHED) {
+    new_folder(to).map_err(unusable(to))?;
+    for entry in files {
+        let (name, file) = entry.map(|entry| (entry.file_name(), entry.path())).map_err(unusable(from))?;
+        // Nothing is in one that is being made, nor in a lock.
+        if file.extension().is_none_or(|ending| ending == UNFINISHED || ending == ENDING_OF_LOCKS) {
             continue;
         }
-        match copied_with_time(&journal, &to.join(name)) {
+        match copied_with_time(&file, &to.join(name)) {
             // The store has all of it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             // Windows lets nobody read what another process has locked. The store has it within a moment.
             Err(error) if cfg!(windows) && error.raw_os_error() == Some(LOCKED) => {}
-            Err(error) => return Err(unusable(&journal)(error)),
+            Err(error) => return Err(unusable(&file)(error)),
             Ok(()) => crash::point(),
         }
     }
-    Ok(())
+    folder_synced(to).map_err(unusable(to))
 }
 
 fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {

@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use self::claim::Claim;
+pub(crate) use self::claim::ENDING as ENDING_OF_LOCKS;
 pub(super) use self::inherited::Inherited;
 use crate::clock::unix_millis;
 use crate::crash;

@@ -97,6 +97,28 @@ fn serve(data: &Path) -> Serving {
     Serving::start(&["--config", config.to_str().expect("a path"), "--key", KEY], None)
 }
 
+/// A gateway was killed while its database was away, and nobody has started it since.
+#[test]
+fn a_backup_holds_what_waits_for_the_database() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    let (database, away) = (data.join("gatewright.db"), data.join("away"));
+    let gateway = serve(&data);
+    std::fs::rename(&database, &away).expect("taken");
+    let told_of =
+        post(&gateway, KEY, "/v1/responses", &json!({ "model": "model-sol", "input": "say hello" }));
+    drop(gateway);
+    std::fs::rename(&away, &database).expect("put back");
+    told(&["store", "backup", text(&copy), "--data", text(&data)]);
+    std::fs::remove_dir_all(&data).expect("it is gone");
+
+    let gateway = serve(&copy);
+    let path = format!("/v1/responses/{}", told_of["id"].as_str().expect("an id"));
+    let get = || ask(&gateway.url, ("GET", &path), KEY, "", "").expect("an answer");
+    wait_until("the database is read", || get().status != 503);
+    assert_eq!(get().document["output"], told_of["output"]);
+}
+
 #[test]
 fn a_backup_holds_all_that_clients_were_told_before_it_began() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -8,7 +8,7 @@ use super::{create, unfinished};
 use crate::crash;
 
 /// Ending of the name.
-pub(super) const ENDING: &str = "lock";
+pub(crate) const ENDING: &str = "lock";
 
 /// See the module. The file is removed when this is dropped.
 pub(super) struct Claim {

@@ -71,7 +71,7 @@ async fn changes_on_a_full_disk() {
     let store = SqlStore::in_file(&file).expect("a database");
     let mut ids = Vec::new();
     for number in 0..OFTEN {
-        let key = NewKey::new(&format!("key {number}")).issue(1);
+        let key = NewKey::new(format!("key {number}")).issue(1);
         ids.push(key.id.clone());
         let record = KeyRecord { key, digest: digest(number), old: None };
         store.add_key(record).await.expect("room").expect("added");

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::record::{Call, Record, report};
+use super::record::{Call, RECONNECTING, Record, report};
 use super::{SECOND, Violation};
 use crate::expected;
 use crate::history::{Asked, Fault, Got, What};
@@ -61,8 +61,8 @@ fn given(record: &Record<'_>) -> HashMap<u64, u64> {
 }
 
 /// A stored response is told once it is written: from then on all nodes find it. One that was told while its node did not get at
-/// its store is found when it is written, unless its node was killed before. `asked`: the calls that have asked for it; one before
-/// that which was told may have made it.
+/// its store is found when it is written, by the next process of its node if that was killed before. `asked`: the calls that have
+/// asked for it; one before that which was told may have made it.
 fn retrieved(
     record: &Record<'_>,
     intent: u64,
@@ -90,6 +90,9 @@ fn may_be_unknown(record: &Record<'_>, maker: &Call<'_>, call: &Call<'_>) -> boo
     !was_written
         && (call.began <= made.at + KNOWN
             || record.is_lost_with_its_process(maker.node, made.at)
+            || record
+                .was_taken_over(maker.node, made.at, call.began)
+                .is_some_and(|begun| call.began <= begun.saturating_add(RECONNECTING + KNOWN))
             || record
                 .store_was_back(maker.node, made.at, call.began)
                 .is_some_and(|back| call.began <= back + KNOWN)

@@ -13,7 +13,7 @@ const UNWRITTEN: u64 = 2 * SECOND;
 /// How long clients wait for an answer.
 const PATIENCE: u64 = clients::PATIENCE.as_secs() * SECOND;
 /// How long gateways may take to use a store again that is back.
-const RECONNECTING: u64 = 6 * SECOND;
+pub(super) const RECONNECTING: u64 = 6 * SECOND;
 /// A gateway that waits longer for its store goes on without it, and does not ask it for some seconds.
 const WAITS: u64 = SECOND;
 
@@ -198,10 +198,21 @@ impl<'h> Record<'h> {
         })
     }
 
-    /// Whether a node was killed while nobody else knew what it had told at a time, as its store was away: what is stored, and
-    /// answers by idempotency keys, are in its memory alone then.
+    /// When the process of a node began that has what an earlier one told at a time and left in its spool, as the store was away.
+    /// None: none had to.
+    pub(super) fn was_taken_over(&self, node: usize, at: u64, until: u64) -> Option<u64> {
+        let ends = self.troubles.iter().filter(|one| one.from <= until && at <= one.to);
+        let ends = ends.filter(
+            |one| matches!(one.fault, Fault::Killed { node: of } | Fault::Stopped { node: of } if of == node),
+        );
+        ends.map(|one| one.to).max().filter(|_| self.may_be_unwritten(node, at))
+    }
+
+    /// Whether the spool of a node had no room for what it told at a time, and its process ended.
     pub(super) fn is_lost_with_its_process(&self, node: usize, at: u64) -> bool {
-        self.may_be_unwritten(node, at)
+        node == ALONE
+            && self.may_be_unwritten(node, at)
+            && self.is_troubled(at.saturating_sub(WAITS), at, |fault| fault == Fault::Disk)
     }
 
     /// Since when a node may not have written what it knows, where that is this time at least: faults before widen it,

@@ -175,13 +175,14 @@ impl Key<'_, '_> {
         self.record.asked_the_store(call) && !self.record.was_slow(call)
     }
 
-    /// Whether the store has the answer that was told without it when a call begins: it was back for long enough before, its gateway
-    /// was not killed or hung meanwhile, and no other gateway has asked the upstream in between.
+    /// Whether the store has the answer that was told without it when a call begins: it was back for long enough before, and so was the
+    /// gateway if it was killed; that did not hang meanwhile, and no other one has asked the upstream in between.
     fn was_handed_over(&self, before: &Call<'_>, call: &Call<'_>) -> bool {
         let (Some(answer), Some(_)) = (before.answer, before.told()) else { return false };
         let node = before.node;
         let back = self.record.store_was_back(node, before.began, call.began).unwrap_or(answer.at);
-        let until = back.max(answer.at).saturating_add(HANDED_OVER);
+        let next = self.record.was_taken_over(node, answer.at, call.began).unwrap_or(answer.at);
+        let until = back.max(next).max(answer.at).saturating_add(HANDED_OVER);
         let hung = |fault| fault == Fault::Paused { node };
         let is_other = |one: &Begun| one.node != node && (before.began..=until).contains(&one.at);
         call.began > until

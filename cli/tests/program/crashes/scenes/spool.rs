@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{KEY, Scene, at_each_step, client, text, told};
+use super::{KEY, Scene, client, text, told};
 use crate::gateway::Serving;
 use crate::http::ask;
 use crate::webhooks::wait_until;
@@ -15,7 +15,7 @@ pub(in crate::crashes) fn what_was_told_without_the_store_is_told_again(scene: &
         let paths = files.map(|file| file.expect("a file").path());
         paths.filter(|path| path.extension() != Some("lock".as_ref())).count()
     };
-    at_each_step(15, |step| {
+    scene.at_each_step(15, |step| {
         let question = json!({ "model": "model-sol", "input": format!("say {step}") });
         let submit = |gateway: &Serving| {
             let headers = format!("idempotency-key: once-{step}\r\n");

@@ -52,10 +52,16 @@ fn a_stored_response_that_is_not_found_is_found() {
     for fault in [cut(1), Fault::Paused { node: 1 }] {
         missed(times, 10_500).fault(fault, 5_000, 9_000).breaks("response stays");
     }
-    missed(times, 30_000)
-        .fault(cut(0), 9_000, 12_000)
-        .fault(Fault::Killed { node: 0 }, 11_000, 11_500)
-        .is_sound();
+    // The next process hands over what the one before told alone.
+    let killed = |asked: u64, until: u64| {
+        let mut script = missed(times, asked);
+        script.fault(cut(0), 9_000, 12_000).fault(Fault::Killed { node: 0 }, 11_000, until);
+        script
+    };
+    killed(19_900, 11_500).is_sound();
+    killed(20_100, 11_500).breaks("response stays");
+    killed(27_900, 20_000).is_sound();
+    killed(28_100, 20_000).breaks("response stays");
 }
 
 #[test]

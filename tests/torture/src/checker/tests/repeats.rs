@@ -105,7 +105,9 @@ fn a_store_that_is_back_has_what_was_told_without_it() {
     let told_alone = |again: u64| first().fault(cut(0), 9_000, 11_000).tells(again, 1, answer("b"));
     told_alone(20_000).is_sound();
     told_alone(23_100).breaks("repeated once");
-    told_alone(23_100).fault(Fault::Killed { node: 0 }, 10_500, 12_000).is_sound();
+    told_alone(23_100).fault(Fault::Killed { node: 0 }, 10_500, 12_000).breaks("repeated once");
+    told_alone(25_900).fault(Fault::Killed { node: 0 }, 10_500, 20_000).is_sound();
+    told_alone(26_100).fault(Fault::Killed { node: 0 }, 10_500, 20_000).breaks("repeated once");
     told_alone(23_100).fault(Fault::Killed { node: 1 }, 10_500, 12_000).breaks("repeated once");
     told_alone(23_100).fault(Fault::Paused { node: 0 }, 12_000, 15_000).is_sound();
     // Another one had taken the key meanwhile.

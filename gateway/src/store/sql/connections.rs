@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use sqlx::any::{AnyConnectOptions, AnyPoolOptions, install_default_drivers};
+use sqlx::error::DatabaseError;
 use sqlx::{AnyPool, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 use tokio::sync::{Mutex, OnceCell};
 use url::Url;
@@ -105,8 +106,26 @@ impl Connections {
     }
 }
 
-/// Lets readers read while another process writes. It holds for the file from then on.
+/// Lets readers read while another process writes. It holds for the file from then on. Of several processes that do so at once,
+/// SQLite lets none wait for another one.
 async fn write_ahead(pool: &AnyPool) -> Result<(), sqlx::Error> {
+    let begun = Instant::now();
+    loop {
+        match try_write_ahead(pool).await {
+            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(rand::random_range(5..25))).await;
+            }
+            tried => return tried,
+        }
+    }
+}
+
+/// Whether somebody else has locked the file (`SQLITE_BUSY`).
+fn is_busy(error: &sqlx::Error) -> bool {
+    error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == "5")
+}
+
+async fn try_write_ahead(pool: &AnyPool) -> Result<(), sqlx::Error> {
     let mode = sqlx::query("PRAGMA journal_mode").fetch_one(pool).await?;
     if mode.try_get::<&str, _>(0)? != "wal" {
         crash::point();

@@ -102,9 +102,23 @@ fn identity(_: &Path) -> io::Result<Identity> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::future::join_all;
     use sqlx::Row as _;
 
     use super::*;
+
+    /// A gateway and a command that start with a new folder.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn several_that_make_a_database_at_once_wait_for_each_other() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().expect("a folder");
+            let open = || File::open(&folder.path().join("a.db")).expect("a database");
+            let files = [open(), open(), open(), open()];
+            for opened in join_all(files.iter().map(File::connections)).await {
+                opened.expect("connections");
+            }
+        }
+    }
 
     #[tokio::test]
     async fn what_is_committed_is_on_the_disk_and_readers_do_not_wait() {

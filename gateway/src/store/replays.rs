@@ -108,6 +108,8 @@ enum Place {
 pub(crate) struct UnderWay {
     replays: Arc<Replays>,
     keyed: Keyed,
+    /// Of its lease in the store, whether or not that says that it has one.
+    number: i64,
     /// Of this process. None once it is answered.
     own: Option<Lease>,
     /// Of the store, where it has one there.
@@ -182,11 +184,12 @@ impl Replays {
             Reserved::First(own) => {
                 // It is given back in any case: no lease of this process outlives its request.
                 let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.is_stored());
-                let mut first = UnderWay { replays, keyed: keyed.clone(), own, lease: None, may_be_stored };
+                let (keyed, number) = (keyed.clone(), rand::random());
+                let mut first = UnderWay { replays, keyed, number, own, lease: None, may_be_stored };
                 // Nothing of a stream is kept: it costs the store no work.
                 let asked = match wish.stream {
                     Some(true) => None,
-                    _ => self.asking.ask(self.store.reserve(&keyed, LEASE)).await,
+                    _ => self.asking.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
                 };
                 match asked {
                     None => return Ok(Begun::First(first)),
@@ -328,7 +331,7 @@ impl UnderWay {
             self.lease = lease;
             return self.free().await;
         }
-        let keyed = self.keyed.clone();
+        let (keyed, number) = (self.keyed.clone(), self.number);
         // A client that leaves takes nothing back.
         let keeping = async move {
             let answer = match &replays.sealer {
@@ -350,7 +353,7 @@ impl UnderWay {
             }
             if kept.is_none() {
                 let expires = made + LIFETIME;
-                let mut late = Late { keyed, lease, answer, expires, room, kept: None };
+                let mut late = Late { keyed, number, lease, answer, expires, room, kept: None };
                 late.kept = replays.spooled(&late).await;
                 replays.keep_later(late);
             } else if let Some(lease) = &lease {

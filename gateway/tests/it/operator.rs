@@ -17,8 +17,7 @@ use crate::webhooks::receiver;
 
 /// What a scrape may take at most; one that waited for the store would take the two seconds of a lock.
 const QUICK: Duration = Duration::from_secs(1);
-/// Longer than the 30 s that the key of an answer may be held by a reservation which the locked store made late.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn metrics(server: &Server) -> String {
     let response = send(server.bare(Method::GET, "/metrics")).await;

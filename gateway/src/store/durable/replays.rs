@@ -56,8 +56,14 @@ pub(crate) struct AnswerRoom {
 
 /// The store of answers by idempotency keys. What time it is, the store says: the clocks of the processes that use it differ.
 pub(crate) trait ReplayStore {
-    /// Takes the lease of a request for some time, unless somebody has it, or the request is answered.
-    fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved>;
+    /// Takes the lease of a request for some time, unless somebody has it, or the request is answered. `number`: a random one, which
+    /// the lease has. Who asks again with it, since it did not hear what came of it, has that lease.
+    fn reserve_as<'s>(&'s self, keyed: &'s Keyed, number: i64, lasts: Duration) -> Stored<'s, Reserved>;
+
+    #[cfg(test)]
+    fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved> {
+        self.reserve_as(keyed, rand::random(), lasts)
+    }
 
     /// Keeps the answer to a request for some time. False if somebody else has taken the next lease, or this one is forgotten.
     /// Old answers give way, in a database some answers later, and while nobody waits.

@@ -147,12 +147,17 @@ impl Answers {
     }
 
     pub(crate) fn reserve(&self, keyed: &Keyed, lasts: Duration) -> Reserved {
+        self.reserve_as(keyed, rand::random(), lasts)
+    }
+
+    fn reserve_as(&self, keyed: &Keyed, lease: i64, lasts: Duration) -> Reserved {
         let (now, mut kept) = (now(), self.lock());
         let due = now.saturating_add(millis(lasts));
-        if let Some(request) = kept.find(&keyed.slot, now) {
+        if let Some(request) = kept.find(&keyed.slot, now)
+            && (request.lease != lease || request.answer.is_some())
+        {
             return request.reserved(keyed);
         }
-        let lease = rand::random();
         kept.requests.insert(keyed.slot.clone(), Request { keyed: keyed.clone(), lease, due, answer: None });
         Reserved::First(Lease { id: keyed.slot.clone(), number: lease })
     }
@@ -214,8 +219,8 @@ impl Answers {
 }
 
 impl ReplayStore for MemoryStore {
-    fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved> {
-        done(self.answers.reserve(keyed, lasts))
+    fn reserve_as<'s>(&'s self, keyed: &'s Keyed, number: i64, lasts: Duration) -> Stored<'s, Reserved> {
+        done(self.answers.reserve_as(keyed, number, lasts))
     }
 
     fn keep_answer<'s>(

@@ -19,8 +19,10 @@ struct Head {
     operation: String,
     owner: String,
     fingerprint: [u8; 32],
-    /// Number of the lease.
-    lease: Option<i64>,
+    /// Of the lease.
+    number: i64,
+    /// Whether the store said that it has one.
+    has_lease: bool,
     /// Milliseconds since 1970.
     expires: u64,
     answers: usize,
@@ -74,7 +76,8 @@ impl Late {
             operation: self.keyed.operation.to_owned(),
             owner: self.keyed.owner.to_string(),
             fingerprint: self.keyed.fingerprint,
-            lease: self.lease.as_ref().map(|lease| lease.number),
+            number: self.number,
+            has_lease: self.lease.is_some(),
             expires: unix_millis().saturating_add(millis(lasts)),
             answers: self.room.answers,
             hundredths: self.room.hundredths,
@@ -89,12 +92,14 @@ impl Late {
     fn read(content: &[u8]) -> Option<Self> {
         let end = memchr::memchr(b'\n', content)?;
         let head: Head = serde_json::from_slice(&content[..end]).ok()?;
-        let Head { slot, operation, owner, fingerprint, lease, expires, answers, hundredths } = head;
+        let Head { slot, operation, owner, fingerprint, number, has_lease, expires, answers, hundredths } =
+            head;
         let operation = operations::ALL.iter().find(|known| known.id == operation)?.id;
-        let lease = lease.map(|number| Lease { id: slot.clone(), number });
+        let lease = has_lease.then(|| Lease { id: slot.clone(), number });
         let lasts = Duration::from_millis(expires.saturating_sub(unix_millis())).min(LIFETIME);
         Some(Self {
             keyed: Keyed { slot, operation, owner: owner.into(), fingerprint },
+            number,
             lease,
             answer: content[end + 1..].to_vec(),
             expires: Instant::now() + lasts,
@@ -116,7 +121,7 @@ mod tests {
             fingerprint: [7; 32],
         };
         let room = AnswerRoom { answers: 9, hundredths: 50 };
-        Late { keyed, lease, answer: b"an\nanswer".to_vec(), expires, room, kept: None }
+        Late { keyed, number: -3, lease, answer: b"an\nanswer".to_vec(), expires, room, kept: None }
     }
 
     #[test]
@@ -129,7 +134,7 @@ mod tests {
             assert_eq!((&read.keyed.slot[..], read.keyed.operation), ("5107", "create_video"));
             assert_eq!((&*read.keyed.owner, read.keyed.fingerprint), ("key", [7; 32]));
             assert_eq!((read.room.answers, read.room.hundredths), (9, 50));
-            assert_eq!((&read.answer[..], &read.lease), (&b"an\nanswer"[..], &lease));
+            assert_eq!((&read.answer[..], read.number, &read.lease), (&b"an\nanswer"[..], -3, &lease));
             let (least, most) = (now + lasts, Instant::now() + lasts);
             assert!(read.expires + second > least && read.expires < most + second);
         }

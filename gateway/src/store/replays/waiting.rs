@@ -14,6 +14,8 @@ use crate::store::spool::Kept;
 /// An answer, as the store gets it.
 pub(super) struct Late {
     pub(super) keyed: Keyed,
+    /// Of its lease in the store, which may have made it late.
+    pub(super) number: i64,
     /// None if it was made while the store was away.
     pub(super) lease: Option<Lease>,
     pub(super) answer: Vec<u8>,
@@ -138,7 +140,7 @@ impl Replays {
             return Ok(true);
         }
         // A lease may be forgotten by now, and the key be free.
-        match self.store.reserve(&late.keyed, LEASE).await? {
+        match self.store.reserve_as(&late.keyed, late.number, LEASE).await? {
             Reserved::First(lease) => self.store.keep_answer(&lease, &late.answer, lasts, late.room).await,
             Reserved::UnderWay => Ok(false),
             Reserved::Other | Reserved::Answered(_) => Ok(true),
@@ -181,6 +183,7 @@ mod tests {
         let keyed = Keyed { slot, operation: "create_video", owner: "key".into(), fingerprint: [0; 32] };
         Late {
             keyed,
+            number: 0,
             lease: None,
             answer: vec![b'x'; bytes],
             expires: *FIRST + Duration::from_secs(number),

@@ -17,7 +17,7 @@ const RESERVE: &str = "
     VALUES ($1, $2, $3, $4, $5, {now} + $6, 0)
     ON CONFLICT (slot) DO UPDATE SET
         fingerprint = excluded.fingerprint, lease = excluded.lease, due = excluded.due, bytes = 0, answer = NULL
-    WHERE replays.due <= {now}
+    WHERE replays.due <= {now} OR replays.lease = excluded.lease AND replays.answer IS NULL
     RETURNING lease";
 
 const KEEP: &str = "
@@ -101,7 +101,7 @@ async fn give_way(database: AnyPool, room: AnswerRoom) {
 }
 
 impl ReplayStore for SqlStore {
-    fn reserve<'s>(&'s self, keyed: &'s Keyed, lasts: Duration) -> Stored<'s, Reserved> {
+    fn reserve_as<'s>(&'s self, keyed: &'s Keyed, number: i64, lasts: Duration) -> Stored<'s, Reserved> {
         stored(async move {
             let database = self.connections().await?;
             let Keyed { slot, operation, owner, fingerprint } = keyed;
@@ -109,7 +109,7 @@ impl ReplayStore for SqlStore {
                 let reserve = sqlx::query(AssertSqlSafe(self.dialect().statement(RESERVE)));
                 let reserve =
                     reserve.bind(slot.as_str()).bind(*operation).bind(&**owner).bind(&fingerprint[..]);
-                let reserve = reserve.bind(rand::random::<i64>()).bind(signed(millis(lasts)));
+                let reserve = reserve.bind(number).bind(signed(millis(lasts)));
                 if let Some(row) = changed(reserve.fetch_all(&database).await?) {
                     let lease = Lease { id: slot.clone(), number: row.try_get("lease")? };
                     return Ok(Reserved::First(lease));

@@ -8,6 +8,7 @@ use crate::store::durable::{AnswerRoom, Keyed, Lease, Reserved, UNANSWERED_FOR};
 
 in_every_store! {
     one_of_several_at_once_is_the_first
+    who_asks_again_with_its_number_has_its_lease
     an_answer_is_given_again_until_it_expires
     a_key_is_freed_by_who_has_its_lease_alone
     a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing
@@ -40,6 +41,19 @@ async fn first(store: &dyn Store, keyed: &Keyed) -> Lease {
         Reserved::First(lease) => lease,
         other => panic!("{}: {other:?}", keyed.slot),
     }
+}
+
+/// It did not hear that it has it: the store was slower than it waited.
+async fn who_asks_again_with_its_number_has_its_lease(store: Shared) {
+    let keyed = keyed("a", "key");
+    let ask = async |number: i64| store.one.reserve_as(&keyed, number, WHILE).await.expect("a store");
+    let lease = || Lease { id: "a".to_owned(), number: 7 };
+    assert_eq!(ask(7).await, Reserved::First(lease()));
+    assert_eq!(ask(8).await, Reserved::UnderWay);
+    assert_eq!(ask(7).await, Reserved::First(lease()));
+    assert!(keep(&*store.other, &lease(), b"made").await);
+    // What comes late takes nothing back.
+    assert_eq!(ask(7).await, Reserved::Answered(b"made".to_vec()));
 }
 
 async fn keep(store: &dyn Store, lease: &Lease, answer: &[u8]) -> bool {

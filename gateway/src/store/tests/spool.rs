@@ -257,7 +257,7 @@ async fn what_the_store_gets_twice_is_there_once() {
 /// An answer as an item of the spool holds it.
 fn item(slot: &str, expires: u64) -> Vec<u8> {
     let head = serde_json::json!({
-        "slot": slot, "operation": "create_video", "owner": "key", "fingerprint": vec![0; 32], "lease": null,
+        "slot": slot, "operation": "create_video", "owner": "key", "fingerprint": vec![0; 32], "number": 1, "has_lease": false,
         "expires": expires, "answers": 1_000, "hundredths": 100,
     });
     let sealed = Sealer::new([8; 32]).seal(slot, b"\0\xc8\na canary sings");

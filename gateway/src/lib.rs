@@ -37,6 +37,7 @@ mod conversation;
 mod counters;
 mod crash;
 mod day;
+mod disk;
 mod fault;
 #[cfg(any(test, fuzzing))]
 #[doc(hidden)]

@@ -17,7 +17,7 @@ pub(crate) use self::account::{Account, Exceeded, InFlight};
 pub(crate) use self::caller::Caller;
 pub(crate) use self::charge::Charge;
 pub use self::charge::Price;
-pub(crate) use self::journal::{Inherited, Journal, UNFINISHED};
+pub(crate) use self::journal::{Inherited, Journal};
 pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Left;
 pub(crate) use self::report::Asked;

@@ -1,6 +1,5 @@
 //! Where what lasts is: in a data folder, or on a server that several gateways share. And the pepper, which protects it.
 
-use std::fs::DirBuilder;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use ring::hmac;
 
 use super::pepper::Pepper;
 use crate::crash;
+use crate::disk::private_folder;
 use crate::store::{
     Bucket, Contents, MemoryStore, Spool, SqlStore, Store, StoreError, StoreUrl, missing_files,
 };
@@ -179,19 +179,15 @@ impl Data {
     }
 }
 
-fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {
+pub(super) fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {
     let place = place.display().to_string();
     move |source| InvalidData::Unusable { place, source }
 }
 
 /// Creates a folder for its owner alone, if it is missing.
 fn create(folder: &Path) -> Result<(), InvalidData> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     crash::point();
-    builder.create(folder).map_err(unusable(folder))?;
+    private_folder().recursive(true).create(folder).map_err(unusable(folder))?;
     crash::point();
     Ok(())
 }

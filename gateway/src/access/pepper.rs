@@ -1,7 +1,7 @@
 //! The pepper: without it, nobody can tell which secrets the digests of the store belong to.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
@@ -11,6 +11,7 @@ use ring::hmac;
 use uuid::Uuid;
 
 use crate::crash;
+use crate::disk::private_file;
 use crate::keys::Digest;
 use crate::random::random_bytes;
 
@@ -96,11 +97,7 @@ fn read(file: &Path) -> io::Result<Pepper> {
 /// Writes a new pepper, unless another process was faster: then its pepper stays.
 fn create(file: &Path) -> io::Result<()> {
     let new = file.with_file_name(format!(".pepper-{}", Uuid::new_v4().simple()));
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options.open(&new).and_then(|mut out| {
+    let written = private_file().write(true).create_new(true).open(&new).and_then(|mut out| {
         crash::point();
         out.write_all(format!("{}\n", BASE64_STANDARD.encode(random_bytes())).as_bytes())?;
         crash::point();

@@ -4,11 +4,11 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
 use std::path::Path;
 
-use super::data::{DATABASE, FILES, InvalidData, JOURNALS, PEPPER, SPOOL};
+use super::data::{DATABASE, FILES, InvalidData, JOURNALS, PEPPER, SPOOL, unusable};
 use super::registry::{Registry, RegistryError};
 use crate::crash;
+use crate::disk::{UNFINISHED, private_file, private_folder, sync_folder};
 use crate::store::ENDING_OF_LOCKS;
-use crate::usage::UNFINISHED;
 
 /// `ERROR_LOCK_VIOLATION` of Windows.
 const LOCKED: i32 = 33;
@@ -55,7 +55,9 @@ impl Registry {
         name.push(".unfinished");
         let unfinished = to.with_file_name(name);
         crash::point();
-        new_folder(&unfinished).map_err(|error| unusable(&unfinished)(told_of_another(error)))?;
+        private_folder()
+            .create(&unfinished)
+            .map_err(|error| unusable(&unfinished)(told_of_another(error)))?;
         crash::point();
         if let Err(error) = self.copy(from, &unfinished).await {
             // A part is of no use.
@@ -65,7 +67,7 @@ impl Registry {
         crash::point();
         fs::rename(&unfinished, to).map_err(unusable(to))?;
         crash::point();
-        to.parent().map_or(Ok(()), folder_synced).map_err(unusable(to))?;
+        to.parent().map_or(Ok(()), sync_folder).map_err(unusable(to))?;
         Ok(())
     }
 
@@ -76,8 +78,7 @@ impl Registry {
             copy_waiting(&from.join(waiting), &to.join(waiting))?;
         }
         let database = to.join(DATABASE);
-        OpenOptions::new().write(true).create_new(true).open(&database).map_err(unusable(&database))?;
-        private(&database, 0o600).map_err(unusable(&database))?;
+        private_file().write(true).create_new(true).open(&database).map_err(unusable(&database))?;
         crash::point();
         self.store().copy_to(&database).await?;
         crash::point();
@@ -87,7 +88,7 @@ impl Registry {
         crash::point();
         // After the database: what it refers to is there unless it has expired.
         let (files, copies) = (from.join(FILES), to.join(FILES));
-        new_folder(&copies).map_err(unusable(&copies))?;
+        private_folder().create(&copies).map_err(unusable(&copies))?;
         for entry in fs::read_dir(&files).map_err(unusable(&files))? {
             let entry = entry.map_err(unusable(&files))?;
             if !entry.file_type().is_ok_and(|kind| kind.is_file()) {
@@ -102,7 +103,7 @@ impl Registry {
         }
         // Innermost first: a power cut leaves no folder that names what is not on the disk.
         for folder in [&copies, to] {
-            folder_synced(folder).map_err(unusable(folder))?;
+            sync_folder(folder).map_err(unusable(folder))?;
         }
         Ok(())
     }
@@ -116,7 +117,7 @@ fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(unusable(from))?,
     };
-    new_folder(to).map_err(unusable(to))?;
+    private_folder().create(to).map_err(unusable(to))?;
     for entry in files {
         let (name, file) = entry.map(|entry| (entry.file_name(), entry.path())).map_err(unusable(from))?;
         // Nothing is in one that is being made, nor in a lock.
@@ -132,12 +133,7 @@ fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
             Ok(()) => crash::point(),
         }
     }
-    folder_synced(to).map_err(unusable(to))
-}
-
-fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {
-    let place = place.display().to_string();
-    move |source| InvalidData::Unusable { place, source }
+    sync_folder(to).map_err(unusable(to))
 }
 
 /// Why there can be no folder for a backup yet.
@@ -146,12 +142,6 @@ fn told_of_another(error: io::Error) -> io::Error {
         return error;
     }
     io::Error::new(error.kind(), "a backup that was stopped has left it: remove it, unless one is under way")
-}
-
-/// Makes a folder that is not there, for its owner alone.
-fn new_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir(folder)?;
-    private(folder, 0o700)
 }
 
 /// Copies a file and the time of its last change, to the disk.
@@ -172,28 +162,4 @@ fn copied(from: &Path, to: &Path) -> io::Result<()> {
 /// Has a file written to the disk.
 fn synced(file: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).open(file)?.sync_all()
-}
-
-/// Has the names in a folder written to the disk.
-#[cfg(unix)]
-fn folder_synced(folder: &Path) -> io::Result<()> {
-    // The parent of a bare name.
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    fs::File::open(folder)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn folder_synced(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
-/// Lets nobody but the owner at a place.
-#[cfg(unix)]
-fn private(place: &Path, mode: u32) -> io::Result<()> {
-    fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(mode))
-}
-
-#[cfg(not(unix))]
-fn private(_: &Path, _: u32) -> io::Result<()> {
-    Ok(())
 }

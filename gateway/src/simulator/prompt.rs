@@ -8,16 +8,15 @@ use crate::simulator::conversation::{Prompt, Turn};
 pub(super) const LONGEST_QUESTION: usize = 256 * 1024;
 
 impl Prompt {
-    /// The user's last turn; empty if there is none.
+    /// The user's last turn with a text; empty if there is none.
     pub(crate) fn question(&self) -> &str {
-        let user = |turn: &Turn| matches!(turn, Turn::User(_));
-        let question = self.turns.iter().rfind(|turn| user(turn)).map_or("", Turn::text);
+        let question = self.turns.iter().rfind(|turn| is_question(turn)).map_or("", Turn::text);
         &question[..question.floor_char_boundary(LONGEST_QUESTION)]
     }
 
-    /// Tool results after the user's last turn.
+    /// Tool results after the question.
     pub(super) fn fresh_results(&self) -> impl Iterator<Item = (Option<&str>, &str)> {
-        let start = self.turns.iter().rposition(|turn| matches!(turn, Turn::User(_))).map_or(0, |at| at + 1);
+        let start = self.turns.iter().rposition(is_question).map_or(0, |at| at + 1);
         self.turns[start..].iter().filter_map(|turn| match turn {
             Turn::ToolResult { name, output } => Some((name.as_deref(), output.as_str())),
             _ => None,
@@ -36,4 +35,9 @@ impl Prompt {
         }
         Ok(tokens)
     }
+}
+
+/// One that only holds pictures is none: in chat, those that a tool gave are a turn of their own.
+fn is_question(turn: &Turn) -> bool {
+    matches!(turn, Turn::User(text) if !text.is_empty())
 }

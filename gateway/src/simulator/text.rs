@@ -39,7 +39,7 @@ const COMMON: &[&str] = &[
     "what", "when", "where", "which", "with", "would", "write", "your",
 ];
 
-/// The text answer if the prompt determines it: the text to repeat, the tool results, how many pictures there are, or a count.
+/// The text answer if the prompt determines it: the text to repeat, how many pictures there are, the tool results, or a count.
 pub(super) fn settled(
     prompt: &Prompt,
     question: &Question<'_>,
@@ -48,6 +48,12 @@ pub(super) fn settled(
     if let Some(text) = &question.requested {
         budget.make(text.len())?;
         return Ok(Some(text.clone()));
+    }
+    // Also where a tool has just given one.
+    let pictures = prompt.media.pictures;
+    if pictures > 0 && question.mentions("how many pictures", budget)? {
+        let pictures = if pictures == 1 { "1 picture".to_owned() } else { format!("{pictures} pictures") };
+        return Ok(Some(pictures));
     }
     let mut results = Vec::new();
     for (name, output) in prompt.fresh_results() {
@@ -58,10 +64,6 @@ pub(super) fn settled(
     }
     if !results.is_empty() {
         return Ok(Some(results.join("\n")));
-    }
-    let pictures = prompt.media.pictures;
-    if pictures > 0 && question.mentions("how many pictures", budget)? {
-        return Ok(Some(format!("{pictures} pictures")));
     }
     let count = count(question.text);
     budget.make(count.as_ref().map_or(0, String::len))?;

@@ -13,7 +13,7 @@ mod inherited;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,7 @@ pub(crate) use self::claim::ENDING as ENDING_OF_LOCKS;
 pub(super) use self::inherited::Inherited;
 use crate::clock::unix_millis;
 use crate::crash;
+use crate::disk::{UNFINISHED, private_file, private_folder, sync_folder};
 
 /// Form of a file: this byte, the digest of its name and of what follows, and that.
 const FORM: u8 = 1;
@@ -46,9 +47,6 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many write at once. Further ones wait for these.
 const MOST_WRITING: usize = 8;
-
-/// Ending of the names of files that are being made.
-const UNFINISHED: &str = "new";
 
 /// See the module.
 pub(crate) struct Spool {
@@ -343,29 +341,17 @@ fn unfinished(path: &Path) -> PathBuf {
 
 /// Creates a file for its owner alone.
 fn create(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    private_file().write(true).create(true).truncate(true).open(path)
 }
 
 /// Creates a folder for its owner alone, if it is missing; not the data folder, which may be away and come back.
 fn create_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     crash::point();
-    match builder.create(folder) {
+    match private_folder().create(folder) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
         _ => crash::point(),
     }
     folder.parent().map_or(Ok(()), sync_folder)
-}
-
-/// Waits until the names in a folder are on the disk. Windows cannot be asked for that.
-fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

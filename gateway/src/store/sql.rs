@@ -78,8 +78,8 @@ fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send +
     })
 }
 
-/// The row of a statement that changes one and returns it. All that it returns is fetched first: SQLite commits at the end of the
-/// statement, and if it is left at its row, nobody is told what fails there.
+/// The row of a statement that changes one and returns it. All rows are read first: SQLite commits at the end of the statement, and
+/// whoever stops at the first row is not told that this fails.
 fn changed(rows: Vec<AnyRow>) -> Option<AnyRow> {
     rows.into_iter().next()
 }

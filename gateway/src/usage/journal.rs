@@ -10,7 +10,7 @@
 mod inherited;
 mod line;
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError as Locked};
+use std::fs::{File, TryLockError as Locked};
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,6 +21,7 @@ pub(crate) use self::inherited::Inherited;
 use self::line::{LONGEST, Line, framed};
 use super::{Mark, Place, Rows, Totals};
 use crate::crash;
+use crate::disk::{UNFINISHED, private_file, private_folder};
 
 /// Bytes before the first half: room for the line that says what the file is.
 const HEAD: u64 = LONGEST as u64;
@@ -38,8 +39,6 @@ const PAUSE: Duration = Duration::from_secs(5);
 
 /// Ending of the names of journals.
 const ENDING: &str = "journal";
-/// Ending of the names of those that are being made.
-pub(crate) const UNFINISHED: &str = "new";
 
 /// See the module.
 #[derive(Debug)]
@@ -247,21 +246,15 @@ impl Journal {
 impl Open {
     /// Makes the file, with all its room. It gets its name once it is whole and locked: others remove what nobody holds.
     fn make(folder: &Path, writer: &str) -> io::Result<Self> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         crash::point();
-        builder.create(folder)?;
+        private_folder().recursive(true).create(folder)?;
         crash::point();
         if std::fs::read_dir(folder)?.count() >= MOST_FILES {
             return Err(io::Error::other("the folder is full of journals that the store has not taken"));
         }
         let (path, unfinished) = (named(folder, writer, ENDING), named(folder, writer, UNFINISHED));
-        let mut options = OpenOptions::new();
+        let mut options = private_file();
         options.write(true).create(true).truncate(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let made = options.open(&unfinished).and_then(|mut file| {
             file.try_lock().map_err(|locked| match locked {
                 Locked::Error(error) => error,

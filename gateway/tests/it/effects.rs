@@ -195,16 +195,27 @@ async fn the_simulator_tells_how_many_pictures_it_got() {
     let body = chat(json!({ "messages": [{ "role": "user", "content": parts }] }));
     assert_eq!(answer(CHAT, body, "/choices/0/message/content").await, "2 pictures");
 
+    // What a tool gave is a turn of its own there.
+    let call =
+        json!({ "id": "call_1", "type": "function", "function": { "name": "Read", "arguments": "{}" } });
+    let body = chat(json!({ "messages": [
+        { "role": "user", "content": question },
+        { "role": "assistant", "content": null, "tool_calls": [call] },
+        { "role": "tool", "tool_call_id": "call_1", "content": "a picture follows" },
+        { "role": "user", "content": [picture] },
+    ] }));
+    assert_eq!(answer(CHAT, body, "/choices/0/message/content").await, "1 picture");
+
     let picture = json!({ "type": "input_image", "image_url": pixel });
     let parts = json!([{ "type": "input_text", "text": question }, picture]);
     let body = response(json!({ "input": [{ "role": "user", "content": parts }] }));
-    assert_eq!(answer(RESPONSES, body, "/output/0/content/0/text").await, "1 pictures");
+    assert_eq!(answer(RESPONSES, body, "/output/0/content/0/text").await, "1 picture");
 
     let data = |kind: &str| json!({ "inlineData": { "mimeType": kind, "data": "iVBORw0KGgo=" } });
     let parts = json!([{ "text": question }, data("image/png"), data("application/pdf")]);
     let body = json!({ "contents": [{ "role": "user", "parts": parts }] });
     let path = "/v1beta/models/model-sol:generateContent";
-    assert_eq!(answer(path, body, "/candidates/0/content/parts/0/text").await, "1 pictures");
+    assert_eq!(answer(path, body, "/candidates/0/content/parts/0/text").await, "1 picture");
 }
 
 #[tokio::test]

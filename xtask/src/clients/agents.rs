@@ -179,18 +179,11 @@ impl Job<'_> {
         let blind = self.scenario == Scenario::Image
             && self.place.name.starts_with("other-")
             && self.place.name != "other-chat";
-        // Its picture is the result of a tool, and in chat a turn of its own.
-        let asks_before = self.scenario == Scenario::Image
-            && self.place.name == "gatewright"
-            && self.agent.protocol == "messages";
         self.agent
             .lacks
             .iter()
             .find_map(lacks)
             .or_else(|| blind.then_some("the other maker's server sees pictures in chat only"))
-            .or_else(|| {
-                asks_before.then_some("the simulator answers the last turn alone, which is the picture")
-            })
     }
 
     fn row(&self, home: &Path) -> Row {
@@ -285,7 +278,7 @@ impl Job<'_> {
                 let document = heard.document.as_ref().context("it gave no document")?;
                 document["the_city"].is_string() && document["days"].is_array()
             }
-            Scenario::Image => heard.answer == "1 pictures",
+            Scenario::Image => matches!(&*heard.answer, "1 picture" | "1 pictures"),
             Scenario::UnknownModel | Scenario::WrongKey | Scenario::BrokenStream => true,
         };
         if !answered {

@@ -1,7 +1,6 @@
 //! Where the contents of files lie: in a folder, in a bucket, or in memory. What is written appears under its name when all
 //! of it is on the disk, so that nobody reads a part of it, whenever the process or the machine ends.
 
-use std::fs::DirBuilder;
 use std::io;
 use std::ops::Range;
 use std::path::{Path as Folder, PathBuf};
@@ -20,6 +19,7 @@ use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt as _};
 
 use super::failure::Failure;
 use crate::crash;
+use crate::disk::{private_folder, sync_folder};
 use crate::store::bucket::Bucket;
 use crate::store::file_name::FileName;
 
@@ -54,17 +54,12 @@ impl Contents {
 
     /// In a folder, which is created if it is missing, for its owner alone.
     pub(crate) fn in_folder(folder: &Folder) -> io::Result<Self> {
-        let mut builder = DirBuilder::new();
-        builder.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         crash::point();
-        builder.create(folder)?;
+        private_folder().recursive(true).create(folder)?;
         crash::point();
         // Else a power cut might take the folder with all that is in it.
-        #[cfg(unix)]
         if let Some(parent) = folder.parent() {
-            std::fs::File::open(parent)?.sync_all()?;
+            sync_folder(parent)?;
         }
         let store = LocalFileSystem::new_with_prefix(folder).map_err(io::Error::from)?.with_fsync(true);
         // By itself, it reads 8 KiB at a time.

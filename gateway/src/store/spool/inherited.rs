@@ -9,10 +9,9 @@ use std::sync::{Arc, Mutex};
 use ring::hmac;
 
 use super::claim::{self, Claim};
-use super::{
-    FORM, HEAD, Kept, Kind, LONGEST, MOST_BYTES, MOST_ITEMS, Stage, Taken, UNFINISHED, digest, lock,
-};
+use super::{FORM, HEAD, Kept, Kind, LONGEST, MOST_BYTES, MOST_ITEMS, Stage, Taken, digest, lock};
 use crate::crash;
+use crate::disk::UNFINISHED;
 
 /// Longest name of a process.
 const LONGEST_NAME: usize = 64;

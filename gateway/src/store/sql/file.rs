@@ -1,7 +1,6 @@
 //! The file of the database. A program that has a file open goes on writing to it when it was moved or removed, where
 //! nobody finds what it writes: this notices, and opens the file that is in its place.
 
-use std::fs::OpenOptions;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,6 +12,7 @@ use url::Url;
 use super::connections::Connections;
 use super::dialect::Dialect;
 use crate::crash;
+use crate::disk::private_file;
 use crate::store::durable::StoreError;
 
 /// Maximum number of connections: one writes, the others read meanwhile.
@@ -43,12 +43,8 @@ impl File {
     /// See [`SqlStore::in_file`](super::SqlStore::in_file).
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // SQLite gives its other files the permissions of this one.
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         crash::point();
-        options.open(path)?;
+        private_file().append(true).create(true).open(path)?;
         crash::point();
         let url = url(path).ok_or_else(|| io::Error::other("its path is not Unicode text"))?;
         let open = Open::new(&url, identity(path)?).map_err(io::Error::other)?;

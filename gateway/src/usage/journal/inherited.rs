@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::line::{LONGEST, Line, VERSION, lines};
-use super::{ENDING, HALF, HEAD, MOST_FILES, UNFINISHED, named};
+use super::{ENDING, HALF, HEAD, MOST_FILES, named};
 use crate::crash;
+use crate::disk::UNFINISHED;
 use crate::usage::Rows;
 
 /// Most bytes of a file that are read: a whole journal.

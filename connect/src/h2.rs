@@ -10,6 +10,7 @@ use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use crate::error::Error;
+use crate::request::RequestRef;
 use crate::socket::Socket;
 
 /// Sends requests over a connection; clones share it.
@@ -27,23 +28,29 @@ pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Sender, Erro
     Ok(sender)
 }
 
-/// Sends a request. `Err(Ok(request))`: the connection has ended and has not taken it.
+/// Why there is no answer.
+pub(crate) enum Failed {
+    /// The connection has ended and has not taken the request.
+    Unsent,
+    Broken(Error),
+}
+
+/// Sends a request. `server`: scheme and authority.
 pub(crate) async fn send(
     mut sender: Sender,
-    mut request: Request<Bytes>,
+    request: RequestRef<'_>,
     server: &Uri,
-) -> Result<Response<Incoming>, Result<Request<Bytes>, Error>> {
-    // The path and the query stay those of the request.
-    let path = request.uri().path_and_query().cloned();
+) -> Result<Response<Incoming>, Failed> {
     let mut uri = server.clone().into_parts();
-    uri.path_and_query = path.or(uri.path_and_query);
-    *request.uri_mut() = Uri::from_parts(uri).unwrap_or_else(|_| server.clone());
-    remove_framing(request.headers_mut());
-    let (head, body) = request.into_parts();
-    let sent = sender.try_send_request(Request::from_parts(head.clone(), Full::new(body.clone()))).await;
-    sent.map_err(|mut failed| match failed.take_message() {
-        Some(_) => Ok(Request::from_parts(head, body)),
-        None => Err(Error::Http2(failed.into_error())),
+    uri.path_and_query = request.path_and_query.cloned().or(uri.path_and_query);
+    let mut sent = Request::new(Full::new(request.body.clone()));
+    *sent.method_mut() = request.method.clone();
+    *sent.uri_mut() = Uri::from_parts(uri).unwrap_or_else(|_| server.clone());
+    *sent.headers_mut() = request.headers.clone();
+    remove_framing(sent.headers_mut());
+    sender.try_send_request(sent).await.map_err(|mut failed| match failed.take_message() {
+        Some(_) => Failed::Unsent,
+        None => Failed::Broken(Error::Http2(failed.into_error())),
     })
 }
 

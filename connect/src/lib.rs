@@ -14,6 +14,7 @@ mod h1;
 mod h2;
 mod idle;
 mod pool;
+mod request;
 mod socket;
 mod tcp;
 mod watching;
@@ -21,6 +22,7 @@ mod watching;
 pub use self::body::Body;
 pub use self::error::Error;
 pub use self::pool::{Pool, Settings};
+pub use self::request::RequestRef;
 pub use self::tcp::{Held, Watched};
 pub use self::watching::Slot;
 

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Response, Uri};
+use http::{Response, Uri};
 use rustls::ClientConfig;
 
 use crate::body::Body;
@@ -13,6 +12,7 @@ use crate::error::Error;
 use crate::h1::Connection;
 use crate::h2;
 use crate::idle::Idle;
+use crate::request::RequestRef;
 use crate::socket::Socket;
 
 /// How long a request waits for the connection that another one makes, before it makes its own.
@@ -79,12 +79,11 @@ impl Pool {
             && self.shared.settings.connect_timeout == connect_timeout
     }
 
-    /// Sends a request and waits for the head of the answer. Of the request's address, path and query count. The body's
-    /// length and the other headers that frame a message are set here. Needs a Tokio runtime with I/O and time.
-    pub async fn send(&self, request: Request<Bytes>) -> Result<Response<Body>, Error> {
+    /// Sends a request and waits for the head of the answer. The body's length and the other headers that frame a message are set here. Needs a Tokio runtime with I/O and time.
+    pub async fn send<'a>(&self, request: impl Into<RequestRef<'a>>) -> Result<Response<Body>, Error> {
         let shared = &*self.shared;
         let server = shared.dialer.server();
-        let mut request = request;
+        let request = request.into();
         let mut way = shared.at_hand();
         loop {
             let is_new = way.is_none();
@@ -100,9 +99,9 @@ impl Pool {
                 Way::Http2(sender) => match h2::send(sender, request, server).await {
                     Ok(response) => return Ok(response.map(Body::http2)),
                     // It had ended: a new one is made, once.
-                    Err(Ok(unsent)) if !is_new => request = unsent,
-                    Err(Ok(_)) => return Err(Error::Closed),
-                    Err(Err(error)) => return Err(error),
+                    Err(h2::Failed::Unsent) if !is_new => {}
+                    Err(h2::Failed::Unsent) => return Err(Error::Closed),
+                    Err(h2::Failed::Broken(error)) => return Err(error),
                 },
             }
         }

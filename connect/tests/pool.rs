@@ -94,7 +94,7 @@ fn pool(server: &Server, settings: Settings) -> Pool {
 
 async fn ask(pool: &Pool, path: &str) -> Result<String, Error> {
     let request = Request::builder().method(Method::GET).uri(path).body(Bytes::new()).expect("a request");
-    let body = pool.send(request).await?.into_body().collect().await?;
+    let body = pool.send(&request).await?.into_body().collect().await?;
     Ok(String::from_utf8(body.to_bytes().to_vec()).expect("text"))
 }
 
@@ -140,7 +140,7 @@ async fn a_body_is_read_by_whoever_watches_its_connection_which_is_used_again() 
     let pool = pool(&server, settings());
     for changes in 0..4 {
         let request = Request::get("/").body(Bytes::new()).expect("a request");
-        let mut body = pool.send(request).await.expect("an answer").into_body();
+        let mut body = pool.send(&request).await.expect("an answer").into_body();
         let next = body.frame().await.expect("a frame").expect("a connection");
         assert_eq!(next.into_data().expect("data"), "ab");
         for _ in 0..changes {
@@ -229,7 +229,7 @@ async fn unused_connections_are_few_and_are_closed_after_their_time() {
     let asked = (0..10).map(|_| {
         let pool = pool.clone();
         tokio::spawn(async move {
-            let answer = pool.send(Request::new(Bytes::new())).await.expect("an answer");
+            let answer = pool.send(&Request::new(Bytes::new())).await.expect("an answer");
             tokio::time::sleep(Duration::from_millis(50)).await;
             answer.into_body().collect().await.map(drop)
         })
@@ -264,7 +264,7 @@ async fn a_body_that_is_dropped_closes_its_connection() {
         }
     })
     .await;
-    let mut answer = pool(&server, settings()).send(Request::new(Bytes::new())).await.expect("an answer");
+    let mut answer = pool(&server, settings()).send(&Request::new(Bytes::new())).await.expect("an answer");
     answer.body_mut().frame().await.expect("a frame").expect("data");
     drop(answer);
     tokio::time::timeout(Duration::from_secs(5), closed).await.expect("closed in time").expect("closed");

@@ -189,7 +189,7 @@ impl Endpoint {
         let Some(connections) = &self.connections else {
             return Err(NoAnswer::Broken("it has no address".to_owned()));
         };
-        match tokio::time::timeout(timeout, connections.send(request)).await {
+        match tokio::time::timeout(timeout, connections.send(&request)).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 let reason = connections::reason(&error);

@@ -7,13 +7,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use http::{Request, Uri, response};
+use http::{Uri, response};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::runtime::{Handle, Id};
 
 use super::framing::{self, Framing};
 use super::head;
 use crate::error::Error;
+use crate::request::RequestRef;
 use crate::socket::Socket;
 use crate::tcp::Watched;
 use crate::watching;
@@ -55,13 +56,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// connection is closed where this is dropped or fails. `server`: scheme and authority.
     pub(crate) async fn send(
         self,
-        request: Request<Bytes>,
+        request: RequestRef<'_>,
         server: &Uri,
     ) -> Result<(response::Parts, Reading<S>), Error> {
         let Self { mut socket, runtime } = self;
-        let (request, body) = request.into_parts();
-        let head = Bytes::from(head::write(&request, server, body.len()));
-        let mut outgoing = Outgoing { head, body, state: Sending::Underway };
+        let head = Bytes::from(head::write(request, server));
+        let mut outgoing = Outgoing { head, body: request.body.clone(), state: Sending::Underway };
         let mut packets = BytesMut::new();
         let mut reader = head::Reader::default();
         let answer = poll_fn(|context| {
@@ -83,7 +83,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         })
         .await?;
         let (framing, lasts) =
-            framing::of_answer(&request.method, answer.version, answer.status, &answer.headers)?;
+            framing::of_answer(request.method, answer.version, answer.status, &answer.headers)?;
         Ok((answer, Reading { socket, runtime, outgoing, framing, lasts, held: packets }))
     }
 }

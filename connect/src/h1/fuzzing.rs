@@ -16,7 +16,7 @@ pub fn answer(bytes: &[u8], packet: usize) -> Option<Vec<u8>> {
     let reading = async {
         let connection = Connection::new(Server { bytes, packet: packet.max(1) });
         let server = Uri::from_static("http://server");
-        let (_, mut reading) = connection.send(Request::new(Bytes::new()), &server).await.ok()?;
+        let (_, mut reading) = connection.send((&Request::new(Bytes::new())).into(), &server).await.ok()?;
         let mut body = reading.arrived().ok()?.to_vec();
         while let Some(data) = poll_fn(|context| reading.poll_data(context)).await.ok()? {
             assert!(!data.is_empty(), "data is never empty");

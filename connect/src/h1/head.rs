@@ -8,17 +8,18 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version,
 use httparse::{ParserConfig, Status};
 
 use crate::error::Error;
+use crate::request::RequestRef;
 
 /// Maximum length of the heads of an answer: those of information before it (1xx) included.
 pub(super) const MOST_BYTES: usize = 128 * 1024;
 const MOST_HEADERS: usize = 128;
 
-/// The head of a request. The body is `length` bytes long. `server`: scheme and authority.
-pub(super) fn write(request: &http::request::Parts, server: &Uri, length: usize) -> Vec<u8> {
+/// The head of a request. `server`: scheme and authority.
+pub(super) fn write(request: RequestRef<'_>, server: &Uri) -> Vec<u8> {
     let mut head = Vec::with_capacity(512);
     head.extend_from_slice(request.method.as_str().as_bytes());
     head.push(b' ');
-    let path = request.uri.path_and_query().map_or("/", |path| path.as_str());
+    let path = request.path_and_query.map_or("/", |path| path.as_str());
     if !path.starts_with('/') {
         head.push(b'/');
     }
@@ -29,7 +30,7 @@ pub(super) fn write(request: &http::request::Parts, server: &Uri, length: usize)
         write_host(&mut head, server);
         head.extend_from_slice(b"\r\n");
     }
-    for (name, value) in &request.headers {
+    for (name, value) in request.headers {
         // What frames the message is ours to say.
         if [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE].contains(name) {
             continue;
@@ -39,7 +40,8 @@ pub(super) fn write(request: &http::request::Parts, server: &Uri, length: usize)
         head.extend_from_slice(value.as_bytes());
         head.extend_from_slice(b"\r\n");
     }
-    if length > 0 || !matches!(request.method, Method::GET | Method::HEAD | Method::DELETE) {
+    let length = request.body.len();
+    if length > 0 || !matches!(*request.method, Method::GET | Method::HEAD | Method::DELETE) {
         head.extend_from_slice(b"content-length: ");
         head.extend_from_slice(length.to_string().as_bytes());
         head.extend_from_slice(b"\r\n");

@@ -28,7 +28,7 @@ async fn answer(request: Request<Bytes>, packets: &[&[u8]]) -> Result<(StatusCod
             tokio::task::yield_now().await;
         }
     });
-    let (head, mut reading) = Connection::new(ours).send(request, &server()).await?;
+    let (head, mut reading) = Connection::new(ours).send((&request).into(), &server()).await?;
     let body = body(&mut reading).await?;
     serving.await.expect("the server has sent all");
     Ok((head.status, body, reading.into_connection().is_some()))
@@ -55,7 +55,9 @@ async fn a_request_is_written_with_its_host_its_headers_and_its_length() {
         .body(Bytes::from_static(b"{}"))
         .expect("a request");
     let sending =
-        tokio::spawn(async move { Connection::new(ours).send(request, &server()).await.map(|_| ()) });
+        tokio::spawn(
+            async move { Connection::new(ours).send((&request).into(), &server()).await.map(|_| ()) },
+        );
     let mut received = vec![0; 4096];
     let expected =
         "POST /v1/chat?a=b HTTP/1.1\r\nhost: server.example:8080\r\nx-one: 1\r\ncontent-length: 2\r\n\r\n{}";
@@ -215,7 +217,8 @@ async fn a_server_may_refuse_a_request_before_it_has_read_all_of_it() {
             .await
             .expect("there is room");
     });
-    let (head, mut reading) = Connection::new(ours).send(request, &server()).await.expect("an answer");
+    let (head, mut reading) =
+        Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
     assert_eq!(
         (head.status, body(&mut reading).await.expect("a body")),
         (StatusCode::PAYLOAD_TOO_LARGE, b"no".to_vec())
@@ -246,7 +249,7 @@ async fn the_rest_of_a_request_is_sent_while_its_answer_is_read() {
         theirs.write_all(b"i").await.expect("there is room");
         theirs
     });
-    let (_, mut reading) = Connection::new(ours).send(request, &server()).await.expect("an answer");
+    let (_, mut reading) = Connection::new(ours).send((&request).into(), &server()).await.expect("an answer");
     assert_eq!(body(&mut reading).await.expect("a body"), b"hi");
     assert!(reading.into_connection().is_some());
     drop(serving.await.expect("no panic"));

@@ -25,7 +25,7 @@ use crate::transport::middleware::{Attempt, Middleware};
 use crate::transport::options::Call;
 use crate::transport::response::{Head, RawResponse};
 use crate::transport::retry;
-use crate::transport::route::{Body, Route};
+use crate::transport::route::{self, Body, Route};
 use crate::transport::secret::{self, ApiKeyProvider, KeySource, KnownKeys, Secrets};
 use crate::transport::trace::CallSpan;
 use crate::wire::error::{Error, ErrorKind};
@@ -296,11 +296,17 @@ impl Transport {
         let (mut number, mut retries, mut previous) = (0, 0, None);
         loop {
             number += 1;
-            let mut sent = request.try_clone().expect("the body is bytes, never a stream");
-            sent.headers_mut().insert(RETRY_COUNT, HeaderValue::from(number - 1));
-            let remaining = deadline.remaining();
-            let attempt = Attempt { operation, request: sent, number, max_retries, remaining, previous };
-            let Failed { error, is_final } = match self.attempt(attempt, form, &deadline, options).await {
+            request.headers_mut().insert(RETRY_COUNT, HeaderValue::from(number - 1));
+            let answer = if self.settings.middleware.is_empty() {
+                let sent = self.send(&mut request, form, &deadline, options).await;
+                sent.map_err(|error| Failed { error, is_final: false })
+            } else {
+                // Middleware changes its own attempt only.
+                let (request, remaining) = (route::copy(&request), deadline.remaining());
+                let attempt = Attempt { operation, request, number, max_retries, remaining, previous };
+                self.wrapped(attempt, form, &deadline, options).await
+            };
+            let Failed { error, is_final } = match answer {
                 Ok((mut head, body)) => {
                     head.attempts = number;
                     head.elapsed = deadline.elapsed();

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::{FutureExt as _, Stream, TryStreamExt as _};
-use gatewright_connect::{Pool, Watched};
+use gatewright_connect::{Pool, RequestRef, Watched};
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body_util::{BodyDataStream, BodyExt as _};
 use hyper::body::{Body as _, Frame};
 use tower_http::decompression::Decompression;
@@ -72,14 +72,15 @@ impl Route {
         Ok(Self::Library(library))
     }
 
-    /// Sends a request and waits for the head of the answer.
-    pub(crate) async fn send(&self, request: reqwest::Request) -> Result<Incoming, HttpError> {
+    /// Sends a request and waits for the head of the answer. The request can be sent again; where it does not say which
+    /// encodings of content are read, that is added.
+    pub(crate) async fn send(&self, request: &mut reqwest::Request) -> Result<Incoming, HttpError> {
         match self {
             Self::Direct(pool) => {
-                let response = pool.send(direct(request)?).await.map_err(HttpError::Connection)?;
-                decoded(response).await
+                request.headers_mut().entry(ACCEPT_ENCODING).or_insert(ENCODINGS);
+                decoded(directly(pool, request).await?).await
             }
-            Self::Library(library) => Ok(library.execute(request).await?.into()),
+            Self::Library(library) => Ok(library.execute(copy(request)).await?.into()),
         }
     }
 }
@@ -117,19 +118,36 @@ impl Stream for Body {
     }
 }
 
-/// A request as our own connections take it: of its address, only the path and the query.
-fn direct(mut request: reqwest::Request) -> Result<http::Request<Bytes>, HttpError> {
-    let body = request.body_mut().take().map(|body| {
-        let collected = body.collect().now_or_never().and_then(Result::ok);
-        collected.expect("the body is bytes, never a stream").to_bytes()
-    });
-    let mut sent = http::Request::new(body.unwrap_or_default());
-    *sent.method_mut() = request.method().clone();
+/// A copy of a request, which shares its body.
+pub(crate) fn copy(request: &reqwest::Request) -> reqwest::Request {
+    request.try_clone().expect("the body is bytes, never a stream")
+}
+
+/// Sends a request over our own connections: of its address, the path and the query.
+async fn directly(
+    pool: &Pool,
+    request: &mut reqwest::Request,
+) -> Result<http::Response<gatewright_connect::Body>, HttpError> {
+    let body = bytes(request);
     let path = PathAndQuery::try_from(&request.url()[Position::BeforePath..Position::AfterQuery]);
-    *sent.uri_mut() = Uri::from(path.map_err(|error| HttpError::Address(error.into()))?);
-    std::mem::swap(sent.headers_mut(), request.headers_mut());
-    sent.headers_mut().entry(ACCEPT_ENCODING).or_insert(ENCODINGS);
-    Ok(sent)
+    let path = path.map_err(|error| HttpError::Address(error.into()))?;
+    let sent = RequestRef {
+        method: request.method(),
+        path_and_query: Some(&path),
+        headers: request.headers(),
+        body: &body,
+    };
+    pool.send(sent).await.map_err(HttpError::Connection)
+}
+
+/// The body of a request, which shares its bytes.
+fn bytes(request: &mut reqwest::Request) -> Bytes {
+    let Some(body) = request.body_mut().take() else { return Bytes::new() };
+    // The library gives its bytes only with the body.
+    let whole = body.collect().now_or_never().and_then(Result::ok);
+    let bytes = whole.expect("the body is bytes, never a stream").to_bytes();
+    *request.body_mut() = Some(bytes.clone().into());
+    bytes
 }
 
 /// Undoes the content encoding, if there is one.

@@ -31,7 +31,7 @@ pub(super) struct Failed {
 
 impl Transport {
     /// Sends one request, wrapped in the middleware.
-    pub(super) async fn attempt(
+    pub(super) async fn wrapped(
         &self,
         mut attempt: Attempt,
         form: Form,
@@ -40,9 +40,6 @@ impl Transport {
     ) -> Result<(Head, Success), Failed> {
         let tried = |error| Failed { error, is_final: false };
         let middleware = &self.settings.middleware;
-        if middleware.is_empty() {
-            return self.send(attempt.request, form, deadline, options).await.map_err(tried);
-        }
         let began = deadline.elapsed();
         let mut passed = 0;
         let mut result = Ok(());
@@ -57,10 +54,7 @@ impl Transport {
             passed += 1;
         }
         let result = match result.and_then(|()| check_framing(&attempt)) {
-            Ok(()) => {
-                let request = attempt.request.try_clone().expect("the body is bytes, never a stream");
-                self.send(request, form, deadline, options).await.map_err(tried)
-            }
+            Ok(()) => self.send(&mut attempt.request, form, deadline, options).await.map_err(tried),
             Err(failed) => Err(failed),
         };
         let elapsed = deadline.elapsed().saturating_sub(began);
@@ -91,15 +85,15 @@ impl Transport {
         }
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
-        request: reqwest::Request,
+        request: &mut reqwest::Request,
         form: Form,
         deadline: &Deadline<'_>,
         options: &RequestOptions,
     ) -> Result<(Head, Success), Error> {
         // The response may quote what was sent, and middleware may have changed the headers by now.
-        let secrets = Secrets::of(&request, &self.settings.known_keys);
+        let secrets = Secrets::of(request, &self.settings.known_keys);
         let sent = self.answer(request, &secrets, form, deadline, options).await;
         sent.map_err(|error| error.shown(&secrets.redactor()))
     }
@@ -107,7 +101,7 @@ impl Transport {
     /// Errors: as they occur, not redacted.
     async fn answer(
         &self,
-        request: reqwest::Request,
+        request: &mut reqwest::Request,
         secrets: &Secrets,
         form: Form,
         deadline: &Deadline<'_>,

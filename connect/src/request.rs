@@ -1,0 +1,29 @@
+//! A request, as whoever keeps it shows it: it can be sent again without a copy.
+
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Request};
+
+/// A request whose headers stay with the caller.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestRef<'a> {
+    /// What is asked for.
+    pub method: &'a Method,
+    /// The target; `/` where there is none.
+    pub path_and_query: Option<&'a PathAndQuery>,
+    /// All headers but those that frame the message.
+    pub headers: &'a HeaderMap,
+    /// The whole body.
+    pub body: &'a Bytes,
+}
+
+impl<'a> From<&'a Request<Bytes>> for RequestRef<'a> {
+    fn from(request: &'a Request<Bytes>) -> Self {
+        Self {
+            method: request.method(),
+            path_and_query: request.uri().path_and_query(),
+            headers: request.headers(),
+            body: request.body(),
+        }
+    }
+}

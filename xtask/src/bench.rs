@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: programs that measure, with ratios within one run. Absolute figures do not carry over to other
 //! machines.
 
+mod awake;
 mod callgrind;
 mod compare;
 mod documents;
@@ -52,6 +53,7 @@ impl Subject {
 }
 
 /// How a run is made.
+#[expect(clippy::struct_excessive_bools, reason = "flags of a command line")]
 #[derive(clap::Args)]
 pub(crate) struct Settings {
     /// Rounds, of which the median counts
@@ -75,12 +77,16 @@ pub(crate) struct Settings {
     /// gateway: measure the gateways of other makers, too; installs them first
     #[arg(long)]
     peers: bool,
+    /// gateway: keep the cores awake, by a process on each that runs where nothing else does. Cores that sleep between two
+    /// requests take long to wake up on some machines, for all gateways alike
+    #[arg(long)]
+    awake: bool,
 }
 
 /// Measures one subject.
 pub(crate) fn run_bench(subject: Subject, settings: &Settings) -> Result<()> {
     match subject {
-        Subject::Gateway => gateway::run_gateway(settings.peers, settings.rounds),
+        Subject::Gateway => gateway::run_gateway(settings.peers, settings.awake, settings.rounds),
         Subject::Nodes => nodes::run_nodes(),
         _ => rounds::run_rounds(subject, settings),
     }

@@ -10,6 +10,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::awake::keep_awake;
 use super::peers::{self, MODELS, Running, first_line, is_installed};
 use crate::artefacts::target;
 use crate::process::{cargo, command, output, root, run, step};
@@ -70,9 +71,9 @@ const LIMITS: [&str; 6] = [
 /// Medians by measurement and gateway.
 type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>;
 
-/// Measures. `with_peers`: also the gateways of other makers, which are installed first. `rounds`: of which the median
-/// counts.
-pub(super) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
+/// Measures. `with_peers`: also the gateways of other makers, which are installed first. `awake`: no core sleeps meanwhile.
+/// `rounds`: of which the median counts.
+pub(super) fn run_gateway(with_peers: bool, awake: bool, rounds: usize) -> Result<()> {
     step("build the gateway as the packages have it", || {
         run(cargo().args(["build", "--profile", "dist", "-p", "gatewright-cli"]))
     })?;
@@ -94,6 +95,7 @@ pub(super) fn run_gateway(with_peers: bool, rounds: usize) -> Result<()> {
     }
     gateways.push(peers::nginx(&stub.host)?);
     gateways.push(stub);
+    let _awake = awake.then(keep_awake).transpose()?;
     let mut figures = Figures::new();
     for round in 0..rounds {
         step(&format!("round {} of {rounds}", round + 1), || measure(&mut gateways, &mut figures))?;

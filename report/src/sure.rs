@@ -11,6 +11,9 @@ use crate::model::{CheckId, Layer, Status};
 use crate::scan::{MAX_WORDS, UniqueWords};
 use crate::tree::Cell;
 
+#[cfg(test)]
+mod suite;
+
 /// Decides whether the document surely has no violations and no advisories. Err: it may have some, and the objects that
 /// were read up to there are sound.
 pub(crate) fn decide_document<'n>(document: &[u8], names: &'n Names) -> Result<(), Box<SureObjects<'n>>> {

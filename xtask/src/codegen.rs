@@ -105,6 +105,7 @@ fn generate(sources: &Sources) -> Result<Output> {
         output.add(files)?;
     }
     output.add(vec![emit::checker::emit(&lower::checker(&sources.report)?)])?;
+    output.add(vec![emit::checker::emit_suite(&lower::suite(&sources.suite))])?;
     output.add_parts(emit::options::parts(&api))?;
     Ok(output)
 }

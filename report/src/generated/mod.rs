@@ -5,6 +5,8 @@
 //! type reads as the nearest that fits.
 
 pub(crate) mod checker;
+#[cfg(test)]
+pub(crate) mod suite;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -21,6 +21,7 @@ pub(super) fn sources() -> Sources {
             .expect("the fixture has the form of the options"),
         report: serde_json::from_str(include_str!("fixture/report.schema.json"))
             .expect("the fixture is JSON"),
+        suite: Vec::new(),
     }
 }
 

@@ -26,6 +26,16 @@ pub(crate) struct Sources {
     /// `spec/report.schema.json`.
     pub report: Value,
     pub options: Options,
+    /// The public test suite of JSON Schema.
+    pub suite: Vec<SuiteFile>,
+}
+
+/// A file of the suite: schemas, each with tests.
+#[derive(Debug, Clone)]
+pub(crate) struct SuiteFile {
+    /// From the folder of the tests: `formats/uri.json`.
+    pub name: String,
+    pub groups: Vec<Value>,
 }
 
 impl Sources {
@@ -49,8 +59,26 @@ impl Sources {
             errors: Errors::of(json(&spec.join("errors.json"))?, &json(&spec.join("errors.schema.json"))?)?,
             report: json(&spec.join("report.schema.json"))?,
             options: json(&spec.join("options.json"))?,
+            suite: suite(&root.join("tests/json-schema-suite/tests"), "")?,
         })
     }
+}
+
+/// The files of a folder and of the folders in it, in order.
+fn suite(folder: &Path, before: &str) -> Result<Vec<SuiteFile>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut paths = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
+    paths.sort();
+    let mut files = Vec::new();
+    for path in paths {
+        let name = format!("{before}{}", path.file_name().unwrap_or_default().to_string_lossy());
+        if path.is_dir() {
+            files.extend(suite(&path, &format!("{name}/"))?);
+        } else {
+            files.push(SuiteFile { groups: json(&path)?, name });
+        }
+    }
+    Ok(files)
 }
 
 fn read(path: &Path) -> Result<String> {

@@ -9,6 +9,7 @@
 mod checker;
 mod newer;
 mod requests;
+mod suite;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::checker::checker;
+pub(crate) use self::suite::suite;
 use super::load::{Document, METHODS, child, plain, text};
 use super::model::{Api, Plain};
 use super::names;

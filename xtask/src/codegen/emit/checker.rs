@@ -5,18 +5,37 @@ use std::fmt::Write as _;
 use super::{WIDTH, header};
 use crate::codegen::model::File;
 use crate::codegen::model::checker::{
-    Checker, Condition, Form, Format, Is, ListForm, ObjectForm, Test, ValueForm, WordsForm,
+    Checker, Condition, Form, Format, Is, ListForm, ObjectForm, Suite, SuiteCase, Test, ValueForm, WordsForm,
 };
 use crate::codegen::names;
 
 /// `report/src/generated/checker.rs`.
 pub(crate) fn emit(checker: &Checker) -> File {
+    let code = format!("// {}\n{HEAD}{IMPORTS}{}", header("spec/report.schema.json"), decider(checker));
+    File { path: "report/src/generated/checker.rs".to_owned(), contents: code }
+}
+
+/// `report/src/generated/suite.rs`: the same of the schemas of the public test suite, for tests.
+pub(crate) fn emit_suite(suite: &Suite) -> File {
+    let mut code = format!(
+        "// {}\n{SUITE_HEAD}{IMPORTS}{}{CASES}",
+        header("tests/json-schema-suite"),
+        decider(&suite.checker)
+    );
+    for SuiteCase { name, file, group, kind } in &suite.cases {
+        _ = writeln!(code, "    ({file:?}, {group}, {kind:?}, Object::{}),", names::pascal(name));
+    }
+    code.push_str("];\n");
+    File { path: "report/src/generated/suite.rs".to_owned(), contents: code }
+}
+
+/// What decides: types and methods.
+fn decider(checker: &Checker) -> String {
     let places = Places::of(checker);
     let objects: Vec<String> = checker.objects.keys().map(|name| names::pascal(name)).collect();
     let root = checker.objects.keys().last().map_or("", String::as_str);
     let mut code = format!(
-        "// {}\n{HEAD}{}{}{}",
-        header("spec/report.schema.json"),
+        "{}{}{}",
         enumeration("An object that was read.", "Object", &objects),
         enumeration("A member, or an item of a list, with a word or an integer.", "Place", &places.0),
         configured(checker),
@@ -32,7 +51,7 @@ pub(crate) fn emit(checker: &Checker) -> File {
         .chain(checker.words.iter().map(|(name, form)| words(name, form)))
         .collect();
     _ = write!(code, "\nimpl<W: Watch> Checker<'_, '_, W> {{\n{}}}\n", functions.join("\n"));
-    File { path: "report/src/generated/checker.rs".to_owned(), contents: code }
+    code
 }
 
 const HEAD: &str = "\
@@ -40,7 +59,22 @@ const HEAD: &str = "\
 //! invalid, or the scanner leaves it to the reader.
 
 #![allow(clippy::too_many_lines, reason = \"an object has a branch for each member\")]
+";
 
+const SUITE_HEAD: &str = "\
+//! Decides of values in an object whether they follow the schemas of the public test suite of JSON Schema; see
+//! xtask/src/codegen/lower/suite.rs.
+
+#![allow(unused, clippy::all, clippy::pedantic, reason = \"the schemas ask for what those of reports do not\")]
+";
+
+/// After the checkers of the suite.
+const CASES: &str = "
+/// The schemas: file, place of the group, the type that it was given, and the object whose member it is.
+pub(crate) const CASES: &[(&str, usize, &str, Object)] = &[
+";
+
+const IMPORTS: &str = "
 use serde_json::Value as Json;
 
 use crate::scan::{Members, Scan, UniqueTexts, UniqueWords, Words, begins, date_time, has_length, uri};
@@ -172,7 +206,10 @@ fn object(name: &str, form: &ObjectForm) -> String {
 /// The method that reads a list.
 fn list(name: &str, form: &ListForm) -> String {
     let ListForm { pointer, item, min_items, unique } = form;
-    let mut lines = statements(item, &names::pascal(&format!("{name}_item")), &[]);
+    let mut lines = match &item.form {
+        Form::Text { least, most, format, pattern } if *unique => text(*least, *most, *format, pattern, true),
+        _ => statements(item, &names::pascal(&format!("{name}_item")), &[]),
+    };
     let mut start = String::new();
     if *unique {
         let (kind, value) = match &item.form {
@@ -231,7 +268,9 @@ fn statements(value: &ValueForm, place: &str, tests: &[(usize, &Test)]) -> Vec<S
             lines.extend(passes("integer"));
             lines.push(format!("self.watch.integer(Place::{place}, integer)?;"));
         }
-        Form::Text { least, most, format, pattern } => lines.extend(text(*least, *most, *format, pattern)),
+        Form::Text { least, most, format, pattern } => {
+            lines.extend(text(*least, *most, *format, pattern, false));
+        }
         Form::Words(words) => {
             lines.push(format!("let word = self.{words}()?;"));
             lines.extend(passes("word"));
@@ -267,7 +306,14 @@ fn statements(value: &ValueForm, place: &str, tests: &[(usize, &Test)]) -> Vec<S
     }]
 }
 
-fn text(least: u64, most: Option<u64>, format: Option<Format>, pattern: &[(u8, u8, bool)]) -> Vec<String> {
+/// `is_kept`: the text is looked at again.
+fn text(
+    least: u64,
+    most: Option<u64>,
+    format: Option<Format>,
+    pattern: &[(u8, u8, bool)],
+    is_kept: bool,
+) -> Vec<String> {
     let mut checks = Vec::new();
     if least > 0 || most.is_some() {
         let most = most.map_or_else(|| "usize::MAX".to_owned(), |most| digits(&most.to_string()));
@@ -285,7 +331,7 @@ fn text(least: u64, most: Option<u64>, format: Option<Format>, pattern: &[(u8, u
         checks
             .push(format!("begins(text, &[{}])?;", pattern.iter().map(atom).collect::<Vec<_>>().join(", ")));
     }
-    let is_used = !checks.is_empty();
+    let is_used = is_kept || !checks.is_empty();
     let read = if is_used { "let text = self.scan.text()?;" } else { "self.scan.text()?;" };
     std::iter::once(read.to_owned()).chain(checks).collect()
 }

@@ -25,7 +25,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
          //! schema says. A member that may be missing is an `Option`; one that may be missing or null is an\n\
          //! `Option<Option<_>>`, so that a report written out again is the report that was read. An integer outside its\n\
          //! type reads as the nearest that fits.\n\n\
-         pub(crate) mod checker;\n\n\
+         pub(crate) mod checker;\n#[cfg(test)]\npub(crate) mod suite;\n\n\
          use std::collections::BTreeMap;\nuse std::fmt;\n\n\
          use serde::{{Deserialize, Deserializer, Serialize}};\n",
         header("spec/report.schema.json")

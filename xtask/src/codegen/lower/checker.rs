@@ -22,9 +22,11 @@ mod tests;
 
 /// Keywords that require nothing.
 const ANNOTATIONS: &[&str] = &[
+    "$comment",
     "$defs",
     "$id",
     "$schema",
+    "default",
     "description",
     "examples",
     "title",
@@ -34,7 +36,7 @@ const ANNOTATIONS: &[&str] = &[
 ];
 
 /// The keywords of each form of values.
-const KEYWORDS: &[(&str, &[&str])] = &[
+pub(super) const KEYWORDS: &[(&str, &[&str])] = &[
     ("boolean", &["type"]),
     ("integer", &["type", "minimum", "maximum"]),
     ("string", &["type", "minLength", "maxLength", "format", "pattern"]),
@@ -45,10 +47,15 @@ const KEYWORDS: &[(&str, &[&str])] = &[
 /// Members and tests of an object are bits of an integer.
 const MAX_BITS: usize = 64;
 
-/// The checker of a schema, whose document is an object.
+/// The checker of reports.
 pub(crate) fn checker(schema: &Value) -> Result<Checker> {
+    checker_of(schema, "report")
+}
+
+/// The checker of a schema whose document is an object, which is called `name`.
+pub(super) fn checker_of(schema: &Value, name: &str) -> Result<Checker> {
     let mut lowering = Lowering { schema, checker: Checker::default(), inside: Vec::new() };
-    let root = lowering.value("", schema, "report");
+    let root = lowering.value("", schema, name);
     let root = root.map_err(|error| anyhow!("spec/report.schema.json#{error:#}"))?;
     ensure!(matches!(root.form, Form::Object(_)), "spec/report.schema.json: the document is no object");
     for ObjectForm { pointer, members, tests, .. } in lowering.checker.objects.values() {

@@ -15,6 +15,27 @@ pub(crate) struct Checker {
     pub configured: IndexMap<String, String>,
 }
 
+/// The checkers of the schemas of the public test suite, as one.
+#[derive(Debug, Default)]
+pub(crate) struct Suite {
+    pub checker: Checker,
+    pub cases: Vec<SuiteCase>,
+    /// Why the other groups have no checker.
+    pub refused: Vec<String>,
+}
+
+/// A schema of the suite.
+#[derive(Debug)]
+pub(crate) struct SuiteCase {
+    /// The name of its object.
+    pub name: String,
+    pub file: String,
+    /// The place of its group in the file.
+    pub group: usize,
+    /// The type that it was given; empty if it is as the suite has it.
+    pub kind: &'static str,
+}
+
 /// An object without other members than these.
 #[derive(Debug)]
 pub(crate) struct ObjectForm {

@@ -1,4 +1,7 @@
-"""The floor beneath every client in Python: a bare socket and json. It knows no HTTP but what the stub's answers need."""
+"""The floor beneath every client in Python: a bare socket and json.
+
+It knows no HTTP but what the stub's answers need.
+"""
 
 import asyncio
 import json
@@ -12,7 +15,8 @@ END = b"0\r\n\r\n"
 
 
 def request() -> bytes:
-    body = json.dumps({"model": MODEL, "messages": MESSAGES} | ({} if WORK in ("ask", "crowd") else {"stream": True}))
+    stream = {} if WORK in ("ask", "crowd") else {"stream": True}
+    body = json.dumps({"model": MODEL, "messages": MESSAGES} | stream)
     return (
         f"POST /v1/chat/completions HTTP/1.1\r\nhost: {HOST}\r\nauthorization: Bearer none\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n{body}"

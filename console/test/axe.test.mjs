@@ -27,14 +27,14 @@ const PAGES = {
     await judge("a refusal");
   },
   "playground/images": async (page, judge) => {
-    await page.getByLabel("Model").selectOption("image_model_2");
+    await page.getByLabel("Model", { exact: true }).selectOption("image_model_2");
     await page.getByLabel("Size").selectOption("256x256");
     await press(page, "Draw");
     await page.locator(".gallery img").waitFor();
     await judge("an image");
   },
   "playground/videos": async (page, judge) => {
-    await page.getByLabel("Model").selectOption("video_model_4");
+    await page.getByLabel("Model", { exact: true }).selectOption("video_model_4");
     await page.getByLabel("Seconds").fill("3");
     await press(page, "Make a video");
     await page.locator("progress").waitFor();

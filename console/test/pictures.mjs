@@ -18,7 +18,7 @@ const DOING = {
     await page.getByText("Ended by").nth(1).waitFor();
   },
   "playground/images": async (page) => {
-    await page.getByLabel("Model").selectOption("image_model_2");
+    await page.getByLabel("Model", { exact: true }).selectOption("image_model_2");
     await page.getByLabel("Size").selectOption("512x512");
     await page.getByRole("button", { name: "Draw" }).click();
     await page.locator(".gallery img").waitFor();

@@ -21,6 +21,12 @@ const say = async (page, text) => {
   await page.getByRole("textbox", { name: "Message" }).fill(text);
   await page.getByRole("button", { name: "Send", exact: true }).click();
 };
+/** Opens a part of the playground, and waits until it is shown: the one before has fields of the same names. */
+const openPart = async (page, name) => {
+  await page.getByRole("link", { name, exact: true }).click();
+  await page.locator('[aria-current="page"]').getByText(name, { exact: true }).waitFor();
+};
+const chooseModel = (page, model) => page.getByLabel("Model", { exact: true }).selectOption(model);
 
 test("every protocol streams an answer, with its usage and the time to its first token", async () => {
   const tab = await browser.open(gateway);
@@ -162,8 +168,8 @@ test("a stream that breaks off is an error, and never a short answer", async () 
 test("images are drawn and videos are made", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
-  await tab.page.getByRole("link", { name: "Images" }).click();
-  await tab.page.getByLabel("Model").selectOption("image_model_2");
+  await openPart(tab.page, "Images");
+  await chooseModel(tab.page, "image_model_2");
   await tab.page.getByLabel("Size").selectOption("256x256");
   await tab.page.getByLabel("Number").fill("2");
   await tab.page.getByRole("button", { name: "Draw" }).click();
@@ -172,7 +178,7 @@ test("images are drawn and videos are made", async () => {
   const widths = await images.evaluateAll((all) => all.map((image) => image.naturalWidth));
   assert.deepEqual(widths, [256, 256]);
 
-  await tab.page.getByRole("link", { name: "Videos" }).click();
+  await openPart(tab.page, "Videos");
   await tab.page.getByLabel("Seconds").fill("3");
   await tab.page.getByLabel("Resolution").selectOption("720p");
   await tab.page.getByRole("button", { name: "Make a video" }).click();
@@ -195,13 +201,13 @@ const REQUESTS = {
     ]),
   ),
   Images: async (page) => {
-    await page.getByRole("link", { name: "Images" }).click();
-    await page.getByLabel("Model").selectOption("image_model_2");
+    await openPart(page, "Images");
+    await chooseModel(page, "image_model_2");
     await page.getByLabel("Size").selectOption("256x256");
   },
   Videos: async (page) => {
-    await page.getByRole("link", { name: "Videos" }).click();
-    await page.getByLabel("Model").selectOption("video_model_4");
+    await openPart(page, "Videos");
+    await chooseModel(page, "video_model_4");
     await page.getByLabel("Seconds").fill("3");
     await page.getByLabel("Resolution").selectOption("720p");
   },

@@ -104,10 +104,17 @@ export async function startBrowser() {
             .getByRole("button", { name: "Sign out", includeHidden: true })
             .waitFor({ state: "attached" });
         },
+        /** Goes to a page, and waits until it is shown: the browser tells of a new address a moment later. */
         async go(path) {
-          await page.evaluate((to) => {
-            location.hash = `#/${to}`;
-          }, path);
+          await page.evaluate(
+            (to) =>
+              new Promise((resolve) => {
+                if (location.hash === `#/${to}`) return resolve();
+                addEventListener("hashchange", () => requestAnimationFrame(() => resolve()), { once: true });
+                location.hash = `#/${to}`;
+              }),
+            path,
+          );
         },
         async close() {
           await context.close();

@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 
 use crate::error::Error;
 use crate::h1::Reading;
+use crate::h2;
 use crate::idle::Idle;
 use crate::socket::Socket;
 use crate::tcp::Watched;
@@ -25,8 +26,15 @@ pub struct Body {
 
 enum Rest {
     None,
-    Http1 { reading: Box<Reading<Socket>>, idle: Arc<Idle> },
-    Http2(Incoming),
+    Http1 {
+        reading: Box<Reading<Socket>>,
+        idle: Arc<Idle>,
+    },
+    Http2 {
+        incoming: Incoming,
+        #[expect(dead_code, reason = "it counts until it is dropped")]
+        place: h2::Held,
+    },
 }
 
 impl Body {
@@ -40,8 +48,9 @@ impl Body {
         Ok(Self { ready, rest: Rest::Http1 { reading: Box::new(reading), idle: Arc::clone(idle) } })
     }
 
-    pub(crate) fn http2(incoming: Incoming) -> Self {
-        Self { ready: Bytes::new(), rest: Rest::Http2(incoming) }
+    /// What comes over HTTP/2. `place`: on its connection, until the end of the body.
+    pub(crate) fn http2(incoming: Incoming, place: h2::Held) -> Self {
+        Self { ready: Bytes::new(), rest: Rest::Http2 { incoming, place } }
     }
 
     /// Has the reader watch the connection, no longer the runtime: polling then returns at once, wakes nobody for what
@@ -50,7 +59,7 @@ impl Body {
     pub fn watch(&mut self) -> Option<Watched> {
         match &mut self.rest {
             Rest::Http1 { reading, .. } => reading.watch(),
-            Rest::None | Rest::Http2(_) => None,
+            Rest::None | Rest::Http2 { .. } => None,
         }
     }
 
@@ -58,7 +67,7 @@ impl Body {
     pub fn drive(&mut self) -> Result<(), Error> {
         match &mut self.rest {
             Rest::Http1 { reading, .. } => reading.drive(),
-            Rest::None | Rest::Http2(_) => Ok(()),
+            Rest::None | Rest::Http2 { .. } => Ok(()),
         }
     }
 
@@ -75,9 +84,12 @@ impl Body {
                 }
                 Poll::Ready(data)
             }
-            Rest::Http2(incoming) => loop {
+            Rest::Http2 { incoming, .. } => loop {
                 match ready!(http_body::Body::poll_frame(Pin::new(incoming), context)) {
-                    None => return Poll::Ready(Ok(None)),
+                    None => {
+                        self.rest = Rest::None;
+                        return Poll::Ready(Ok(None));
+                    }
                     Some(Err(error)) => return Poll::Ready(Err(Error::Http2(error))),
                     Some(Ok(frame)) => match frame.into_data() {
                         Ok(data) if !data.is_empty() => return Poll::Ready(Ok(Some(data))),
@@ -109,7 +121,7 @@ impl http_body::Body for Body {
             && match &self.rest {
                 Rest::None => true,
                 Rest::Http1 { .. } => false,
-                Rest::Http2(incoming) => incoming.is_end_stream(),
+                Rest::Http2 { incoming, .. } => incoming.is_end_stream(),
             }
     }
 
@@ -118,7 +130,7 @@ impl http_body::Body for Body {
         let left = match &self.rest {
             Rest::None => Some(0),
             Rest::Http1 { reading, .. } => reading.left(),
-            Rest::Http2(incoming) => return incoming.size_hint(),
+            Rest::Http2 { incoming, .. } => return incoming.size_hint(),
         };
         left.and_then(|left| left.checked_add(ready)).map(SizeHint::with_exact).unwrap_or_default()
     }

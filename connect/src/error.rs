@@ -20,6 +20,9 @@ pub enum Error {
     /// The server closed the connection before its answer began.
     #[error("the connection was closed before an answer began")]
     Closed,
+    /// The server closed a connection that had served requests before, as this one was on its way: it may not have read it.
+    #[error("the connection was closed before an answer began")]
+    Stale,
     /// The server closed the connection in the midst of its answer.
     #[error("the connection was closed before the answer was complete")]
     Incomplete,

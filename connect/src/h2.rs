@@ -1,46 +1,153 @@
-//! HTTP/2, by the `hyper` crate: one connection for all requests, driven by a task.
+//! HTTP/2, by the `hyper` crate: requests share a connection, which a task drives.
 
+use std::error::Error as StdError;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper::client::conn::http2::{self, Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 
 use crate::error::Error;
 use crate::request::RequestRef;
 use crate::socket::Socket;
 
-/// Sends requests over a connection; clones share it.
-pub(crate) type Sender = SendRequest<Full<Bytes>>;
+/// Maximum number of requests at once on a connection, where the server allows as many: each may leave a window unread.
+const MOST_STREAMS: u32 = 64;
+/// How much of an answer the server may send before it is read, in bytes. No adaptive window: it would make that of the
+/// connection as large as that of one answer, and a reader who stops would stop all others.
+const STREAM_WINDOW: u32 = 512 * 1024;
+/// The same for all answers of a connection: whoever stops reading leaves each of the others its own.
+const CONNECTION_WINDOW: u32 = MOST_STREAMS * STREAM_WINDOW;
+/// Stands for the number of requests at once that the server has not told yet. No server tells this one.
+const UNTOLD: usize = 0x7ffe_d9c3;
+
+/// A connection that requests share.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    sender: SendRequest<Full<Bytes>>,
+    streams: Arc<Streams>,
+}
+
+struct Streams {
+    /// Number of requests on the connection.
+    open: AtomicUsize,
+    /// What the task drives, until it has ended. It knows how many requests the server takes at once.
+    driven: Mutex<Option<Driven>>,
+}
+
+type Driven = http2::Connection<TokioIo<Socket>, Full<Bytes>, TokioExecutor>;
+
+impl Streams {
+    /// How many requests the server takes at once, or [`UNTOLD`]; none once the connection has ended.
+    fn most(&self) -> Option<usize> {
+        self.driven().as_ref().map(Driven::current_max_send_streams)
+    }
+
+    fn poll_driven(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut driven = self.driven();
+        if let Some(connection) = &mut *driven {
+            // Its failure reaches the requests on it.
+            drop(ready!(Pin::new(connection).poll(context)));
+        }
+        let ended = driven.take();
+        drop((driven, ended));
+        Poll::Ready(())
+    }
+
+    fn driven(&self) -> MutexGuard<'_, Option<Driven>> {
+        self.driven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Streams {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Streams").field("open", &self.open).finish_non_exhaustive()
+    }
+}
+
+/// A place for one request on a connection.
+#[derive(Debug)]
+pub(crate) struct Place {
+    sender: SendRequest<Full<Bytes>>,
+    held: Held,
+}
+
+/// Counts as a request on its connection until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held(Arc<Streams>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Connection {
+    /// A place on it, if one is free.
+    pub(crate) fn place(&self) -> Option<Place> {
+        let most = match self.streams.most()? {
+            // Those who come after the first wait for the server's word: see `is_untold`.
+            UNTOLD => 1,
+            told => told.clamp(1, MOST_STREAMS as usize),
+        };
+        let more = |open: usize| (open < most).then(|| open + 1);
+        self.streams.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Place { sender: self.sender.clone(), held: Held(Arc::clone(&self.streams)) })
+    }
+
+    /// Whether the server has still to tell how many requests it takes at once: its first frame does.
+    pub(crate) fn is_untold(&self) -> bool {
+        self.streams.most() == Some(UNTOLD) && !self.is_closed()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.sender.is_closed()
+    }
+
+    /// Whether no request is on it.
+    pub(crate) fn is_unused(&self) -> bool {
+        self.streams.open.load(Ordering::Relaxed) == 0
+    }
+}
 
 /// Begins HTTP/2 on a new connection. `ping`: interval of pings while there are requests, and how long each may take.
-pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Sender, Error> {
+pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Connection, Error> {
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.timer(TokioTimer::new()).adaptive_window(true);
+    builder.timer(TokioTimer::new());
+    builder.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
+    builder.initial_max_send_streams(UNTOLD);
     builder.keep_alive_interval(ping).keep_alive_timeout(ping);
     let (sender, connection) =
         builder.handshake(TokioIo::new(socket)).await.map_err(|error| Error::Connect(error.into()))?;
-    // Its failure reaches the requests on it.
-    tokio::spawn(async { drop(connection.await) });
-    Ok(sender)
+    let streams = Arc::new(Streams { open: AtomicUsize::new(0), driven: Mutex::new(Some(connection)) });
+    let driven = Arc::clone(&streams);
+    tokio::spawn(poll_fn(move |context| driven.poll_driven(context)));
+    Ok(Connection { sender, streams })
 }
 
 /// Why there is no answer.
 pub(crate) enum Failed {
-    /// The connection has ended and has not taken the request.
+    /// The server has not worked on the request: the connection had ended, or it was refused.
     Unsent,
     Broken(Error),
 }
 
-/// Sends a request. `server`: scheme and authority.
+/// Sends a request. `server`: scheme and authority. The answer has its place until its body has been read.
 pub(crate) async fn send(
-    mut sender: Sender,
+    place: Place,
     request: RequestRef<'_>,
     server: &Uri,
-) -> Result<Response<Incoming>, Failed> {
+) -> Result<(Response<Incoming>, Held), Failed> {
+    let Place { mut sender, held } = place;
     let mut uri = server.clone().into_parts();
     uri.path_and_query = request.path_and_query.cloned().or(uri.path_and_query);
     let mut sent = Request::new(Full::new(request.body.clone()));
@@ -48,10 +155,20 @@ pub(crate) async fn send(
     *sent.uri_mut() = Uri::from_parts(uri).unwrap_or_else(|_| server.clone());
     *sent.headers_mut() = request.headers.clone();
     remove_framing(sent.headers_mut());
-    sender.try_send_request(sent).await.map_err(|mut failed| match failed.take_message() {
-        Some(_) => Failed::Unsent,
-        None => Failed::Broken(Error::Http2(failed.into_error())),
-    })
+    match sender.try_send_request(sent).await {
+        Ok(answer) => Ok((answer, held)),
+        Err(mut failed) => Err(match failed.take_message() {
+            Some(_) => Failed::Unsent,
+            None if is_refused(failed.error()) => Failed::Unsent,
+            None => Failed::Broken(Error::Http2(failed.into_error())),
+        }),
+    }
+}
+
+/// Whether the server says that it has not begun to work on a request (RFC 9113, section 8.7).
+fn is_refused(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| cause.is_remote() && cause.reason() == Some(h2::Reason::REFUSED_STREAM))
 }
 
 /// Headers of a connection have no place in HTTP/2.

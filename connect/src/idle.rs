@@ -24,7 +24,8 @@ pub(crate) struct Idle {
 struct State {
     /// HTTP/1.1, the longest unused first.
     connections: VecDeque<Unused>,
-    http2: Option<Shared>,
+    /// HTTP/2, the oldest first. Each has a place for several requests.
+    http2: Vec<Shared>,
     /// The runtime whose task closes those that have been unused for too long.
     swept_by: Option<Id>,
 }
@@ -44,11 +45,19 @@ struct Unused {
 
 #[derive(Debug)]
 struct Shared {
-    sender: h2::Sender,
+    connection: h2::Connection,
     /// The one that drives it.
     runtime: Option<Id>,
     /// When a request took it last.
     used: Instant,
+}
+
+impl Shared {
+    /// Whether requests may still come to it.
+    fn lasts(&self, timeout: Duration) -> bool {
+        let is_old = self.connection.is_unused() && self.used.elapsed() >= timeout;
+        !is_old && !self.connection.is_closed()
+    }
 }
 
 impl Idle {
@@ -69,19 +78,24 @@ impl Idle {
         }
     }
 
-    /// The HTTP/2 connection, if it stands, is of this runtime and has not been unused for too long.
-    pub(crate) fn http2(&self) -> Option<h2::Sender> {
+    /// A place on an HTTP/2 connection of this runtime that stands and has one. The oldest come first, so that those
+    /// which a crowd has left are closed.
+    pub(crate) fn http2(&self) -> Option<h2::Place> {
         let mut state = self.state();
-        let shared = state.http2.as_mut()?;
-        if shared.runtime != current() {
-            return None;
-        }
-        if shared.sender.is_closed() || shared.used.elapsed() >= self.timeout {
-            state.http2 = None;
-            return None;
-        }
-        shared.used = Instant::now();
-        Some(shared.sender.clone())
+        state.http2.retain(|shared| shared.lasts(self.timeout));
+        let own = current();
+        let of_this_runtime = state.http2.iter_mut().filter(|shared| shared.runtime == own);
+        of_this_runtime.into_iter().find_map(|shared| {
+            let place = shared.connection.place()?;
+            shared.used = Instant::now();
+            Some(place)
+        })
+    }
+
+    /// Whether the server of a new connection has still to tell how many requests it takes at once.
+    pub(crate) fn has_untold(&self) -> bool {
+        let own = current();
+        self.state().http2.iter().any(|shared| shared.runtime == own && shared.connection.is_untold())
     }
 
     /// Keeps an HTTP/1.1 connection, if there is one.
@@ -96,11 +110,11 @@ impl Idle {
         drop(surplus);
     }
 
-    /// Keeps an HTTP/2 connection, which all requests share.
-    pub(crate) fn put_http2(self: &Arc<Self>, sender: h2::Sender) {
+    /// Keeps an HTTP/2 connection, which requests share.
+    pub(crate) fn put_http2(self: &Arc<Self>, connection: h2::Connection) {
         if self.most > 0 {
             let mut state = self.state();
-            state.http2 = Some(Shared { sender, runtime: current(), used: Instant::now() });
+            state.http2.push(Shared { connection, runtime: current(), used: Instant::now() });
             self.sweep(&mut state);
         }
     }
@@ -145,12 +159,14 @@ impl Sweeper {
         let old =
             state.connections.iter().take_while(|unused| unused.since.elapsed() >= idle.timeout).count();
         let closed: Vec<Unused> = state.connections.drain(..old).collect();
-        let shared = state.http2.take_if(|shared| shared.used.elapsed() >= idle.timeout);
-        let used = [
-            state.connections.front().map(|unused| unused.since),
-            state.http2.as_ref().map(|shared| shared.used),
-        ];
-        let next = used.into_iter().flatten().min().map(|used| used + idle.timeout);
+        let shared: Vec<Shared> = state.http2.extract_if(.., |shared| !shared.lasts(idle.timeout)).collect();
+        let first = state.connections.front().map(|unused| unused.since + idle.timeout);
+        // One with a request that began long ago is looked at again after as long a time.
+        let now = Instant::now();
+        let looked_at = |shared: &Shared| {
+            if shared.connection.is_unused() { shared.used + idle.timeout } else { now + idle.timeout }
+        };
+        let next = first.into_iter().chain(state.http2.iter().map(looked_at)).min();
         if next.is_none() && state.swept_by == Some(self.runtime) {
             state.swept_by = None;
         }
@@ -164,7 +180,7 @@ impl Drop for Sweeper {
     fn drop(&mut self) {
         let Some(idle) = self.idle.upgrade() else { return };
         let mut state = idle.state();
-        let has_some = !state.connections.is_empty() || state.http2.is_some();
+        let has_some = !state.connections.is_empty() || !state.http2.is_empty();
         if has_some && state.swept_by == Some(self.runtime) {
             state.swept_by = None;
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::{Response, Uri};
 use rustls::ClientConfig;
+use tokio::time::Instant;
 
 use crate::body::Body;
 use crate::dial::{Dialed, Dialer};
@@ -17,6 +18,8 @@ use crate::socket::Socket;
 
 /// How long a request waits for the connection that another one makes, before it makes its own.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Interval of looking whether a server has told how many requests it takes at once on a connection.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// How connections are made and kept.
 #[derive(Debug, Clone)]
@@ -58,7 +61,7 @@ enum Choice {
 /// Where a request can be sent.
 enum Way {
     Http1(Connection<Socket>),
-    Http2(h2::Sender),
+    Http2(h2::Place),
 }
 
 impl Pool {
@@ -81,24 +84,33 @@ impl Pool {
 
     /// Sends a request and waits for the head of the answer. The body's length and the other headers that frame a message are set here. Needs a Tokio runtime with I/O and time.
     pub async fn send<'a>(&self, request: impl Into<RequestRef<'a>>) -> Result<Response<Body>, Error> {
-        let shared = &*self.shared;
-        let server = shared.dialer.server();
-        let request = request.into();
-        let mut way = shared.at_hand();
+        self.shared.send(self.shared.at_hand(), request.into()).await
+    }
+
+    /// The same over a connection of its own, for a request that another connection has lost ([`Error::Stale`]).
+    pub async fn send_anew<'a>(&self, request: impl Into<RequestRef<'a>>) -> Result<Response<Body>, Error> {
+        self.shared.send(Some(self.shared.dial().await?), request.into()).await
+    }
+}
+
+impl Shared {
+    /// `way`: the first to try; without one, a connection is made.
+    async fn send(&self, mut way: Option<Way>, request: RequestRef<'_>) -> Result<Response<Body>, Error> {
+        let server = self.dialer.server();
         loop {
             let is_new = way.is_none();
             let next = match way.take() {
                 Some(way) => way,
-                None => shared.connect().await?,
+                None => self.connect().await?,
             };
             match next {
                 Way::Http1(connection) => {
                     let (head, reading) = connection.send(request, server).await?;
-                    return Ok(Response::from_parts(head, Body::http1(reading, &shared.idle)?));
+                    return Ok(Response::from_parts(head, Body::http1(reading, &self.idle)?));
                 }
-                Way::Http2(sender) => match h2::send(sender, request, server).await {
-                    Ok(response) => return Ok(response.map(Body::http2)),
-                    // It had ended: a new one is made, once.
+                Way::Http2(place) => match h2::send(place, request, server).await {
+                    Ok((response, held)) => return Ok(response.map(|body| Body::http2(body, held))),
+                    // Once more, perhaps over a new connection.
                     Err(h2::Failed::Unsent) if !is_new => {}
                     Err(h2::Failed::Unsent) => return Err(Error::Closed),
                     Err(h2::Failed::Broken(error)) => return Err(error),
@@ -106,9 +118,7 @@ impl Pool {
             }
         }
     }
-}
 
-impl Shared {
     fn at_hand(&self) -> Option<Way> {
         let http2 = if self.dialer.is_tls() { self.idle.http2() } else { None };
         http2.map(Way::Http2).or_else(|| self.idle.take().map(Way::Http1))
@@ -120,11 +130,19 @@ impl Shared {
             return self.dial().await;
         }
         let patience = PATIENCE.min(self.settings.connect_timeout);
-        let Ok(mut choice) = tokio::time::timeout(patience, self.choosing.lock()).await else {
+        let until = Instant::now() + patience;
+        let Ok(mut choice) = tokio::time::timeout_at(until, self.choosing.lock()).await else {
             return self.dial().await;
         };
-        if let Some(way) = self.at_hand() {
-            return Ok(way);
+        loop {
+            if let Some(way) = self.at_hand() {
+                return Ok(way);
+            }
+            // What the server of a new connection takes at once is on its way.
+            if !self.idle.has_untold() || Instant::now() >= until {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
         }
         if *choice == Choice::Http1 {
             // Each request needs a connection of its own.
@@ -144,9 +162,10 @@ impl Shared {
             match self.dialer.dial().await? {
                 Dialed::Http1(socket) => Ok(Way::Http1(Connection::new(socket))),
                 Dialed::Http2(socket) => {
-                    let sender = h2::begin(socket, self.settings.ping).await?;
-                    self.idle.put_http2(sender.clone());
-                    Ok(Way::Http2(sender))
+                    let connection = h2::begin(socket, self.settings.ping).await?;
+                    let place = connection.place().ok_or(Error::Closed)?;
+                    self.idle.put_http2(connection);
+                    Ok(Way::Http2(place))
                 }
             }
         };

@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use gatewright_connect::{Body, Error, Held, Pool, Settings};
 use http::{Method, Request, Uri};
-use http_body::Body as _;
-use http_body_util::BodyExt as _;
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, StreamBody};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -297,6 +297,11 @@ async fn who_cannot_be_reached_is_told_from_who_does_not_answer() {
 
 /// A server with TLS that offers these protocols, and a client's configuration that trusts it.
 async fn with_tls(protocols: &[&[u8]], requests: usize) -> (Server, ClientConfig) {
+    with_streams(protocols, requests, 200).await
+}
+
+/// The same, with at most so many requests at once on a connection of HTTP/2.
+async fn with_streams(protocols: &[&[u8]], requests: usize, most_streams: u32) -> (Server, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -310,7 +315,7 @@ async fn with_tls(protocols: &[&[u8]], requests: usize) -> (Server, ClientConfig
         async move {
             let Ok(stream) = acceptor.accept(socket).await else { return };
             if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                serve_http2(stream).await;
+                serve_http2(stream, most_streams).await;
             } else {
                 echo(stream, requests).await;
             }
@@ -323,12 +328,24 @@ async fn with_tls(protocols: &[&[u8]], requests: usize) -> (Server, ClientConfig
     (server, client(roots))
 }
 
-async fn serve_http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+/// Answers with the path; `/endless` and `/quiet` without an end, and `/never` not at all.
+async fn serve_http2(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, most_streams: u32) {
     let answer = hyper::service::service_fn(|request: Request<hyper::body::Incoming>| async move {
         let path = request.uri().path_and_query().map_or(String::new(), ToString::to_string);
-        Ok::<_, std::convert::Infallible>(http::Response::new(http_body_util::Full::new(Bytes::from(path))))
+        let body = match path.as_str() {
+            "/never" => std::future::pending().await,
+            "/quiet" => StreamBody::new(futures_util::stream::pending()).boxed(),
+            "/endless" => {
+                let pieces =
+                    futures_util::stream::repeat_with(|| Ok(Frame::data(Bytes::from(vec![7; 16 * 1024]))));
+                StreamBody::new(pieces).boxed()
+            }
+            _ => http_body_util::Full::new(Bytes::from(path)).boxed(),
+        };
+        Ok::<_, std::convert::Infallible>(http::Response::new(body))
     });
-    let builder = hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new());
+    let mut builder = hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new());
+    builder.max_concurrent_streams(most_streams);
     drop(builder.serve_connection(hyper_util::rt::TokioIo::new(stream), answer).await);
 }
 
@@ -359,6 +376,118 @@ async fn a_server_that_speaks_http_2_gets_one_connection_for_all() {
         assert_eq!(one.await.expect("no panic").expect("an answer"), format!("/{number}?x"));
     }
     assert_eq!(server.connections(), 1);
+}
+
+/// Begins an answer, which is not read.
+async fn begun(pool: &Pool, path: &str) -> http::Response<Body> {
+    let request = Request::builder().uri(path).body(Bytes::new()).expect("a request");
+    pool.send(&request).await.expect("an answer")
+}
+
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn who_stops_reading_over_http_2_stops_nobody_else() {
+    let (server, tls) = with_tls(&[b"h2"], 0).await;
+    let pool = Pool::new(server.uri("https"), tls, settings());
+    let mut unread = Vec::new();
+    for _ in 0..20 {
+        unread.push(begun(&pool, "/endless").await);
+    }
+    // All that they may send unread is sent.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let asked = tokio::time::timeout(SOON, ask(&pool, "/other")).await.expect("it is not held up");
+    assert_eq!(asked.expect("an answer"), "/other");
+    assert_eq!(server.connections(), 1);
+    // Those who read go on.
+    let body = unread[0].body_mut();
+    let mut read = 0;
+    while read < 4 * 1024 * 1024 {
+        let frame = tokio::time::timeout(SOON, body.frame()).await.expect("not held up").expect("no end");
+        read += frame.expect("a connection").into_data().expect("data").len();
+    }
+}
+
+#[tokio::test]
+async fn requests_beyond_what_a_server_takes_at_once_on_a_connection_get_another_one() {
+    let (server, tls) = with_streams(&[b"h2"], 0, 2).await;
+    let pool = Pool::new(server.uri("https"), tls, settings());
+    let mut open = Vec::new();
+    for _ in 0..5 {
+        open.push(tokio::time::timeout(SOON, begun(&pool, "/quiet")).await.expect("a place"));
+    }
+    assert_eq!(server.connections(), 3);
+    // The places of those that have ended are used again, whether they were read to the end or not.
+    open.truncate(1);
+    for _ in 0..3 {
+        let asked = tokio::time::timeout(SOON, ask(&pool, "/one")).await.expect("a place");
+        assert_eq!(asked.expect("an answer"), "/one");
+    }
+    assert_eq!(server.connections(), 3);
+}
+
+#[tokio::test]
+async fn a_crowd_that_comes_at_once_keeps_to_what_the_server_takes() {
+    let (server, tls) = with_streams(&[b"h2"], 0, 4).await;
+    let pool = Pool::new(server.uri("https"), tls, settings());
+    let asked: Vec<_> = (0..16)
+        .map(|_| {
+            let pool = pool.clone();
+            tokio::spawn(async move { tokio::time::timeout(SOON, begun(&pool, "/quiet")).await })
+        })
+        .collect();
+    let mut open = Vec::new();
+    for one in asked {
+        open.push(one.await.expect("no panic").expect("a place"));
+    }
+    assert_eq!(server.connections(), 4);
+}
+
+#[tokio::test]
+async fn a_request_that_is_dropped_gives_its_place_back() {
+    let (server, tls) = with_streams(&[b"h2"], 0, 1).await;
+    let pool = Pool::new(server.uri("https"), tls, settings());
+    let request = Request::builder().uri("/never").body(Bytes::new()).expect("a request");
+    for _ in 0..3 {
+        let never = tokio::time::timeout(Duration::from_millis(200), pool.send(&request)).await;
+        assert!(never.is_err());
+    }
+    assert_eq!(ask(&pool, "/").await.expect("an answer"), "/");
+    assert_eq!(server.connections(), 1);
+}
+
+/// Answers the first request, and closes the connection when the second arrives.
+async fn closes_on_the_second(mut socket: TcpStream, resets: bool) {
+    let mut received = [0; 4096];
+    if socket.read(&mut received).await.unwrap_or(0) > 0 {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        socket.write_all(answer).await.expect("a client");
+        drop(socket.read(&mut received).await);
+        if resets {
+            drop(socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_a_used_connection_loses_is_told_apart_and_can_be_sent_anew() {
+    for resets in [false, true] {
+        let server = server(move |socket| closes_on_the_second(socket, resets)).await;
+        let pool = pool(&server, settings());
+        assert_eq!(ask(&pool, "/").await.expect("an answer"), "ok");
+        let lost = ask(&pool, "/").await.expect_err("it is closed");
+        assert!(matches!(lost, Error::Stale), "{lost:?}");
+        assert_eq!(ask(&pool, "/").await.expect("an answer"), "ok");
+        let request = Request::builder().uri("/").body(Bytes::new()).expect("a request");
+        // A connection of its own, though an unused one stands.
+        let answer = pool.send_anew(&request).await.expect("an answer");
+        assert_eq!(answer.into_body().collect().await.expect("a body").to_bytes(), "ok");
+        assert_eq!(server.connections(), 3);
+    }
+    // One that has served nothing is not stale.
+    let server = server(|socket| async move { drop(socket) }).await;
+    let closed = ask(&pool(&server, settings()), "/").await.expect_err("it is closed");
+    assert!(!matches!(closed, Error::Stale), "{closed:?}");
 }
 
 #[tokio::test]

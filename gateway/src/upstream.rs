@@ -138,13 +138,17 @@ impl Endpoint {
         self.marks.iter().position(|own| *own == mark)
     }
 
-    /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys.
+    /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys. One that a
+    /// connection lost which had served others, as it was closed, is sent once more; not for a video, which would be made
+    /// twice.
     pub(crate) async fn send(
         &self,
         request: Request<'_>,
         key: Option<usize>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
-        self.exchange(request.build(self, key).map_err(NoAnswer::Broken)?, self.timeout).await
+        let may_repeat = request.action != Action::Video;
+        let request = request.build(self, key).map_err(NoAnswer::Broken)?;
+        self.exchange(request, self.timeout, may_repeat).await
     }
 
     /// The same about a response that the upstream stores. A key that there is no more is replaced by the first. `mark`: of
@@ -155,7 +159,7 @@ impl Endpoint {
         mark: Option<i64>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let key = mark.and_then(|mark| self.key_marked(mark)).or(Some(0));
-        self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout).await
+        self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout, true).await
     }
 
     /// Asks for the state of a video or for its file, and waits for the head of the answer, not for long. Redirects are
@@ -169,7 +173,7 @@ impl Endpoint {
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let key = mark.map(|mark| self.key_marked(mark).unwrap_or(self.keys.len().saturating_sub(1)));
         let request = look_up.build(self, key, id).map_err(NoAnswer::Broken)?;
-        self.exchange(request, self.timeout.min(look_up::TIMEOUT)).await
+        self.exchange(request, self.timeout.min(look_up::TIMEOUT), true).await
     }
 
     /// Asks for a page of the models that the upstream offers. `after`: what the page before says of this one.
@@ -178,18 +182,28 @@ impl Endpoint {
         after: Option<&str>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let request = request::model_list(self, after).map_err(NoAnswer::Broken)?;
-        self.exchange(request, self.timeout).await
+        self.exchange(request, self.timeout, true).await
     }
 
     async fn exchange(
         &self,
         request: http::Request<Bytes>,
         timeout: Duration,
+        may_repeat: bool,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let Some(connections) = &self.connections else {
             return Err(NoAnswer::Broken("it has no address".to_owned()));
         };
-        match tokio::time::timeout(timeout, connections.send(&request)).await {
+        let sending = async {
+            match connections.send(&request).await {
+                // Servers close unused connections at any time. It is no failure of the upstream.
+                Err(gatewright_connect::Error::Stale) if may_repeat => {
+                    Box::pin(connections.send_anew(&request)).await
+                }
+                answer => answer,
+            }
+        };
+        match tokio::time::timeout(timeout, sending).await {
             Ok(Ok(answer)) => Ok(answer),
             Ok(Err(error)) => {
                 let reason = connections::reason(&error);

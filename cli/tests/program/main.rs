@@ -12,6 +12,7 @@ mod exit_codes;
 mod gateway;
 mod help;
 mod http;
+mod http2;
 mod import;
 mod keys;
 #[cfg(unix)]

@@ -27,6 +27,8 @@ const MOST_READ: usize = 16 * 1024;
 pub(crate) struct Connection<S> {
     socket: S,
     runtime: Option<Id>,
+    /// Whether it has served a request.
+    is_used: bool,
 }
 
 /// The body of an answer that is being read.
@@ -45,7 +47,7 @@ pub(crate) struct Reading<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// `socket`: of the runtime that this is called in.
     pub(crate) fn new(socket: S) -> Self {
-        Self { socket, runtime: current() }
+        Self { socket, runtime: current(), is_used: false }
     }
 
     pub(crate) fn socket(&mut self) -> &mut S {
@@ -59,7 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         request: RequestRef<'_>,
         server: &Uri,
     ) -> Result<(response::Parts, Reading<S>), Error> {
-        let Self { mut socket, runtime } = self;
+        let Self { mut socket, runtime, is_used } = self;
         let head = Bytes::from(head::write(request, server));
         let mut outgoing = Outgoing { head, body: request.body.clone(), state: Sending::Underway };
         let mut packets = BytesMut::new();
@@ -73,6 +75,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let read = poll_packet(&mut socket, context, |packet| packets.extend_from_slice(packet));
                 let why = match ready!(read) {
                     Ok(Some(())) => continue,
+                    Ok(None) if packets.is_empty() && is_used => return Poll::Ready(Err(Error::Stale)),
+                    Err(error) if packets.is_empty() && is_used && is_closed(&error) => {
+                        return Poll::Ready(Err(Error::Stale));
+                    }
                     Ok(None) if packets.is_empty() => Error::Closed,
                     Ok(None) => Error::Incomplete,
                     Err(error) => Error::Broken(error),
@@ -137,7 +143,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
     /// The connection, if it can be used again.
     pub(crate) fn into_connection(self) -> Option<Connection<S>> {
         let is_free = self.framing.is_done() && self.lasts && self.outgoing.is_sent() && self.held.is_empty();
-        is_free.then_some(Connection { socket: self.socket, runtime: self.runtime })
+        is_free.then_some(Connection { socket: self.socket, runtime: self.runtime, is_used: true })
     }
 }
 
@@ -233,6 +239,12 @@ impl Outgoing {
             _ => None,
         }
     }
+}
+
+/// Whether the other side has closed the connection, and did not only fall silent.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
 }
 
 fn current() -> Option<Id> {

@@ -240,3 +240,20 @@ async fn no_more_requests_a_minute_are_sent_than_allowed() {
     assert_eq!((response.status().as_u16(), response.headers().contains_key("retry-after")), (503, true));
     assert_eq!(one.count(), 2);
 }
+
+/// Servers close connections that nobody uses at any time, also as the next request is on its way.
+#[tokio::test]
+async fn a_request_that_an_old_connection_loses_is_sent_once_more_over_a_new_one() {
+    for loss in [Step::Close, Step::Reset] {
+        let whole = json_answer(200, &completion("hi"));
+        let one = Scripted::start([whole.clone(), vec![loss.clone()], whole.clone(), vec![loss]]).await;
+        let server = start_with(config(vec![upstream("one", Kind::Chat, &one.url)])).await;
+        for asked in [1, 3] {
+            let response = send(server.post(CHAT, &question(false))).await;
+            assert_eq!((response.status().as_u16(), one.count()), (200, asked));
+        }
+        // It is lost over the new connection, too: that is a failure.
+        let (status, _) = server.refused(CHAT, &question(false)).await;
+        assert_eq!((status, one.count()), (502, 5));
+    }
+}

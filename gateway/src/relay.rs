@@ -19,7 +19,6 @@ mod next;
 mod observer;
 mod packing;
 mod passing;
-mod peek;
 mod pictures;
 mod relayed;
 mod stream;

@@ -144,7 +144,8 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         Some(path) => ConfigFile::read(path).map(Some).map_err(|all| Failure::Usage(all.to_string()))?,
         None => None,
     };
-    let traces = arguments.logging.begin(&file.as_ref().map(|file| file.log.clone()).unwrap_or_default())?;
+    let log = file.as_ref().map(|file| file.log.clone()).unwrap_or_default();
+    let traces = arguments.logging.begin(&log)?;
     let (config, warnings, files) = match file {
         Some(file) => (file.config, file.warnings, file.files),
         None => (Config::default(), Vec::new(), Vec::new()),
@@ -163,7 +164,8 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
             watch.set(&files);
             let hangups = Hangups::new().map_err(no_handler)?;
             let control = gateway.control();
-            let reloading = Reloading { arguments: Arc::clone(&arguments), path, control, watch, hangups };
+            let arguments = Arc::clone(&arguments);
+            let reloading = Reloading { arguments, path, log, control, watch, hangups };
             Some(tokio::spawn(reloading.run()))
         }
         _ => None,

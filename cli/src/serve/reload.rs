@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gatewright_gateway::{ConfigFile, Control, Watch};
+use gatewright_gateway::{ConfigFile, Control, Log, Watch};
 
 use super::Arguments;
 use crate::exit::say;
@@ -14,6 +14,8 @@ use crate::signals::Hangups;
 pub(super) struct Reloading {
     pub(super) arguments: Arc<Arguments>,
     pub(super) path: PathBuf,
+    /// As the file asked for it at the start.
+    pub(super) log: Log,
     pub(super) control: Control,
     pub(super) watch: Watch,
     pub(super) hangups: Hangups,
@@ -34,16 +36,17 @@ impl Reloading {
                 let file = ConfigFile::read(&path).map_err(|problems| problems.to_string())?;
                 let settled =
                     arguments.settle(file.config).map_err(|failure| failure.message().to_owned())?;
-                Ok((settled.config, file.warnings, file.files))
+                Ok((settled.config, file.log, file.warnings, file.files))
             });
             let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
-            let reloaded = read.and_then(|(config, warnings, files)| {
+            let reloaded = read.and_then(|(config, log, warnings, files)| {
                 // A panic is no end of what follows the file.
                 let reload =
                     AssertUnwindSafe(|| self.control.reload(&config).map_err(|error| error.to_string()));
-                let reloaded =
+                let mut reloaded =
                     catch_unwind(reload).unwrap_or_else(|_| Err("the gateway failed".to_owned()))?;
                 self.watch.set(&files);
+                reloaded.waiting.extend(self.arguments.logging.waiting(&self.log, &log));
                 Ok((config, warnings, reloaded))
             });
             let path = self.path.display();

@@ -183,6 +183,22 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
     gateway.models("sk-canary-1");
 }
 
+#[test]
+fn a_changed_log_is_told_to_wait_for_the_next_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT).expect("written");
+    let gateway = ByFile::start(&file, &["--log-format", "text"]);
+    let log =
+        "[observe]\nlog_level = \"error\"\nlog_format = \"json\"\notlp_endpoint = \"http://127.0.0.1:9\"\n";
+    std::fs::write(&file, format!("{RIGHT}{log}")).expect("written");
+    assert!(gateway.says().contains("was read again"));
+    // A flag goes before the format.
+    let waiting = "takes effect at the next start only: observe.log_level, observe.otlp_endpoint";
+    let told = gateway.says();
+    assert!(told.ends_with(waiting), "{told}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_hangup_reads_the_file_again_and_other_signals_stop() {

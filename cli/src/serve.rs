@@ -144,7 +144,8 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         Some(path) => ConfigFile::read(path).map(Some).map_err(|all| Failure::Usage(all.to_string()))?,
         None => None,
     };
-    let traces = arguments.logging.begin(&file.as_ref().map(|file| file.log.clone()).unwrap_or_default())?;
+    let log = file.as_ref().map(|file| file.log.clone()).unwrap_or_default();
+    let traces = arguments.logging.begin(&log)?;
     let (config, warnings, files) = match file {
         Some(file) => (file.config, file.warnings, file.files),
         None => (Config::default(), Vec::new(), Vec::new()),
@@ -163,7 +164,8 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
             watch.set(&files);
             let hangups = Hangups::new().map_err(no_handler)?;
             let control = gateway.control();
-            let reloading = Reloading { arguments: Arc::clone(&arguments), path, control, watch, hangups };
+            let arguments = Arc::clone(&arguments);
+            let reloading = Reloading { arguments, path, log, control, watch, hangups };
             Some(tokio::spawn(reloading.run()))
         }
         _ => None,
@@ -217,5 +219,86 @@ fn open_page(url: &str) {
         format!("{}/", url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1));
     if let Err(error) = open::that_detached(&page) {
         say(&format!("no browser could be opened ({error}): open {page} in one"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser};
+    use gatewright_gateway::config_schema;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        _arguments: Arguments,
+    }
+
+    /// Each flag, and the key of the configuration file that says the same.
+    const KEYS: &[(&str, &str)] = &[
+        ("listen", "server.listen"),
+        ("key-file", "access.key"),
+        ("key", "access.key"),
+        ("name", "server.name"),
+        ("public-url", "server.public_url"),
+        ("allow-origin", "server.allowed_origins"),
+        ("data", "store.data"),
+        ("allow-private-webhooks", "webhooks.allow_private"),
+        ("fault", "simulator.faults"),
+        ("open-metrics", "observe.open_metrics"),
+        ("verbose", "observe.log_level"),
+        ("quiet", "observe.log_level"),
+        ("log-format", "observe.log_format"),
+        ("otlp-endpoint", "observe.otlp_endpoint"),
+        ("max-body-bytes", "limits.max_body"),
+        ("max-file-bytes", "limits.max_files"),
+        ("max-held-bytes", "limits.max_held"),
+        ("max-connections", "limits.max_connections"),
+        ("max-connections-per-peer", "limits.max_connections_per_peer"),
+        ("header-timeout", "limits.header_timeout"),
+        ("body-timeout", "limits.body_timeout"),
+        ("write-timeout", "limits.write_timeout"),
+        ("shutdown-grace", "server.shutdown_grace"),
+        ("drain-delay", "server.drain_delay"),
+    ];
+    /// Flags about one start, which no file can say: the file itself, and what is shown.
+    const OF_A_START: &[&str] = &["config", "json", "open", "help"];
+
+    #[test]
+    fn each_flag_has_a_key_in_the_configuration_file() {
+        let mut command = Program::command();
+        command.build();
+        let flags: Vec<String> =
+            command.get_arguments().filter_map(|flag| flag.get_long().map(str::to_owned)).collect();
+        for flag in flags.iter().filter(|flag| !OF_A_START.contains(&flag.as_str())) {
+            let known = KEYS.iter().find(|(name, _)| name == flag);
+            let (_, key) = known.unwrap_or_else(|| panic!("--{flag} has no key in the configuration file"));
+            let properties = |table: &Value| table["properties"].clone();
+            let found =
+                key.split('.').fold(config_schema().clone(), |table, name| properties(&table)[name].clone());
+            assert!(found.is_object(), "--{flag}: there is no key {key}");
+        }
+        for (flag, _) in KEYS {
+            assert!(flags.iter().any(|known| known == flag), "there is no flag --{flag}");
+        }
+    }
+
+    /// The guide has a table of them.
+    #[test]
+    fn the_guide_names_each_flag_beside_its_key() {
+        let guide = include_str!("../../docs/guides/configuration.md");
+        for (flag, key) in KEYS {
+            let flag = match *flag {
+                "verbose" => "`-v`".to_owned(),
+                "quiet" => "`-q`".to_owned(),
+                flag => format!("`--{flag}`"),
+            };
+            let is_row = |line: &str| {
+                line.starts_with("| `") && line.contains(&flag) && line.contains(&format!("`{key}`"))
+            };
+            assert!(guide.lines().any(is_row), "{flag} and {key} are in no row");
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! Fault injection: parses the faults that a request asks for, so that users can test their error handling.
-//! `fault/answer.rs` applies them to responses.
+//! Fault injection: reads lists of faults, so that users can test their error handling. `fault/answer.rs` applies them to
+//! responses, `server/request/asked_faults.rs` finds those that a request asks for.
 //!
 //! A fault is written `name` or `name=value`. Commas separate several faults, and `name=value@operation` limits one to
 //! an operation. Faults come from the request header [`FAULT_HEADER`], from a model id that ends in `~` and the faults
@@ -7,22 +7,18 @@
 
 mod answer;
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use gatewright::ErrorCode;
 use gatewright::operations::{self, Operation};
-use http::HeaderMap;
 use serde_json::Value;
 
-use crate::wire::ApiError;
+use crate::wire::peek;
 
 /// Request header with faults.
 pub const FAULT_HEADER: &str = "x-gatewright-fault";
-/// Separates a model id from the faults.
-const MODEL_SEPARATOR: char = '~';
 /// Maximum number of faults of a request.
 const MOST_FAULTS: usize = 16;
 /// Longest pause of a fault, in milliseconds.
@@ -183,41 +179,35 @@ impl Faults {
         self.0.extend(others.0);
     }
 
-    /// The faults of a request for its operation, including `configured`. Removes the faults from the request, so that
-    /// the rest of the gateway sees a plain one.
-    ///
-    /// Errors: the header or the model id holds an invalid fault.
-    pub(crate) fn of_request(
-        configured: &Self,
-        operation: &'static Operation,
-        headers: &mut HeaderMap,
-        path: &mut [(String, String)],
-        body: &mut Bytes,
-    ) -> Result<Self, ApiError> {
-        let mut faults = configured.clone();
-        if let Some(value) = headers.remove(FAULT_HEADER) {
-            faults.extend(read(value.to_str().unwrap_or("?"), FAULT_HEADER)?);
+    /// Those that hold for an operation.
+    pub(crate) fn of(mut self, operation: &Operation) -> Self {
+        self.0.retain(|(_, only)| only.is_none_or(|only| only.id == operation.id));
+        self
+    }
+
+    /// Takes out of the body of a request what the faults hide from the simulator.
+    pub(crate) fn hide(&self, body: &mut Bytes) {
+        const TOOLS: [&str; 4] = ["tools", "tool_choice", "toolConfig", "tool_config"];
+        if !self.has(&Fault::NoToolCall) {
+            return;
         }
-        for (_, value) in path.iter_mut().filter(|(name, _)| name == "model") {
-            if let Some((model, asked)) = value.split_once(MODEL_SEPARATOR) {
-                faults.extend(read(asked, "model")?);
-                *value = model.to_owned();
+        let Ok(text) = std::str::from_utf8(body) else { return };
+        let mut left = String::with_capacity(text.len());
+        let read = peek::members(text, |name, value| {
+            if !TOOLS.contains(&name) {
+                left.push(if left.is_empty() { '{' } else { ',' });
+                _ = write!(left, "{}:{}", Value::from(name), value.get());
             }
+        });
+        // The operation refuses what is no object.
+        if read.is_err() {
+            return;
         }
-        if let Some((asked, plain)) = model_of_body(body) {
-            faults.extend(read(&asked, "model")?);
-            *body = plain;
+        if left.is_empty() {
+            left.push('{');
         }
-        faults.0.retain(|(_, only)| only.is_none_or(|only| only.id == operation.id));
-        if faults.has(&Fault::NoToolCall)
-            && let Ok(Value::Object(mut members)) = serde_json::from_slice(body)
-        {
-            for member in ["tools", "tool_choice", "toolConfig", "tool_config"] {
-                members.shift_remove(member);
-            }
-            *body = Value::Object(members).to_string().into();
-        }
-        Ok(faults)
+        left.push('}');
+        *body = left.into();
     }
 
     fn has(&self, fault: &Fault) -> bool {
@@ -227,24 +217,6 @@ impl Faults {
     fn iter(&self) -> impl Iterator<Item = &Fault> {
         self.0.iter().map(|(fault, _)| fault)
     }
-}
-
-fn read(text: &str, param: &str) -> Result<Faults, ApiError> {
-    text.parse().map_err(|error: InvalidFault| {
-        ApiError::new(&ErrorCode::INVALID_VALUE, error.to_string()).param(param)
-    })
-}
-
-/// The faults in the model id of a body, and the body without them. Bodies without the separator are not parsed.
-fn model_of_body(body: &Bytes) -> Option<(String, Bytes)> {
-    if !body.contains(&(MODEL_SEPARATOR as u8)) {
-        return None;
-    }
-    let mut document: Value = serde_json::from_slice(body).ok()?;
-    let (model, asked) = document.get("model")?.as_str()?.split_once(MODEL_SEPARATOR)?;
-    let (model, asked) = (model.to_owned(), asked.to_owned());
-    document["model"] = model.into();
-    Some((asked, document.to_string().into()))
 }
 
 #[cfg(test)]
@@ -285,6 +257,23 @@ mod tests {
         }
         let many = vec!["html"; MOST_FAULTS + 1].join(",");
         assert!(many.parse::<Faults>().is_err());
+    }
+
+    #[test]
+    fn a_model_that_calls_no_tool_does_not_see_them() {
+        let faults: Faults = "no_tool_call".parse().expect("a fault");
+        let hidden = |faults: &Faults, body: &str| {
+            let mut body = Bytes::copy_from_slice(body.as_bytes());
+            faults.hide(&mut body);
+            String::from_utf8(body.into()).expect("text")
+        };
+        assert_eq!(
+            hidden(&faults, r#" {"model": "m", "tools": [{}], "a\u0022b": 1e0, "toolConfig": {}} "#),
+            r#"{"model":"m","a\"b":1e0}"#
+        );
+        assert_eq!(hidden(&faults, r#"{"tools": []}"#), "{}");
+        assert_eq!(hidden(&faults, r#"{"tools": []"#), r#"{"tools": []"#);
+        assert_eq!(hidden(&Faults::default(), r#"{"tools": []}"#), r#"{"tools": []}"#);
     }
 
     #[test]

@@ -1,13 +1,12 @@
 //! The models (sections 1, 2.9, 2.10): the lists in both styles, and lookups for the other operations.
 
-use std::sync::Arc;
-
 use gatewright::operations::{self, ErrorStyle, Operation};
 use gatewright::{ErrorCode, catalog, limits};
 use serde_json::{Value, json};
 
 use crate::app::App;
 use crate::config::ModelKind;
+use crate::keys::Scopes;
 use crate::routing::{Route, Routes};
 use crate::wire::{ApiError, Call, Response, json, json_response};
 
@@ -20,23 +19,28 @@ const NATIVE_PREFIX: &str = "models/";
 
 /// `GET /v1/models`: the models of the configuration, as far as the key may use them.
 pub(crate) fn list(app: &App, call: &Call) -> Response {
-    let mut entries = entries(app);
-    entries.retain(|entry| call.caller.scopes().allow_model(json::text(&entry["id"])));
-    json_response(&json!({ "object": "list", "data": entries }))
+    let (routes, scopes) = (app.routes.load(), call.caller.scopes());
+    let entries = routes.all().flat_map(|route| names(route, scopes).map(|name| entry(route, name)));
+    json_response(&json!({ "object": "list", "data": entries.collect::<Vec<_>>() }))
 }
 
-fn entries(app: &App) -> Vec<Value> {
-    let entry = |route: &Arc<Route>| {
-        json!({
-            "id": *route.id,
-            "object": "model",
-            "created": CREATED,
-            "owned_by": route.model.owner.as_ref().unwrap_or(&route.model.family),
-            "kind": kind(route),
-            "protocols": protocols(route),
-        })
-    };
-    app.routes.load().all().map(entry).collect()
+/// The names under which a key finds a model in lists, by all of which it may call it: its id, or those of its aliases that
+/// the scope names where it does not name the id.
+pub(crate) fn names<'r>(route: &'r Route, scopes: &Scopes) -> impl Iterator<Item = &'r str> {
+    let own = scopes.allow_model(&route.id).then_some(&*route.id);
+    let aliases: &[String] = if own.is_some() { &[] } else { &route.model.aliases };
+    own.into_iter().chain(aliases.iter().map(String::as_str).filter(|alias| scopes.allow_model(alias)))
+}
+
+fn entry(route: &Route, id: &str) -> Value {
+    json!({
+        "id": id,
+        "object": "model",
+        "created": CREATED,
+        "owned_by": route.model.owner.as_ref().unwrap_or(&route.model.family),
+        "kind": kind(route),
+        "protocols": protocols(route),
+    })
 }
 
 fn kind(route: &Route) -> &'static str {
@@ -58,33 +62,38 @@ fn protocols(route: &Route) -> &'static [&'static str] {
 
 /// `GET /v1/models/{model}`: an entry of the list, by its id or an alias.
 pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
-    let name = call.path("model");
-    let id = app.routes.load().find(name).map_or_else(|| name.into(), |route| Arc::clone(&route.id));
-    let entry = entries(app).into_iter().find(|entry| entry["id"] == *id).ok_or_else(|| absent(name))?;
-    Ok(json_response(&entry))
+    let (name, routes) = (call.path("model"), app.routes.load());
+    let route = routes.find(name).ok_or_else(|| absent(name))?;
+    Ok(json_response(&entry(route, listed(route, name, call))))
+}
+
+/// What the lists of a key call the model that it names.
+fn listed<'n>(route: &'n Route, name: &'n str, call: &Call) -> &'n str {
+    if call.caller.scopes().allow_model(&route.id) { &route.id } else { name }
 }
 
 /// `GET /v1beta/models`: the models that the native protocol serves, page by page.
 pub(crate) fn list_native(app: &App, call: &Call) -> Result<Response, ApiError> {
-    let routes = app.routes.load();
+    let (routes, scopes) = (app.routes.load(), call.caller.scopes());
     let served = || {
         let text = routes.all().filter(|route| route.model.kind == ModelKind::Text);
-        text.filter(|route| call.caller.scopes().allow_model(&route.id))
+        text.flat_map(|route| names(route, scopes).map(move |name| (route, name)))
     };
     // A page token names the first model of the page.
     let start = match call.query("pageToken").filter(|token| !token.is_empty()) {
         None => 0,
-        Some(token) => served().position(|route| *route.id == *token).ok_or_else(|| {
+        Some(token) => served().position(|(_, name)| name == token).ok_or_else(|| {
             ApiError::new(&ErrorCode::INVALID_VALUE, "pageToken is not a token from this list")
                 .param("pageToken")
         })?,
     };
     let mut rest = served().skip(start);
     let size = json::limit(&call.parameter("pageSize")).unwrap_or(usize::MAX);
-    let models: Vec<Value> = rest.by_ref().take(size).map(|route| native_entry(route)).collect();
+    let models: Vec<Value> =
+        rest.by_ref().take(size).map(|(route, name)| native_entry(route, name)).collect();
     let mut page = json!({ "models": models });
-    if let Some(next) = rest.next() {
-        page["nextPageToken"] = json!(*next.id);
+    if let Some((_, next)) = rest.next() {
+        page["nextPageToken"] = next.into();
     }
     Ok(json_response(&page))
 }
@@ -94,7 +103,7 @@ pub(crate) fn retrieve_native(app: &App, call: &Call) -> Result<Response, ApiErr
     let id = native_id(call);
     let routes = app.routes.load();
     let route = routes.find_of(ModelKind::Text, id).ok_or_else(|| missing(id, call.operation))?;
-    Ok(json_response(&native_entry(route)))
+    Ok(json_response(&native_entry(route, listed(route, id, call))))
 }
 
 /// The model in the path of a native request. The native list names models `models/<id>`, and so do clients, which gives
@@ -121,8 +130,7 @@ pub(crate) fn named<'a>(call: &'a Call, body: &'a Value) -> &'a str {
     if call.path("model").is_empty() { json::text(&body["model"]) } else { native_id(call) }
 }
 
-fn native_entry(route: &Route) -> Value {
-    let id = &*route.id;
+fn native_entry(route: &Route, id: &str) -> Value {
     let mut entry = json!({
         "name": format!("{NATIVE_PREFIX}{id}"),
         "baseModelId": id,

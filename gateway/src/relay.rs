@@ -19,7 +19,6 @@ mod next;
 mod observer;
 mod packing;
 mod passing;
-mod peek;
 mod pictures;
 mod relayed;
 mod stream;
@@ -270,6 +269,9 @@ impl Journey {
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
         let charge = charge.priced(claim.destination.price);
         if self.action == Action::CountTokens {
+            // It takes no tokens: that is known, not estimated.
+            let mut charge = charge;
+            charge.told(Usage::default());
             return Ok(charge);
         }
         let refused = |exceeded| refused(exceeded, &self.call.caller);

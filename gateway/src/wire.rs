@@ -4,6 +4,7 @@ mod call;
 mod error;
 mod held;
 pub(crate) mod json;
+pub(crate) mod peek;
 mod presence;
 mod response;
 mod route;

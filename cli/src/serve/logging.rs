@@ -82,6 +82,20 @@ impl Logging {
         Ok(traces)
     }
 
+    /// The keys of the configuration file that have changed since the start and have no effect before the next one. A key that
+    /// a flag or a variable goes before has none at all.
+    pub(super) fn waiting(&self, at_start: &Log, now: &Log) -> Vec<&'static str> {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let has_level = self.quiet || self.verbose > 0 || is_set(DIRECTIVES);
+        let has_endpoint = self.otlp_endpoint.as_deref().is_some_and(|endpoint| !endpoint.is_empty());
+        let same = [
+            ("observe.log_level", has_level || at_start.level == now.level),
+            ("observe.log_format", self.log_format.is_some() || at_start.format == now.format),
+            ("observe.otlp_endpoint", has_endpoint || at_start.otlp_endpoint == now.otlp_endpoint),
+        ];
+        same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+    }
+
     /// A format that somebody chose is one for programs.
     fn reader(&self, of_file: LogFormat, is_terminal: bool) -> Reader {
         match self.log_format {
@@ -149,5 +163,19 @@ mod tests {
         assert_eq!(level(&["-v"], LogLevel::Error, program), LogLevel::Info);
         assert_eq!(level(&["-vv"], LogLevel::Warn, program), LogLevel::Debug);
         assert_eq!(level(&["-vvv"], LogLevel::Warn, program), LogLevel::Trace);
+    }
+
+    #[test]
+    fn what_changed_waits_for_the_next_start_unless_a_flag_goes_before_it() {
+        let waiting = |flags: &[&str]| {
+            let program = Program::try_parse_from(["gatewright"].iter().chain(flags)).expect("flags");
+            let mut now = Log::default();
+            now.format = LogFormat::Json;
+            now.otlp_endpoint = Some("http://127.0.0.1:4318".to_owned());
+            program.logging.waiting(&Log::default(), &now)
+        };
+        assert_eq!(waiting(&[]), ["observe.log_format", "observe.otlp_endpoint"]);
+        assert_eq!(waiting(&["--log-format", "text"]), ["observe.otlp_endpoint"]);
+        assert_eq!(waiting(&["--otlp-endpoint", "http://127.0.0.1:1"]), ["observe.log_format"]);
     }
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gatewright_gateway::{ConfigFile, Control, Watch};
+use gatewright_gateway::{Config, ConfigFile, Control, Log, Problem, Watch};
 
 use super::Arguments;
 use crate::exit::say;
@@ -14,9 +14,19 @@ use crate::signals::Hangups;
 pub(super) struct Reloading {
     pub(super) arguments: Arc<Arguments>,
     pub(super) path: PathBuf,
+    /// As the file asked for it at the start.
+    pub(super) log: Log,
     pub(super) control: Control,
     pub(super) watch: Watch,
     pub(super) hangups: Hangups,
+}
+
+/// What the file says, under what the command line says.
+struct Read {
+    config: Config,
+    log: Log,
+    warnings: Vec<Problem>,
+    files: Vec<PathBuf>,
 }
 
 impl Reloading {
@@ -27,24 +37,15 @@ impl Reloading {
                 () = self.watch.changed() => {}
                 () = self.hangups.next() => {}
             }
-            // Before the file is read, so that a change meanwhile is seen.
-            self.watch.look();
-            let (arguments, path) = (Arc::clone(&self.arguments), self.path.clone());
-            let read = tokio::task::spawn_blocking(move || {
-                let file = ConfigFile::read(&path).map_err(|problems| problems.to_string())?;
-                let settled =
-                    arguments.settle(file.config).map_err(|failure| failure.message().to_owned())?;
-                Ok((settled.config, file.warnings, file.files))
-            });
-            let read = read.await.unwrap_or_else(|error| Err(error.to_string()));
-            let reloaded = read.and_then(|(config, warnings, files)| {
+            let reloaded = self.read().await.and_then(|read| {
                 // A panic is no end of what follows the file.
                 let reload =
-                    AssertUnwindSafe(|| self.control.reload(&config).map_err(|error| error.to_string()));
-                let reloaded =
+                    AssertUnwindSafe(|| self.control.reload(&read.config).map_err(|error| error.to_string()));
+                let mut reloaded =
                     catch_unwind(reload).unwrap_or_else(|_| Err("the gateway failed".to_owned()))?;
-                self.watch.set(&files);
-                Ok((config, warnings, reloaded))
+                self.watch.set(&read.files);
+                reloaded.waiting.extend(self.arguments.logging.waiting(&self.log, &read.log));
+                Ok((read.config, read.warnings, reloaded))
             });
             let path = self.path.display();
             match reloaded {
@@ -69,6 +70,32 @@ impl Reloading {
                 Err(why) => {
                     say(&format!("{why}\n{path} is not used: the configuration of before stays in use"));
                 }
+            }
+        }
+    }
+
+    /// Reads the file. What it names is watched from now on, also where it is refused: a secret that is missing may come.
+    async fn read(&mut self) -> Result<Read, String> {
+        loop {
+            // Before the file is read, so that a change meanwhile is seen.
+            self.watch.look();
+            let (arguments, path) = (Arc::clone(&self.arguments), self.path.clone());
+            let read = tokio::task::spawn_blocking(move || {
+                let file = match ConfigFile::read(&path) {
+                    Ok(file) => file,
+                    Err(problems) => return (problems.files().to_vec(), Err(problems.to_string())),
+                };
+                let settled = match arguments.settle(file.config) {
+                    Ok(settled) => settled,
+                    Err(failure) => return (file.files, Err(failure.message().to_owned())),
+                };
+                let (log, warnings, files) = (file.log, file.warnings, file.files);
+                (files.clone(), Ok(Read { config: settled.config, log, warnings, files }))
+            });
+            let (files, read) = read.await.unwrap_or_else(|error| (Vec::new(), Err(error.to_string())));
+            // One that was not watched yet may have changed after it was read.
+            if !self.watch.add(&files) {
+                return read;
             }
         }
     }

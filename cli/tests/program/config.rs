@@ -183,6 +183,42 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
     gateway.models("sk-canary-1");
 }
 
+#[test]
+fn a_changed_log_is_told_to_wait_for_the_next_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT).expect("written");
+    let gateway = ByFile::start(&file, &["--log-format", "text"]);
+    let log =
+        "[observe]\nlog_level = \"error\"\nlog_format = \"json\"\notlp_endpoint = \"http://127.0.0.1:9\"\n";
+    std::fs::write(&file, format!("{RIGHT}{log}")).expect("written");
+    assert!(gateway.says().contains("was read again"));
+    // A flag goes before the format.
+    let waiting = "takes effect at the next start only: observe.log_level, observe.otlp_endpoint";
+    let told = gateway.says();
+    assert!(told.ends_with(waiting), "{told}");
+}
+
+/// The secret comes after the file that names it.
+#[test]
+fn a_refused_file_is_read_again_when_a_secret_appears_that_it_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    std::fs::write(&file, RIGHT).expect("written");
+    let gateway = ByFile::start(&file, &[]);
+    let text = RIGHT.replace("{ env = \"MY_KEY\" }", "{ file = \"new-key\" }");
+    assert_ne!(text, RIGHT);
+    std::fs::write(&file, text).expect("written");
+    let told = gateway.says();
+    assert!(told.contains("new-key does not exist"), "{told}");
+    assert!(gateway.says().ends_with("is not used: the configuration of before stays in use"));
+    std::fs::write(folder.path().join("new-key"), "sk-canary-2").expect("written");
+    let told = gateway.says();
+    assert!(told.contains("was read again"), "{told}");
+    gateway.says();
+    gateway.models("sk-canary-2");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_hangup_reads_the_file_again_and_other_signals_stop() {

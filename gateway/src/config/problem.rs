@@ -1,6 +1,7 @@
 //! What is wrong with a configuration file, and where.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// Maximum number of problems that are told.
 const MOST: usize = 50;
@@ -35,29 +36,42 @@ impl fmt::Display for Problem {
 
 /// All problems of a configuration file, in the order of the file.
 #[derive(Debug)]
-pub struct Problems(Vec<Problem>);
+pub struct Problems {
+    problems: Vec<Problem>,
+    files: Vec<PathBuf>,
+}
 
 impl Problems {
     pub(super) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.place);
-        Self(problems)
+        Self { problems, files: Vec::new() }
+    }
+
+    pub(super) fn naming(self, files: Vec<PathBuf>) -> Self {
+        Self { files, ..self }
+    }
+
+    /// The files that the configuration names, as far as it could be read: keys and certificates. One that is missing may be
+    /// what is wrong.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
     }
 }
 
 impl AsRef<[Problem]> for Problems {
     fn as_ref(&self) -> &[Problem] {
-        &self.0
+        &self.problems
     }
 }
 
 /// A line for each problem; of very many, the first ones.
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, problem) in self.0.iter().take(MOST).enumerate() {
+        for (at, problem) in self.problems.iter().take(MOST).enumerate() {
             let end = if at == 0 { "" } else { "\n" };
             write!(formatter, "{end}{problem}")?;
         }
-        match self.0.len().saturating_sub(MOST) {
+        match self.problems.len().saturating_sub(MOST) {
             0 => Ok(()),
             more => write!(formatter, "\nand {more} more"),
         }

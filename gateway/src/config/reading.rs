@@ -127,7 +127,7 @@ pub(super) fn parse(
         notes.into_iter().map(|(path, message)| problem(places.of(&path), &path, message)).collect()
     };
     if !settling.wrong.is_empty() {
-        return Err(Problems::new(told(settling.wrong)));
+        return Err(Problems::new(told(settling.wrong)).naming(settling.files));
     }
     Ok(ConfigFile { config, log, warnings: told(settling.warnings), files: settling.files })
 }

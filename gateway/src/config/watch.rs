@@ -34,6 +34,18 @@ impl Watch {
         self.seen = self.read.clone();
     }
 
+    /// Watches these files, too. Whether one of them was not watched before: it may have changed since it was read.
+    pub fn add(&mut self, files: &[PathBuf]) -> bool {
+        let mut is_new = false;
+        for path in files.iter().filter(|path| !self.read.contains_key(*path)).collect::<Vec<_>>() {
+            let now = look(path);
+            self.read.insert(path.clone(), now);
+            self.seen.insert(path.clone(), now);
+            is_new = true;
+        }
+        is_new
+    }
+
     /// Forgets how the files were: they are about to be read.
     pub fn look(&mut self) {
         self.read = self.now();
@@ -98,6 +110,20 @@ mod tests {
         watch.look();
         std::fs::remove_file(&path).expect("removed");
         assert!(sees(&mut watch).await, "removed");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_not_there_yet_is_seen_when_it_appears() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.toml");
+        std::fs::write(&path, "a = 1").expect("written");
+        let mut watch = Watch::new(&path);
+        let missing = [path, folder.path().join("key")];
+        assert!(watch.add(&missing), "one is new");
+        assert!(!watch.add(&missing), "all are known");
+        assert!(!sees(&mut watch).await, "nothing has changed");
+        std::fs::write(&missing[1], "k").expect("written");
+        assert!(sees(&mut watch).await, "it has appeared");
     }
 
     /// As a cluster mounts a configuration: a link to a file behind a link to a folder, which is replaced.

@@ -185,4 +185,31 @@ mod tests {
         let nobody = tokio::time::timeout(Duration::from_millis(100), listener.accept()).await;
         assert!(nobody.is_err(), "somebody connected");
     }
+
+    /// A receiver may have the certificates of many names: it must learn the one that is meant.
+    #[tokio::test]
+    async fn a_receiver_learns_its_name_before_it_shows_a_certificate() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
+        let sender = sender(true);
+        let names = Names::with(true, |_| Ok(vec![([127, 0, 0, 1], 0).into()])).expect("threads");
+        sender.client.set(client_with(names)).expect("none yet");
+        let told = notice(&format!("https://receiver.example:{port}/"));
+        let receive = async {
+            let (mut socket, _) = listener.accept().await.expect("a connection");
+            let mut acceptor = rustls::server::Acceptor::default();
+            loop {
+                let mut bytes = [0; 4096];
+                let count = socket.read(&mut bytes).await.expect("a greeting");
+                assert!(count > 0, "it ended");
+                acceptor.read_tls(&mut &bytes[..count]).expect("room");
+                if let Some(accepted) = acceptor.accept().map_err(|(error, _)| error).expect("a greeting") {
+                    break accepted.client_hello().server_name().map(str::to_owned);
+                }
+            }
+        };
+        let (sent, name) = tokio::join!(sender.attempt(&told), receive);
+        assert_eq!(name.as_deref(), Some("receiver.example"));
+        sent.expect_err("it showed no certificate");
+    }
 }

@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::peek::{self, members, spliced};
 use crate::conversation::Protocol;
+use crate::wire::peek::{self, members, spliced};
 
 /// The members of a request that routing and relaying read.
 #[derive(Debug, Clone, PartialEq)]

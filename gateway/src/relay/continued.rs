@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::compaction::{Form, ask_for_summary};
 use super::frames::{Fields, Frames};
-use super::peek::{members, string};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::compaction;
@@ -18,6 +17,7 @@ use crate::kept::{self, Conversation, Items};
 use crate::routing::{Claim, Plan};
 use crate::store::{Holder, Known, LONGEST};
 use crate::wire::json::{list, text};
+use crate::wire::peek::{members, string};
 use crate::wire::{ApiError, Call};
 
 /// Why no provider of a model can continue a response.

@@ -10,8 +10,8 @@ use http_body_util::BodyExt as _;
 
 use super::failure::Fault;
 use super::observer::Observer;
-use super::peek::spliced;
 use crate::bounds::room::Share;
+use crate::wire::peek::spliced;
 
 /// Maximum size of an answer: room for pictures in base64.
 pub(crate) const MOST_BYTES: usize = 128 * 1024 * 1024;

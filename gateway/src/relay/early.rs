@@ -14,6 +14,7 @@ use super::failure::{LastWords, last_event};
 use super::observer::Observer;
 use super::passing::{Framing, write_end};
 use super::stream::{GivenUp, KEEP_ALIVE, headed};
+use super::translation::DROPPED_HEADER;
 use crate::conversation::Protocol;
 use crate::observe::Origin;
 use crate::wire::{ApiError, Presence, Response};
@@ -80,7 +81,11 @@ impl Early {
                         if let Some(origin) = response.extensions().get() {
                             self.origin.found(origin);
                         }
+                        let dropped = self.dropped(&response);
                         self.then = Then::Pass(response.into_body());
+                        if let Some(dropped) = dropped {
+                            return Some(Ok(dropped));
+                        }
                     }
                     Ok(Err(error)) => {
                         if self.presence.has_ended() {
@@ -102,6 +107,14 @@ impl Early {
                 Then::End => return None,
             }
         }
+    }
+
+    /// What the upstream's protocol has no words for, for which the header of the response came too late: a comment. An
+    /// array has no place for one.
+    fn dropped(&self, response: &Response) -> Option<Bytes> {
+        // Within bounds and without line breaks, as a header is.
+        let places = response.headers().get(DROPPED_HEADER)?.to_str().ok()?;
+        (self.framing == Framing::Events).then(|| format!(": dropped {places}\n\n").into())
     }
 
     /// The end of a stream that never came.

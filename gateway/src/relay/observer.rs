@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use self::choices::{Choice, Choices};
 use super::counted;
-use super::peek::{self, members};
 use crate::conversation::{Failure, Protocol, Usage};
+use crate::wire::peek::{self, members};
 
 /// Maximum size of the response object that the failure of a stream repeats (responses).
 const MOST_KEPT_BYTES: usize = 256 * 1024;

@@ -5,8 +5,8 @@ use gatewright::redact::Redactor;
 
 use super::counted;
 use super::failure::Fault;
-use super::peek::members;
 use crate::conversation::{Protocol, Usage};
+use crate::wire::peek::members;
 
 /// The status of an answer whose body holds an error.
 const SUCCEEDED: u16 = 200;

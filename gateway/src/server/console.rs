@@ -25,7 +25,8 @@ use super::body::read_body;
 use crate::access::Visitor;
 use crate::app::App;
 use crate::config::ModelKind;
-use crate::models::LONGEST_ANSWER;
+use crate::keys::Scopes;
+use crate::models::{self, LONGEST_ANSWER};
 use crate::routing::Route;
 use crate::wire::{ApiError, Response, held_json, json_response};
 
@@ -149,8 +150,10 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
         Visitor::Client(caller) => ("client", json!(&**caller.id()), Some(caller.scopes())),
     };
     let routes = app.routes.load();
-    let allowed = routes.all().filter(|route| scopes.is_none_or(|scopes| scopes.allow_model(&route.id)));
-    let models: Vec<Value> = allowed.map(|route| described(route)).collect();
+    let all = Scopes::all();
+    let scopes = scopes.unwrap_or(&all);
+    let allowed = routes.all().flat_map(|route| models::names(route, scopes).map(move |name| (route, name)));
+    let models: Vec<Value> = allowed.map(|(route, name)| described(route, name, scopes)).collect();
     let mut response = json_response(&json!({
         "role": role,
         "key": key,
@@ -163,9 +166,12 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// A model with what limits requests for it.
-fn described(route: &Route) -> Value {
+/// A model with what limits requests for it, under one of the names by which the key may call it.
+fn described(route: &Route, name: &str, scopes: &Scopes) -> Value {
     let model = &route.model;
+    // The id allows all of them.
+    let is_own = scopes.allow_model(&route.id);
+    let aliases: &[String] = if is_own { &model.aliases } else { &[] };
     let limits = model.limits.as_deref().unwrap_or(&model.id);
     let (kind, protocols, limits) = match model.kind {
         ModelKind::Text => {
@@ -180,8 +186,8 @@ fn described(route: &Route) -> Value {
         ModelKind::Video => ("video", vec!["videos"], video_limits(limits)),
     };
     json!({
-        "id": &*route.id,
-        "aliases": &model.aliases,
+        "id": name,
+        "aliases": aliases,
         "kind": kind,
         "family": &model.family,
         "protocols": protocols,

@@ -1,5 +1,7 @@
 //! Routes a request from its headers to its operation, and the response back.
 
+mod asked_faults;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,6 +18,7 @@ use percent_encoding::percent_decode_str;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
+use self::asked_faults::AskedFaults;
 use super::body::{discard_rest, read_body};
 #[cfg(feature = "console")]
 use super::console;
@@ -194,12 +197,10 @@ async fn route(
     } else {
         Begun::Unkeyed
     };
-    let configured = &app.config.faults;
-    let faults = Faults::of_request(configured, operation, &mut head.headers, &mut path, &mut body)?;
+    let faults = take_faults(app, &caller, operation, &mut head.headers, &mut path, &mut body)?;
     if let Some(response) = faults.before(operation).await {
         return Ok(response);
     }
-    model_scope::check(&app.routes.load(), &caller, operation, &path, &body)?;
     let call = Call {
         operation,
         path,
@@ -223,6 +224,24 @@ async fn route(
         Begun::Unkeyed => dispatch(app, call).await,
     };
     Ok(faults.distort(operation, response))
+}
+
+/// The faults of a request, which are taken out of it. Errors: its key may not use the model; nobody here has the faults.
+fn take_faults(
+    app: &App,
+    caller: &Caller,
+    operation: &'static Operation,
+    headers: &mut HeaderMap,
+    path: &mut [(String, String)],
+    body: &mut Bytes,
+) -> Result<Faults, ApiError> {
+    let routes = app.routes.load();
+    let asked = AskedFaults::take(&routes, operation, headers, path, body);
+    // A key that may not use a model learns nothing of it, not even whose it is.
+    model_scope::check(&routes, caller, operation, path, body)?;
+    let faults = asked.over(&app.config.faults, operation)?;
+    faults.hide(body);
+    Ok(faults)
 }
 
 /// Calls an operation to its end, whether or not the client waits.

@@ -117,10 +117,13 @@ async fn start(speaks: Protocol, upstreams: &[&Scripted]) -> Server {
 }
 
 /// Asks for a stream.
-async fn ask(server: &Server, client: Protocol, form: Form) -> TcpStream {
+async fn ask(server: &Server, client: Protocol, form: Form, more: &[(&str, Value)]) -> TcpStream {
     let mut socket =
         TcpStream::connect(server.url.trim_start_matches("http://")).await.expect("a connection");
-    let (path, body) = client.request("mine", true);
+    let (path, mut body) = client.request("mine", true);
+    for (name, value) in more {
+        body[*name] = value.clone();
+    }
     let path = if form == Form::Array { path.trim_end_matches("?alt=sse") } else { &path };
     let body = body.to_string();
     let request = format!(
@@ -154,8 +157,9 @@ async fn first_sign(
     scripted: &Scripted,
     client: Protocol,
     form: Form,
+    more: &[(&str, Value)],
 ) -> (TcpStream, String) {
-    let mut socket = ask(server, client, form).await;
+    let mut socket = ask(server, client, form, more).await;
     asked(scripted).await;
     tokio::time::pause();
     let mut got = String::new();
@@ -178,7 +182,7 @@ async fn fall_silent(client: Protocol, form: Form, speaks: Protocol, silent: Sil
     let gate = Arc::new(Semaphore::new(0));
     let scripted = Scripted::start([silent.steps(speaks, &gate)]).await;
     let server = start(speaks, &[&scripted]).await;
-    let mut socket = ask(&server, client, form).await;
+    let mut socket = ask(&server, client, form, &[]).await;
     let mut got = String::new();
     while silent == Silent::Midway && !got.contains("hel") {
         read(&mut socket, &mut got).await;
@@ -241,11 +245,43 @@ async fn another_upstream_answers_though_the_client_has_got_a_sign_of_life() {
             let (one, two) =
                 (Scripted::start([steps]).await, Scripted::start([stream(&client.events())]).await);
             let server = start(client, &[&one, &two]).await;
-            let (mut socket, got) = first_sign(&server, &one, client, form).await;
+            let (mut socket, got) = first_sign(&server, &one, client, form, &[]).await;
             gate.close();
             form.check(client, &rest(&mut socket, got, &here).await, &here);
             assert_eq!(two.count(), 1, "{here}");
         }
+    }
+}
+
+#[tokio::test]
+async fn what_the_upstream_has_no_words_for_is_told_in_a_comment_after_a_sign_of_life() {
+    for (client, form) in
+        [(Protocol::Chat, Form::Events), (Protocol::Native, Form::Events), (Protocol::Native, Form::Array)]
+    {
+        let here = format!("{client:?} ({form:?})");
+        let gate = Arc::new(Semaphore::new(0));
+        let upstream = Scripted::start([Silent::BeforeHead.steps(Protocol::Messages, &gate)]).await;
+        let server = start(Protocol::Messages, &[&upstream]).await;
+        // One of them would end the comment, and many would make it long.
+        let names: Vec<String> = (0..200).map(|number| format!("future-{number}\n\ndata: x")).collect();
+        let more: Vec<(&str, Value)> = names.iter().map(|name| (name.as_str(), Value::Bool(true))).collect();
+        let (mut socket, got) = first_sign(&server, &upstream, client, form, &more).await;
+        gate.close();
+        let told = rest(&mut socket, got, &here).await;
+        let comments: Vec<&str> = told.lines().filter(|line| line.starts_with(": dropped ")).collect();
+        if form == Form::Array {
+            assert!(comments.is_empty(), "{here}: {told}");
+            form.check(client, &told, &here);
+            continue;
+        }
+        let [comment] = comments[..] else { panic!("{here}: {told}") };
+        let is_plain =
+            comment.starts_with(": dropped /future-") && comment.contains("%0A%0Adata:%20x, /future-");
+        assert!(is_plain, "{here}: {comment}");
+        assert!(comment.ends_with(" more") && comment.len() < 2100, "{here}: {comment}");
+        // Before the first event.
+        assert!(told.starts_with(&format!(": ping\n\n{comment}\n\n")), "{here}: {told}");
+        form.check(client, &told.replace(&format!("{comment}\n\n"), ""), &here);
     }
 }
 
@@ -260,7 +296,7 @@ async fn an_error_after_a_sign_of_life_is_told_in_the_stream() {
             steps.extend(json_answer(status, &serde_json::json!({"error": {"message": "told"}})));
             let one = Scripted::start([steps]).await;
             let server = start(client, &[&one]).await;
-            let (mut socket, got) = first_sign(&server, &one, client, form).await;
+            let (mut socket, got) = first_sign(&server, &one, client, form, &[]).await;
             gate.close();
             let told = rest(&mut socket, got, &here).await;
             assert!(told.contains("told"), "{here}: {told}");
@@ -285,7 +321,7 @@ async fn an_upstream_that_has_said_nothing_is_given_up_when_its_client_leaves_af
     for (client, form) in forms() {
         let mut one = Scripted::start([vec![Step::Hang]]).await;
         let server = start(client, &[&one]).await;
-        let (socket, _) = first_sign(&server, &one, client, form).await;
+        let (socket, _) = first_sign(&server, &one, client, form, &[]).await;
         let leaving = std::time::Instant::now();
         drop(socket);
         let took = one.left().await.saturating_duration_since(leaving);

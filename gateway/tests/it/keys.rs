@@ -129,6 +129,53 @@ async fn a_key_calls_only_its_operations_and_models() {
 }
 
 #[tokio::test]
+async fn lists_have_a_model_under_the_name_by_which_the_key_may_call_it() {
+    let mut settings = config(None);
+    let sol = settings.models.iter_mut().find(|model| model.id == "model-sol").expect("a model");
+    sol.aliases = vec!["fast".to_owned(), "fast-2".to_owned(), "other".to_owned()];
+    let server = start_with(settings).await;
+    for (models, names) in [
+        (json!(["fast"]), vec!["fast"]),
+        (json!(["fast*"]), vec!["fast", "fast-2"]),
+        // The id stands for its aliases.
+        (json!(["model-sol", "fast"]), vec!["model-sol"]),
+        (json!(["nope"]), vec![]),
+    ] {
+        let new = json!({ "name": "narrow", "scopes": { "models": models } });
+        let (secret, id) = create(&server, new).await;
+        let get = async |path: &str| read(server.bare(Method::GET, path).bearer_auth(&secret)).await;
+        let (_, list) = get("/v1/models").await;
+        let ids: Vec<&str> =
+            list["data"].as_array().expect("models").iter().filter_map(|m| m["id"].as_str()).collect();
+        assert_eq!(ids, names);
+        let (_, native) = get("/v1beta/models").await;
+        let native: Vec<&str> = native["models"]
+            .as_array()
+            .expect("models")
+            .iter()
+            .filter_map(|m| m["baseModelId"].as_str())
+            .collect();
+        assert_eq!(native, names);
+        for (name, entry) in names.iter().zip(list["data"].as_array().expect("models")) {
+            assert_eq!(chat(&server, &secret, name).await.0, 200, "{name}");
+            assert_eq!(get(&format!("/v1/models/{name}")).await, (200, entry.clone()));
+            assert_eq!(get(&format!("/v1beta/models/{name}")).await.1["baseModelId"], *name);
+        }
+        if cfg!(feature = "console") {
+            let (_, session) = get("/console/session").await;
+            let models = session["models"].as_array().expect("models");
+            assert_eq!(
+                models.iter().map(|m| m["id"].as_str()).collect::<Vec<_>>(),
+                names.iter().map(|name| Some(*name)).collect::<Vec<_>>()
+            );
+        }
+        let (_, page) = get("/v1beta/models?pageSize=1").await;
+        assert_eq!(page["nextPageToken"].as_str(), names.get(1).copied());
+        assert_eq!(read(admin(&server, Method::DELETE, &format!("/keys/{id}"))).await.0, 200);
+    }
+}
+
+#[tokio::test]
 async fn a_key_is_told_which_upstream_answers_or_fails_only_where_it_may_know_it() {
     let one = Scripted::start([json_answer(200, &completion("well")), json_answer(500, &json!({}))]).await;
     let settings = upstreams::config(vec![upstream("one", Kind::Chat, &one.url)]);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{ApiKey, Config, Kind, Price, Registry, UsageQuery};
+use gatewright_gateway::{ApiKey, Config, Kind, Model, Price, Registry, Target, Upstream, UsageQuery};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sqlx::Connection as _;
@@ -118,6 +118,29 @@ async fn an_answer_whose_upstream_tells_no_usage_is_recorded_as_an_estimate() {
     assert_eq!((&row["complete"], &row["estimated"]), (&json!(1), &json!(1)), "{row}");
     let tokens = |name: &str| row[name].as_u64().expect("a count");
     assert!(tokens("input_tokens") > 0 && (100..200).contains(&tokens("output_tokens")), "{row}");
+}
+
+#[tokio::test]
+async fn a_question_about_tokens_takes_none_and_is_no_estimate() {
+    let one = Scripted::start([json_answer(200, &json!({ "input_tokens": 7 }))]).await;
+    let mut settings = upstreams::config(vec![upstream("one", Kind::Messages, &one.url)]);
+    settings.upstreams.push(Upstream::new("embedded", Kind::Simulator, ""));
+    settings.models.push(Model::new("sim", "family_one", Target::new("embedded", "model-sol")));
+    let server = start(None, settings).await;
+    let messages = json!({ "model": "mine", "messages": [{ "role": "user", "content": "hi" }] });
+    let native = json!({ "contents": [{ "parts": [{ "text": "hi" }] }] });
+    for (path, body, model) in
+        [("/v1/messages/count_tokens", messages, "mine"), ("/v1beta/models/sim:countTokens", native, "sim")]
+    {
+        let key = create(&server, json!({ "name": format!("key-{model}") })).await;
+        let asking = server.bare(Method::POST, path).bearer_auth(&key).json(&body);
+        let (status, answer) = read(asking).await;
+        assert_eq!(status, 200, "{answer}");
+        let row = row_of(&server, &format!("key=key-{model}"), 1).await;
+        assert_eq!((&row["complete"], &row["estimated"]), (&json!(1), &json!(0)), "{row}");
+        assert_eq!((&row["input_tokens"], &row["output_tokens"]), (&json!(0), &json!(0)), "{row}");
+        assert_eq!(row["cost"].as_f64(), Some(0.0), "{row}");
+    }
 }
 
 /// Another process that has the database for itself.

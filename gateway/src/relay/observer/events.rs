@@ -2,9 +2,9 @@
 
 use serde_json::value::RawValue;
 
-use super::super::peek::{self, members};
 use super::choices::Choice;
 use super::{MOST_KEPT_BYTES, Observer, Progress, STREAMED, Seen};
+use crate::wire::peek::{self, members};
 
 impl Observer {
     pub(super) fn chunk(&mut self, data: &str) -> serde_json::Result<Seen> {

@@ -1,0 +1,180 @@
+//! The faults that a request asks for, in its header or after its model. The simulator alone has them: what another provider
+//! answers is never changed by a request.
+
+use bytes::Bytes;
+use gatewright::ErrorCode;
+use gatewright::operations::Operation;
+use http::{HeaderMap, HeaderValue};
+use memchr::{memchr, memmem};
+
+use crate::fault::{FAULT_HEADER, Faults, InvalidFault};
+use crate::models;
+use crate::routing::Routes;
+use crate::wire::ApiError;
+use crate::wire::peek::{self, members, spliced};
+
+/// Separates a model from its faults.
+const SEPARATOR: u8 = b'~';
+/// Longest id of a model with faults, in bytes.
+const LONGEST: usize = 4096;
+/// Maximum number of separators in one that are tried: a value of a fault may hold some.
+const MOST_SEPARATORS: usize = 64;
+
+/// What a request asks for.
+#[derive(Debug, Default)]
+pub(super) struct AskedFaults {
+    in_header: Option<HeaderValue>,
+    after_model: Option<String>,
+    answers: Answers,
+}
+
+/// Who answers the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Answers {
+    Simulator,
+    /// Another provider, at least where the simulator does not.
+    Another,
+    /// It names no model that there is: its operation says so.
+    #[default]
+    Nobody,
+}
+
+impl AskedFaults {
+    /// Takes the faults out of a request, so that the rest of the gateway sees a plain one.
+    pub(super) fn take(
+        routes: &Routes,
+        operation: &Operation,
+        headers: &mut HeaderMap,
+        path: &mut [(String, String)],
+        body: &mut Bytes,
+    ) -> Self {
+        let in_header = headers.remove(FAULT_HEADER);
+        let in_path = path.iter_mut().find(|(name, _)| name == "model").map(|(_, model)| model);
+        let names_model = operation.models.is_some() || in_path.is_some();
+        let named = match in_path {
+            Some(model) => Some(take_from_path(routes, operation, model)),
+            None if operation.models.is_some() && (in_header.is_some() || may_ask(body)) => {
+                take_from_body(routes, body)
+            }
+            None => None,
+        };
+        let (model, after_model) = named.map_or((None, None), |(model, faults)| (Some(model), faults));
+        let of_model = |name: &String| routes.find(name).map(|route| route.is_embedded());
+        let is_simulated = match &model {
+            _ if in_header.is_none() && after_model.is_none() => return Self::default(),
+            None if !names_model => Some(routes.all().all(|route| route.is_embedded())),
+            model => model.as_ref().and_then(of_model),
+        };
+        let answers = match is_simulated {
+            Some(true) => Answers::Simulator,
+            Some(false) => Answers::Another,
+            None => Answers::Nobody,
+        };
+        Self { in_header, after_model, answers }
+    }
+
+    /// The faults of the response: these beside the configured ones.
+    ///
+    /// Errors: what is asked for is no fault; not the simulator answers.
+    pub(super) fn over(self, configured: &Faults, operation: &Operation) -> Result<Faults, ApiError> {
+        let in_header = self.in_header.as_ref().map(|value| (value.to_str().unwrap_or("?"), FAULT_HEADER));
+        let after_model = self.after_model.as_deref().map(|faults| (faults, "model"));
+        let mut faults = configured.clone();
+        for (text, param) in in_header.into_iter().chain(after_model) {
+            match self.answers {
+                Answers::Simulator => faults.extend(read(text, param)?),
+                Answers::Another => return Err(not_simulated(param)),
+                Answers::Nobody => {}
+            }
+        }
+        Ok(faults.of(operation))
+    }
+}
+
+fn read(text: &str, param: &str) -> Result<Faults, ApiError> {
+    text.parse().map_err(|error: InvalidFault| {
+        ApiError::new(&ErrorCode::INVALID_VALUE, error.to_string()).param(param)
+    })
+}
+
+fn not_simulated(param: &str) -> ApiError {
+    let message = "only the simulator fails on request: name a model all of whose targets are the simulator";
+    ApiError::new(&ErrorCode::INVALID_VALUE, message).param(param)
+}
+
+/// The model and the faults of a path, out of which the faults are taken.
+fn take_from_path(routes: &Routes, operation: &Operation, model: &mut String) -> (String, Option<String>) {
+    let name = models::id_of(operation, model);
+    let Some(at) = separator(routes, name) else { return (name.to_owned(), None) };
+    let (name, faults) = (name[..at].to_owned(), name[at + 1..].to_owned());
+    model.truncate(model.len() - faults.len() - 1);
+    (name, Some(faults))
+}
+
+/// The same of a body. None if it names no model.
+fn take_from_body(routes: &Routes, body: &mut Bytes) -> Option<(String, Option<String>)> {
+    let text = std::str::from_utf8(body).ok()?;
+    let mut found = None;
+    // One that stands twice is read as the operation reads it: the last one counts.
+    members(text, |name, value| {
+        if name == "model" {
+            found = Some(value);
+        }
+    })
+    .ok()?;
+    let (value, place) = found.map(|value| (value, peek::place(text, value)))?;
+    let mut name = peek::string(value)?.into_owned();
+    let Some(at) = separator(routes, &name) else { return Some((name, None)) };
+    let faults = name.split_off(at)[1..].to_owned();
+    let plain = serde_json::Value::from(name.as_str()).to_string();
+    *body = spliced(body, &[(place, plain.as_bytes())]);
+    Some((name, Some(faults)))
+}
+
+/// Where the faults of a model begin. A model of this name has none; of several models, the longer name counts.
+fn separator(routes: &Routes, name: &str) -> Option<usize> {
+    if name.len() > LONGEST || routes.find(name).is_some() {
+        return None;
+    }
+    let mut places = name.rmatch_indices(char::from(SEPARATOR)).map(|(at, _)| at).take(MOST_SEPARATORS);
+    places.find(|at| routes.find(&name[..*at]).is_some())
+}
+
+/// Whether a separator stands in what may be the model of a body: most bodies need not be read for that. It may stand
+/// elsewhere, in what was said.
+fn may_ask(body: &[u8]) -> bool {
+    if memchr(SEPARATOR, body).is_none() {
+        return false;
+    }
+    memmem::find_iter(body, b"\"model\"").any(|at| {
+        let rest = body[at + b"\"model\"".len()..].trim_ascii_start();
+        let value = rest.strip_prefix(b":").map(<[u8]>::trim_ascii_start);
+        let Some(value) = value.and_then(|value| value.strip_prefix(b"\"")) else { return false };
+        let value = &value[..value.len().min(LONGEST)];
+        let end = memchr(b'"', value).unwrap_or(value.len());
+        memchr(SEPARATOR, &value[..end]).is_some()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_are_read_only_where_a_model_may_have_faults() {
+        for body in [r#"{"model":"a~b"}"#, "{\"model\" :\n \"~\"}", r#"{"x":{"model":"a~b"}}"#] {
+            assert!(may_ask(body.as_bytes()), "{body}");
+        }
+        let longest = format!(r#"{{"model":"{}~"}}"#, "a".repeat(LONGEST));
+        for body in [
+            r#"{"model":"a","input":"~"}"#,
+            r#"{"input":"\"model\":\"a~b\""}"#,
+            r#"{"model":1,"x":"~"}"#,
+            r#"{"~":1,"model""#,
+            r#"{"~":1,"model":"#,
+            longest.as_str(),
+        ] {
+            assert!(!may_ask(body.as_bytes()), "{body}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Whose answers faults on demand change: those of the simulator, and of nobody else.
+
+use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind, Model, Target, Upstream};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Server, read, start, start_with};
+use crate::upstreams::{Scripted, completion, json_answer, question, upstream};
+
+const CHAT: &str = "/v1/chat/completions";
+const ADMIN: &str = "gw-admin-canary-77";
+
+/// A gateway with models of a provider (`mine`, `my~model`, and `hop`, in whose name there is a fault for the next one), of
+/// the simulator (`sim`, `sim~two`), and of both (`both`).
+async fn start_mixed(provider: &Scripted) -> Server {
+    let target = |upstream: &str, model: &str| Target::new(upstream, model);
+    let model = |id: &str, target: Target| Model::new(id, "family_one", target);
+    let mut both = model("both", target("embedded", "model-sol"));
+    both.targets.push(target("one", "theirs"));
+    let mut sim = model("sim", target("embedded", "model-sol"));
+    sim.aliases = vec!["simulated".to_owned()];
+    let models = vec![
+        model("mine", target("one", "theirs")),
+        model("my~model", target("one", "theirs")),
+        model("hop", target("one", "theirs~status=503")),
+        sim,
+        model("sim~two", target("embedded", "model-sol")),
+        both,
+    ];
+    let upstreams =
+        vec![upstream("one", Kind::Chat, &provider.url), Upstream::new("embedded", Kind::Simulator, "")];
+    let admin_key = Some(ApiKey::new(ADMIN).expect("a valid key"));
+    start_with(Config { upstreams, models, admin_key, ..Config::default() }).await
+}
+
+async fn provider() -> Scripted {
+    Scripted::start([json_answer(200, &completion("well"))]).await
+}
+
+fn asking(model: &str) -> Value {
+    let mut body = question(false);
+    body["model"] = model.into();
+    body
+}
+
+#[tokio::test]
+async fn what_a_provider_answers_is_not_changed_by_a_request() {
+    let provider = provider().await;
+    let server = start_mixed(&provider).await;
+    for fault in ["status=503", "wrong_model=zzz", "nothing-known"] {
+        for model in ["mine", "my~model", "both"] {
+            let (status, body) = read(server.post(CHAT, &asking(model)).header(FAULT_HEADER, fault)).await;
+            let error = &body["error"];
+            assert_eq!((status, &error["param"]), (400, &json!(FAULT_HEADER)), "{model} {fault}: {body}");
+            assert!(error["message"].as_str().is_some_and(|told| told.contains("simulator")), "{body}");
+            let (status, body) = read(server.post(CHAT, &asking(&format!("{model}~{fault}")))).await;
+            assert_eq!((status, &body["error"]["param"]), (400, &json!("model")), "{model} {fault}: {body}");
+        }
+    }
+    let native = json!({"contents": [{"parts": [{"text": "hi"}]}]});
+    let path = "/v1beta/models/models/mine~status=503:generateContent";
+    let (status, body) = server.refused(path, &native).await;
+    assert_eq!((status, &body["error"]["status"]), (400, &json!("INVALID_ARGUMENT")), "{body}");
+    assert_eq!(provider.count(), 0);
+}
+
+#[tokio::test]
+async fn the_simulator_fails_beside_providers_that_do_not() {
+    let provider = provider().await;
+    let server = start_mixed(&provider).await;
+    for model in ["sim", "simulated", "sim~two"] {
+        let asked = server.post(CHAT, &asking(model)).header(FAULT_HEADER, "status=503");
+        assert_eq!(read(asked).await.0, 503, "{model}");
+        let named = server.ask(CHAT, &asking(&format!("{model}~wrong_model=x~y"))).await;
+        assert_eq!(named["model"], "x~y", "{model}");
+        let (status, body) = read(server.post(CHAT, &asking(&format!("{model}~explode")))).await;
+        assert_eq!((status, &body["error"]["param"]), (400, &json!("model")), "{body}");
+    }
+    // The last of two members counts, as for the operation.
+    let twice =
+        r#"{"model": "mine", "messages": [{"role": "user", "content": "~"}], "model" : "sim~wrong_model=z"}"#;
+    let request = server.post(CHAT, &json!({})).body(twice);
+    let (status, body) = read(request.header("content-type", "application/json")).await;
+    assert_eq!((status, &body["model"]), (200, &json!("z")), "{body}");
+    let native = json!({"contents": [{"parts": [{"text": "hi"}]}]});
+    let path = "/v1beta/models/models/sim~status=503:generateContent";
+    assert_eq!(server.refused(path, &native).await.0, 503);
+    assert_eq!(provider.count(), 0);
+}
+
+#[tokio::test]
+async fn an_id_with_a_tilde_is_served_as_it_is() {
+    let provider = provider().await;
+    let server = start_mixed(&provider).await;
+    let answer = server.ask(CHAT, &asking("my~model")).await;
+    assert_eq!(answer["model"], "my~model");
+    assert_eq!(server.ask(CHAT, &asking("sim~two")).await["model"], "sim~two");
+    assert_eq!(read(server.get("/v1/models/my~model")).await.1["id"], "my~model");
+    // The next gateway gets the faults of the name that it is called by.
+    server.ask(CHAT, &asking("hop")).await;
+    let models: Vec<Value> = provider.seen().iter().map(|seen| seen.json()["model"].clone()).collect();
+    assert_eq!(models, [json!("theirs"), json!("theirs~status=503")]);
+}
+
+#[tokio::test]
+async fn a_request_that_names_no_model_fails_where_all_models_are_simulated() {
+    let server = start().await;
+    assert_eq!(read(server.get("/v1/models").header(FAULT_HEADER, "status=503")).await.0, 503);
+    let provider = provider().await;
+    let server = start_mixed(&provider).await;
+    let (status, body) = read(server.get("/v1/models").header(FAULT_HEADER, "status=503")).await;
+    assert_eq!((status, &body["error"]["param"]), (400, &json!(FAULT_HEADER)), "{body}");
+    // There is none of this name: that is what is wrong.
+    let (status, body) = read(server.post(CHAT, &asking("nope~status=503"))).await;
+    assert_eq!((status, &body["error"]["code"]), (404, &json!("model_not_found")), "{body}");
+    let (status, _) = read(server.post(CHAT, &asking("nope")).header(FAULT_HEADER, "status=503")).await;
+    assert_eq!(status, 404);
+    let (status, _) = read(server.post(CHAT, &json!({})).header(FAULT_HEADER, "status=503")).await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn a_key_learns_nothing_of_models_that_it_may_not_use() {
+    let provider = provider().await;
+    let server = start_mixed(&provider).await;
+    let new = json!({ "name": "narrow", "scopes": { "models": ["sim"] } });
+    let made = server.bare(Method::POST, "/admin/keys").bearer_auth(ADMIN).json(&new);
+    let key = read(made).await.1["secret"].as_str().expect("a secret").to_owned();
+    let status = async |model: &str| {
+        let request = server.bare(Method::POST, CHAT).bearer_auth(&key).json(&asking(model));
+        read(request.header(FAULT_HEADER, "status=503")).await.0
+    };
+    assert_eq!(status("sim").await, 503);
+    for model in ["mine", "mine~html", "sim~two", "nope", "nope~html"] {
+        assert_eq!(status(model).await, 403, "{model}");
+    }
+}

@@ -17,7 +17,7 @@ mod writing;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gatewright::{ErrorCode, catalog};
 use ring::hmac;
@@ -115,9 +115,11 @@ impl Files {
 
 /// The names of files that are recorded, have not expired, and are not in their place.
 pub(crate) async fn missing_files(contents: &Contents, store: &dyn Store) -> Result<Vec<String>, StoreError> {
-    let mut missing = Vec::new();
+    let (begun, mut missing) = (Instant::now(), Vec::new());
     for Expiring { file, left } in store.first_to_expire(None, u32::MAX).await? {
         let size = contents.size(&file.name).await;
+        // What expires while this looks may be swept.
+        let left = left.saturating_sub(begun.elapsed().as_secs() + 1);
         if left > 0 && !matches!(size, Ok(Some(bytes)) if bytes == file.bytes) {
             missing.push(file.name.as_str().to_owned());
         }

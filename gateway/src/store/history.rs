@@ -211,6 +211,15 @@ impl History {
         self.lock().unspooled.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Changes that the spool could not take: they are taken the next time, before those that came since.
+    pub(super) fn put_unspooled_back(&self, mut changes: VecDeque<(u64, Noted)>, stored: u64) {
+        if let Some(unspooled) = &mut self.lock().unspooled {
+            changes.retain(|(number, _)| *number > stored);
+            changes.append(unspooled);
+            *unspooled = changes;
+        }
+    }
+
     /// The store has so many changes.
     pub(super) fn stored(&self, count: u64) {
         if let Some(unspooled) = &mut self.lock().unspooled {

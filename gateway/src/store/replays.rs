@@ -17,7 +17,7 @@ mod waiting;
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -353,9 +353,14 @@ impl UnderWay {
             }
             if kept.is_none() {
                 let expires = made + LIFETIME;
-                let mut late = Late { keyed, number, lease, answer, expires, room, kept: None };
-                late.kept = replays.spooled(&late).await;
+                let kept = OnceLock::new();
+                let late = Late { keyed, number, lease, answer, expires, room, kept };
+                let is_spooled = replays.spool_one(&late).await;
                 replays.keep_later(late);
+                if is_spooled {
+                    // Its client does not wait for those.
+                    tokio::spawn(async move { replays.spool_others().await });
+                }
             } else if let Some(lease) = &lease {
                 replays.held().remove(lease);
             }

@@ -13,6 +13,7 @@ mod keys;
 mod node_reports;
 mod places;
 mod replays;
+mod server;
 mod several;
 mod spool;
 mod tasks;

@@ -225,7 +225,6 @@ impl Crew {
     }
 }
 
-/// What a client is told while the store does not answer: a task that is not kept is not accepted.
 /// A time from the store, which may be any, is waited for no longer than this.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
@@ -234,6 +233,7 @@ fn after(now: Instant, time: Duration) -> Instant {
     now + time.min(LONGEST)
 }
 
+/// What a client is told while the store does not answer: a task that is not kept is not accepted.
 fn unanswered(error: &StoreError) -> ApiError {
     tracing::warn!("{error}: a question about a video task is not answered");
     let message = "the store of the gateway does not answer; try again later";

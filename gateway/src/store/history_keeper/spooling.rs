@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
@@ -17,6 +18,8 @@ pub(super) struct Spooling {
     spool: Arc<Spool>,
     /// Items, and the number of the last change in each. Locked while more are written: whoever comes later finds them done.
     kept: Mutex<Vec<(u64, Kept)>>,
+    /// How many changes the store has.
+    stored: AtomicU64,
 }
 
 /// What an earlier process left.
@@ -45,7 +48,7 @@ enum Line {
 
 impl Spooling {
     pub(super) fn new(spool: Arc<Spool>) -> Self {
-        Self { spool, kept: Mutex::default() }
+        Self { spool, kept: Mutex::default(), stored: AtomicU64::new(0) }
     }
 
     /// What earlier processes left, the oldest first.
@@ -63,6 +66,7 @@ impl Spooling {
 
     /// Removes the items that the store has.
     pub(super) async fn stored(&self, count: u64) {
+        self.stored.fetch_max(count, Ordering::Relaxed);
         let mut kept = self.kept.lock().await;
         let stored = kept.extract_if(.., |(last, _)| *last <= count).map(|(_, item)| item).collect();
         drop(kept);
@@ -71,20 +75,29 @@ impl Spooling {
 }
 
 impl HistoryKeeper {
-    /// Writes into the spool what neither it nor the store has. Whoever calls it waits for those who are at it, too.
+    /// Writes into the spool what neither it nor the store has. Whoever calls it waits for those who are at it, too. What it
+    /// cannot take is tried again with the next change.
     pub(super) async fn save(&self) {
         let Some(spooling) = &self.spooling else { return };
         let mut kept = spooling.kept.lock().await;
         let mut unspooled = self.history.take_unspooled();
-        let mut item = Item::default();
+        let (mut item, mut within) = (Item::default(), VecDeque::new());
         while let Some((number, change)) = unspooled.pop_front() {
-            match change {
+            match change.clone() {
                 Noted::Place(change) => item.add_place(&change),
                 Noted::Copy(note) => item.add_copy(&copies::sealed(&self.sealer, note).await),
             }
+            within.push_back((number, change));
             if unspooled.is_empty() || item.contents.len() >= BATCH {
-                let written = spooling.spool.keep(Kind::Changes, std::mem::take(&mut item).written()).await;
-                kept.extend(written.map(|written| (number, written)));
+                let Some(written) =
+                    spooling.spool.keep(Kind::Changes, std::mem::take(&mut item).written()).await
+                else {
+                    within.append(&mut unspooled);
+                    self.history.put_unspooled_back(within, spooling.stored.load(Ordering::Relaxed));
+                    return;
+                };
+                kept.push((number, written));
+                within.clear();
             }
         }
     }

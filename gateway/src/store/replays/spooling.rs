@@ -1,6 +1,6 @@
 //! Answers in the spool: those that the store did not take in time, and those that earlier processes left.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use gatewright::operations;
@@ -10,7 +10,7 @@ use super::waiting::Late;
 use super::{LIFETIME, Replays, record};
 use crate::clock::{millis, unix_millis};
 use crate::store::durable::{AnswerRoom, Keyed, Lease, Reserved};
-use crate::store::spool::{Kept, Kind};
+use crate::store::spool::Kind;
 
 /// What an item holds beside the answer: a line of JSON before it.
 #[derive(Serialize, Deserialize)]
@@ -30,16 +30,36 @@ struct Head {
 }
 
 impl Replays {
-    /// Writes an answer that waits into the spool.
-    pub(super) async fn spooled(&self, late: &Late) -> Option<Kept> {
-        self.spool.as_ref()?.keep(Kind::Answer, late.written()).await
+    /// Writes an answer that waits into the spool. False if it has no room, or there is none.
+    pub(super) async fn spool_one(&self, late: &Late) -> bool {
+        let Some(spool) = &self.spool else { return false };
+        let Some(kept) = spool.keep(Kind::Answer, late.written()).await else { return false };
+        // Another task was first.
+        if let Err(kept) = late.kept.set(kept) {
+            kept.remove().await;
+        }
+        true
+    }
+
+    /// Writes those that wait, and that the spool could not take before.
+    pub(super) async fn spool_others(&self) {
+        loop {
+            let Some(late) = self.waiting().unspooled() else { return };
+            if !self.spool_one(&late).await {
+                return;
+            }
+            let is_gone = !self.waiting().has(&late);
+            if is_gone {
+                late.forget().await;
+            }
+        }
     }
 
     /// Takes over the answers that earlier processes left: they are given again here at once, and wait for the store.
     pub(super) fn inherit(self: &Arc<Self>) {
         let Some(spool) = &self.spool else { return };
         for one in spool.inherited(Kind::Answer) {
-            let Some(mut late) = Late::read(&one.content) else {
+            let Some(late) = Late::read(&one.content) else {
                 one.leave("it holds no answer");
                 continue;
             };
@@ -51,7 +71,7 @@ impl Replays {
                 // Nobody else carries it out while the store does not have it.
                 self.held().insert(lease.clone());
             }
-            late.kept = Some(one.kept);
+            _ = late.kept.set(one.kept);
             self.keep_later(late);
         }
     }
@@ -104,7 +124,7 @@ impl Late {
             answer: content[end + 1..].to_vec(),
             expires: Instant::now() + lasts,
             room: AnswerRoom { answers, hundredths },
-            kept: None,
+            kept: OnceLock::new(),
         })
     }
 }
@@ -121,7 +141,15 @@ mod tests {
             fingerprint: [7; 32],
         };
         let room = AnswerRoom { answers: 9, hundredths: 50 };
-        Late { keyed, number: -3, lease, answer: b"an\nanswer".to_vec(), expires, room, kept: None }
+        Late {
+            keyed,
+            number: -3,
+            lease,
+            answer: b"an\nanswer".to_vec(),
+            expires,
+            room,
+            kept: OnceLock::new(),
+        }
     }
 
     #[test]

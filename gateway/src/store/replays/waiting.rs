@@ -2,7 +2,7 @@
 //! answered by this process alone.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use super::{LEASE, PAUSE, Replays};
@@ -23,7 +23,7 @@ pub(super) struct Late {
     /// The room for it and its like.
     pub(super) room: AnswerRoom,
     /// In the spool, if it is there.
-    pub(super) kept: Option<Kept>,
+    pub(super) kept: OnceLock<Kept>,
 }
 
 /// See the module.
@@ -41,8 +41,8 @@ impl Late {
     }
 
     /// It need not outlive this process.
-    async fn forget(&self) {
-        if let Some(kept) = &self.kept {
+    pub(super) async fn forget(&self) {
+        if let Some(kept) = self.kept.get() {
             kept.remove().await;
         }
     }
@@ -66,6 +66,15 @@ impl Waiting {
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.answers.is_empty()
+    }
+
+    pub(super) fn has(&self, late: &Arc<Late>) -> bool {
+        self.answers.iter().any(|other| Arc::ptr_eq(other, late))
+    }
+
+    /// One that is not in the spool.
+    pub(super) fn unspooled(&self) -> Option<Arc<Late>> {
+        self.answers.iter().find(|late| late.kept.get().is_none()).cloned()
     }
 
     fn remove(&mut self, late: &Arc<Late>) {
@@ -188,7 +197,7 @@ mod tests {
             answer: vec![b'x'; bytes],
             expires: *FIRST + Duration::from_secs(number),
             room: AnswerRoom { answers: MOST_ANSWERS, hundredths: 100 },
-            kept: None,
+            kept: OnceLock::new(),
         }
     }
 

@@ -1,23 +1,11 @@
-//! What databases do for several gateways at once: each piece of work is one gateway's, and changes are told.
+//! What stores do for several gateways at once: each piece of work is one gateway's.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
-use gatewright_test_stores::Postgres;
-use sqlx::postgres::PgConnection;
-use sqlx::{Connection as _, Executor as _};
-
-use super::kinds::{Shared, at};
-use super::tasks::{LEASE, accepted, age, notice};
-use crate::keys::{Digest, NewKey};
-use crate::store::durable::{KeyRecord, NewConfig};
+use super::kinds::Shared;
+use super::tasks::{LEASE, accepted, notice};
 use crate::store::{State, Store};
-
-/// Long enough for a busy machine; reached by no test that passes.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Nothing comes within it that nobody sent.
-const QUIET: Duration = Duration::from_millis(300);
 
 in_every_store! {
     a_notification_is_taken_by_one_of_several_at_once
@@ -47,83 +35,4 @@ async fn a_notification_is_taken_by_one_of_several_at_once(shared: Shared) {
     let taken: Vec<String> = futures_util::future::join_all(takers).await.concat();
     assert_eq!(taken.len(), ids.len(), "{taken:?}");
     assert_eq!(taken.into_iter().collect::<HashSet<_>>(), ids);
-}
-
-async fn connection(server: &Postgres) -> PgConnection {
-    PgConnection::connect(&server.url()).await.expect("a connection")
-}
-
-async fn comes(change: impl Future<Output = ()>) {
-    tokio::time::timeout(PATIENCE, change).await.expect("it is told");
-}
-
-async fn stays_away(change: impl Future<Output = ()>) {
-    assert!(tokio::time::timeout(QUIET, change).await.is_err(), "nothing has changed");
-}
-
-/// Ends the connections that listen, as a failing network does.
-async fn interrupt(server: &Postgres) {
-    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query ILIKE 'LISTEN%'";
-    let ended = connection(server).await.execute(end).await.expect("ended");
-    assert!(ended.rows_affected() > 0, "somebody listens");
-}
-
-#[tokio::test]
-async fn changes_of_keys_and_of_the_configuration_are_told_and_nothing_else() {
-    let server = Postgres::start();
-    let (one, other): (Arc<dyn Store>, Arc<dyn Store>) = (at(&server), at(&server));
-    let add = async |name: &str, byte| {
-        let key = NewKey::new(name).issue(1_790_000_000);
-        let record = KeyRecord { key, digest: Digest([byte; 32]), old: None };
-        one.add_key(record).await.expect("a store").expect("added");
-    };
-    one.revision().await.expect("tables");
-    // What changed before is told to who begins to wait.
-    comes(other.keys_changed()).await;
-    comes(other.config_changed()).await;
-    stays_away(other.keys_changed()).await;
-    stays_away(other.config_changed()).await;
-    add("one", 1).await;
-    comes(other.keys_changed()).await;
-    stays_away(other.config_changed()).await;
-    let document = NewConfig { made: 7, author: "ada", repeats: None, document: "x" };
-    one.add_config(document, None).await.expect("a store");
-    comes(other.config_changed()).await;
-    stays_away(other.keys_changed()).await;
-    // After a connection that was lost, anything may have changed.
-    interrupt(&server).await;
-    comes(other.keys_changed()).await;
-    comes(other.config_changed()).await;
-    add("two", 2).await;
-    comes(other.keys_changed()).await;
-}
-
-#[tokio::test]
-async fn what_another_one_is_about_to_take_is_passed_over_and_not_waited_for() {
-    let server = Postgres::start();
-    let store: Arc<dyn Store> = at(&server);
-    for id in ["a", "b"] {
-        accepted(&*store, id).await;
-        let ended = accepted(&*store, &format!("ended_{id}")).await;
-        let notice = notice(&format!("m_{id}"));
-        assert!(store.end_task(&ended, &State::failed("x"), Some(&notice)).await.expect("an answer"));
-    }
-    age(&*store, LEASE).await;
-    let mut locking = connection(&server).await;
-    let mut locked = locking.begin().await.expect("a transaction");
-    for lock in [
-        "SELECT 1 FROM tasks WHERE id = 'a' FOR UPDATE",
-        "SELECT 1 FROM deliveries WHERE id = 'm_a' FOR UPDATE",
-    ] {
-        locked.execute(lock).await.expect("locked");
-    }
-    let resumed = tokio::time::timeout(PATIENCE, store.resume_tasks(LEASE, 10)).await.expect("at once");
-    let resumed: Vec<_> = resumed.expect("an answer").into_iter().map(|resumed| resumed.task.id).collect();
-    assert_eq!(resumed, ["b"]);
-    let due = tokio::time::timeout(PATIENCE, store.due_deliveries(LEASE, 10)).await.expect("at once");
-    let due: Vec<_> = due.expect("an answer").into_iter().map(|due| due.notice.id).collect();
-    assert_eq!(due, ["m_b"]);
-    locked.rollback().await.expect("unlocked");
-    let left = store.resume_tasks(LEASE, 10).await.expect("an answer");
-    assert_eq!(left.into_iter().map(|resumed| resumed.task.id).collect::<Vec<_>>(), ["a"]);
 }

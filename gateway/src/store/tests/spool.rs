@@ -229,6 +229,31 @@ async fn what_the_store_takes_later_leaves_the_spool() {
 
 /// A process is killed between the store's taking and the removal of the files.
 #[tokio::test]
+async fn what_the_spool_could_not_take_is_in_it_with_what_comes_next() {
+    let place = Place::new();
+    let gateway = place.start();
+    assert!(gateway.keep("before").await);
+    place.take_away();
+    // As a disk does that is full.
+    std::fs::rename(place.at("spool"), place.at("no_spool")).expect("renamed");
+    gateway.keep("resp_1").await;
+    gateway.answer("one").await;
+    std::fs::rename(place.at("no_spool"), place.at("spool")).expect("renamed");
+    gateway.keep("resp_2").await;
+    gateway.answer("two").await;
+    wait_until("all is in the spool", || place.items().len() >= 3).await;
+    gateway.dies(&place).await;
+    place.put_back();
+    let next = place.start();
+    for id in ["before", "resp_1", "resp_2"] {
+        assert_eq!(next.has(id).await, (true, true), "{id}");
+    }
+    for key in ["one", "two"] {
+        assert!(next.has_answered(key).await, "{key}");
+    }
+}
+
+#[tokio::test]
 async fn what_the_store_gets_twice_is_there_once() {
     let place = Place::new();
     let gateway = place.start();

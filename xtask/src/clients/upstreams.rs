@@ -213,8 +213,8 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
         _ => {}
     }
     if name.starts_with("litellm-") {
-        // The proxy ends what breaks off as if it were whole, or fails before the first piece, as its time allows.
-        target["broken"] = Value::Null;
+        // The proxy asks again for what breaks off, or passes the failure on, by the protocol and as its time allows.
+        target["mends_streams"] = json!(true);
     }
     target
 }

@@ -139,7 +139,16 @@ impl Place<'_> {
 
     /// A model that fails, for the agent of a protocol.
     pub(super) fn failing(&self, failing: &str, protocol: &str) -> String {
-        model_of_agent(&self.upstream, failing, protocol)
+        let fault = FAILING.iter().find(|(name, _)| *name == failing && self.upstream.is_empty());
+        fault.map_or_else(
+            || model_of_agent(&self.upstream, failing, protocol),
+            |(_, fault)| format!("{}~{fault}", self.model(protocol)),
+        )
+    }
+
+    /// Whether the answers come from the other maker's server.
+    pub(super) fn is_other_makers(&self) -> bool {
+        self.name.starts_with("other-") || self.name.starts_with("litellm-")
     }
 }
 

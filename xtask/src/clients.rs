@@ -1,6 +1,7 @@
 //! Clients that others wrote, pinned, against gateways with upstreams of every kind: `tests/clients`.
 
 mod agents;
+mod expected;
 mod litellm;
 mod outcomes;
 mod upstreams;
@@ -59,7 +60,7 @@ pub(crate) fn serve_them() -> Result<()> {
         Ok(())
     })?;
     step("the agents", || agents::work(&upstreams, &mut outcomes))?;
-    outcomes.judge()
+    outcomes.judge(&expected::of_everything())
 }
 
 /// The pages that are run with the clients.

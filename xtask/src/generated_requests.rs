@@ -1,30 +1,24 @@
 //! Requests that Schemathesis makes of the specification, valid ones and broken ones: to the simulator, and to a gateway
 //! whose models are at upstreams of every kind. Each answer has a status, a type and a form that the specification
-//! allows, none says that the gateway failed, and broken requests are refused.
+//! allows, none says that the gateway failed, and broken requests are refused, also those without a key. What a request
+//! made is followed from operation to operation, and no other user gets it. `tests/requests/schemathesis.toml` says which
+//! checks are off where, and why.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
 
 use crate::artefacts::{create_venv, target};
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, root, run, step};
 
-/// All of its checks, but for:
-/// - `positive_data_acceptance`: rules that no schema states refuse requests that fit the schemas, such as limits of models, calls
-///   without results, page tokens that nobody gave out, and responses that were never stored;
-/// - `object_level_authorization`: it needs a key of somebody else; `gateway/tests/it/keys.rs` has one;
-/// - `ignored_auth` and `missing_required_header`: they know 401 alone, and the native protocol answers 400 and 403 to a wrong and a
-///   missing key (`gateway/tests/it/auth.rs`);
-/// - `use_after_free` and `ensure_resource_availability`: they follow what was made from operation to operation, in a phase that needs
-///   links in the specification.
-const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
-                      response_headers_conformance,response_schema_conformance,negative_data_rejection,\
-                      unsupported_method,allow_header_conformance";
 /// Requests of each operation in the phase that makes them at random.
 const RANDOM: &str = "30";
+/// The phases that have to run, the last of which goes from operation to operation.
+const PHASES: [&str; 4] = ["examples", "coverage", "fuzzing", "stateful"];
 /// So that each run makes the same requests.
 const SEED: &str = "1";
 /// Kinds of upstreams, and the paths of their base URLs.
@@ -38,11 +32,11 @@ pub(crate) fn send() -> Result<()> {
     step("install Schemathesis", install)?;
     let folder = target().join("requests");
     fs::create_dir_all(&folder)?;
-    let simulator = LocalGateway::start()?;
+    let simulator = LocalGateway::start_managed(&[])?;
     step("to the simulator", || send_to(&folder, &simulator))?;
     let configured = folder.join("every-kind.toml");
     fs::write(&configured, configuration(&folder, &simulator)?)?;
-    let gateway = LocalGateway::start_with(&["--config", &configured.display().to_string()])?;
+    let gateway = LocalGateway::start_managed(&["--config", &configured.display().to_string()])?;
     step("to a gateway with upstreams of every kind", || send_to(&folder, &gateway))
 }
 
@@ -77,8 +71,10 @@ fn configuration(folder: &Path, simulator: &LocalGateway) -> Result<String> {
 }
 
 fn send_to(folder: &Path, gateway: &LocalGateway) -> Result<()> {
+    write_keys(&folder.join("keys.json"), gateway)?;
+    let report = folder.join("report.json");
     run(command(venv().join("bin/schemathesis"))
-        // It writes beside itself what it found.
+        // It writes beside itself what it found, and reads the keys from there.
         .current_dir(folder)
         .env("SCHEMATHESIS_HOOKS", "hooks")
         .env("PYTHONPATH", root().join("tests/requests"))
@@ -86,7 +82,34 @@ fn send_to(folder: &Path, gateway: &LocalGateway) -> Result<()> {
         .arg(root().join("tests/requests/schemathesis.toml"))
         .arg("run")
         .arg(root().join("spec/generated/openapi-3.2.json"))
-        .args(["--url", gateway.address(), "--header", &format!("Authorization: Bearer {}", gateway.key())])
-        .args(["--checks", CHECKS, "--phases", "examples,coverage,fuzzing", "--max-examples", RANDOM])
-        .args(["--seed", SEED, "--workers", "1", "--warnings", "off", "--continue-on-failure"]))
+        .args(["--url", gateway.address(), "--phases", &PHASES.join(","), "--max-examples", RANDOM])
+        .args(["--seed", SEED, "--workers", "1", "--warnings", "off", "--continue-on-failure"])
+        .args(["--report", "json", "--report-json-path"])
+        .arg(&report))?;
+    expect_all_ran(&serde_json::from_slice(&fs::read(report)?)?)
+}
+
+/// The file of both users of `schemathesis.toml`, in the form of Web Fuzzing Commons.
+fn write_keys(path: &Path, gateway: &LocalGateway) -> Result<()> {
+    let user = |name: &str, key: &str| {
+        let header = json!({ "name": "Authorization", "value": format!("Bearer {key}") });
+        json!({ "name": name, "fixedHeaders": [header] })
+    };
+    let users = [user("one", gateway.key()), user("other", &gateway.further_key("other")?)];
+    Ok(fs::write(path, json!({ "auth": users }).to_string())?)
+}
+
+/// It ends with success also where it left out a phase, such as one for which it found no links.
+fn expect_all_ran(report: &Value) -> Result<()> {
+    for phase in PHASES {
+        let status = report["phases"][phase]["status"].as_str().context("the report lacks a phase")?;
+        if status != "success" {
+            bail!("the phase {phase} ended with {status:?}: {}", report["phases"][phase]["skip_reason"]);
+        }
+    }
+    let operations = &report["operations"];
+    if report["complete"] != true || operations["tested"] != operations["total"] {
+        bail!("not every operation was tested: {operations}");
+    }
+    Ok(())
 }

@@ -6,7 +6,12 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::artefacts::program;
-use crate::process::command;
+use crate::process::{command, output};
+
+/// Variable with the key of operators.
+const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
+/// That of gateways which operators manage.
+const ADMIN_KEY: &str = "admin-of-a-gateway-on-this-machine";
 
 /// A running gateway; dropping it stops it.
 pub(crate) struct LocalGateway {
@@ -23,9 +28,18 @@ impl LocalGateway {
 
     /// The same, with further arguments.
     pub(crate) fn start_with(arguments: &[&str]) -> Result<Self> {
-        let mut child = command(program())
-            .args(["serve", "--listen", "127.0.0.1:0", "--json"])
-            .args(arguments)
+        Self::start_by(command(program()).args(["serve"]).args(arguments))
+    }
+
+    /// The same, and it makes [further keys](Self::further_key).
+    pub(crate) fn start_managed(arguments: &[&str]) -> Result<Self> {
+        let mut serve = command(program());
+        Self::start_by(serve.args(["serve"]).args(arguments).env(ADMIN_KEY_VARIABLE, ADMIN_KEY))
+    }
+
+    fn start_by(serve: &mut Command) -> Result<Self> {
+        let mut child = serve
+            .args(["--listen", "127.0.0.1:0", "--json"])
             .env_remove("GATEWRIGHT_API_KEY")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -50,6 +64,15 @@ impl LocalGateway {
     /// The key that its clients send.
     pub(crate) fn key(&self) -> &str {
         &self.key
+    }
+
+    /// Makes a key of another user. The gateway has to be a managed one.
+    pub(crate) fn further_key(&self, name: &str) -> Result<String> {
+        let mut create = command(program());
+        create.args(["keys", "create", name, "--base-url", &self.address, "--json"]);
+        let issued: serde_json::Value =
+            serde_json::from_str(&output(create.env(ADMIN_KEY_VARIABLE, ADMIN_KEY))?)?;
+        Ok(issued["secret"].as_str().context("the key made has no secret")?.to_owned())
     }
 
     /// Lets a command's clients find this gateway.

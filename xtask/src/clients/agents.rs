@@ -30,8 +30,11 @@ const INHERITED: [&str; 2] = ["PATH", "LANG"];
 const NOTES: &str = "the heron stands in the reeds";
 /// What it has to write into `copy.txt`.
 const WRITTEN: &str = "written by the agent";
+/// The story of the other maker's server.
 const STORY: &str =
     "Rivers begin small, gather what the hills give them, and end in a sea that keeps none of their names.";
+/// What the last sentence of each story of the simulator says.
+const CLOSING: &str = "simulated";
 const WRONG_KEY: &str = "a-wrong-key-of-nobody";
 
 /// What an agent is asked to do; the names are those of the players.
@@ -53,8 +56,12 @@ enum Scenario {
     BrokenStream,
 }
 
-const EVERYWHERE: [Scenario; 2] = [Scenario::Chat, Scenario::Tools];
-/// What the simulator behind another gateway can be asked for: it has no model that fails once.
+/// What does not depend on what the upstream makes of pictures.
+const EVERYWHERE: [Scenario; 4] = [Scenario::Chat, Scenario::Stream, Scenario::Tools, Scenario::Structured];
+/// What a translation to another protocol can break. The refusals of the gateway itself are the same for each upstream.
+const TRANSLATED: [Scenario; 5] =
+    [Scenario::Chat, Scenario::Stream, Scenario::Tools, Scenario::Structured, Scenario::Image];
+/// What the simulator behind another gateway can be asked for.
 const BEHIND_A_GATEWAY: [Scenario; 7] = [
     Scenario::Chat,
     Scenario::Stream,
@@ -63,6 +70,17 @@ const BEHIND_A_GATEWAY: [Scenario; 7] = [
     Scenario::Image,
     Scenario::UnknownModel,
     Scenario::WrongKey,
+];
+/// What the simulator can be asked for: it has no model that fails once.
+const SIMULATED: [Scenario; 8] = [
+    Scenario::Chat,
+    Scenario::Stream,
+    Scenario::Tools,
+    Scenario::Structured,
+    Scenario::Image,
+    Scenario::UnknownModel,
+    Scenario::WrongKey,
+    Scenario::BrokenStream,
 ];
 const ALL: [Scenario; 9] = [
     Scenario::Chat,
@@ -143,9 +161,11 @@ pub(super) fn work(upstreams: &Upstreams, outcomes: &mut Outcomes) -> Result<()>
 /// What agents play with an upstream: each scenario with one of each kind, at least.
 fn scenarios(place: &Place<'_>) -> &'static [Scenario] {
     match &*place.name {
+        "simulator" => &SIMULATED,
         "gatewright" => &BEHIND_A_GATEWAY,
         name if name.starts_with("other-") => &ALL,
-        _ => &EVERYWHERE,
+        name if name.starts_with("litellm-") => &EVERYWHERE,
+        _ => &TRANSLATED,
     }
 }
 
@@ -244,12 +264,21 @@ impl Job<'_> {
         }
     }
 
+    /// Whether a story is the whole one that is told there.
+    fn is_whole(&self, story: &str) -> bool {
+        if self.place.is_other_makers() {
+            return story == STORY;
+        }
+        let last = story.rsplit(". ").next().unwrap_or_default();
+        last.contains(CLOSING) && last.ends_with('.')
+    }
+
     /// Errors: what it printed or wrote is not what the scenario is about.
     fn judge(&self, ended: &Ended, heard: &Heard, work: &Path) -> Result<()> {
         let failing = match self.scenario {
             Scenario::UnknownModel => Some("no-such-model"),
             Scenario::WrongKey => Some("Incorrect API key"),
-            Scenario::BrokenStream if heard.answer != STORY => Some(""),
+            Scenario::BrokenStream if !self.is_whole(&heard.answer) => Some(""),
             _ => None,
         };
         if let Some(reason) = failing {
@@ -265,11 +294,7 @@ impl Job<'_> {
         }
         let answered = match self.scenario {
             Scenario::Chat | Scenario::RateLimit => heard.answer == "the agent works",
-            // The simulator tells another story.
-            Scenario::Stream => {
-                let is_told = heard.answer == STORY || self.place.name == "gatewright";
-                is_told && heard.pieces > 4
-            }
+            Scenario::Stream => self.is_whole(&heard.answer) && heard.pieces > 4,
             Scenario::Tools => {
                 let copy = fs::read_to_string(work.join("copy.txt")).context("it wrote no copy.txt")?;
                 heard.answer.contains(NOTES) && copy == WRITTEN

@@ -1,10 +1,12 @@
 //! What came of the scenarios: a table of clients and upstreams, and every failure in full.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use indexmap::{IndexMap, IndexSet};
 use serde::Deserialize;
+
+use super::expected::Expected;
 
 /// A line of a player.
 #[derive(Deserialize)]
@@ -25,6 +27,7 @@ pub(super) struct Row {
 struct Cell {
     passed: usize,
     played: usize,
+    skipped: usize,
 }
 
 #[derive(Default)]
@@ -33,7 +36,7 @@ pub(super) struct Outcomes {
     scenarios: IndexSet<String>,
     clients: IndexMap<String, IndexMap<String, Cell>>,
     failures: Vec<String>,
-    /// By reason.
+    /// By client, scenario and reason.
     skipped: BTreeMap<String, usize>,
 }
 
@@ -56,6 +59,7 @@ impl Outcomes {
         let cells = self.clients.entry(client.clone()).or_default();
         let cell = cells.entry(upstream.clone()).or_default();
         if let Some(reason) = skipped {
+            cell.skipped += 1;
             *self.skipped.entry(format!("{client}, {scenario}: {reason}")).or_default() += 1;
             return;
         }
@@ -66,8 +70,22 @@ impl Outcomes {
         }
     }
 
-    /// Prints everything. Errors: a scenario failed.
-    pub(super) fn judge(&self) -> Result<()> {
+    /// Prints everything. Errors: a scenario failed, or what was played or skipped is not what is expected.
+    pub(super) fn judge(&self, expected: &Expected) -> Result<()> {
+        self.print();
+        let mut wrong = self.failures.clone();
+        let rows =
+            |cells: &IndexMap<String, Cell>| cells.values().map(|cell| cell.played + cell.skipped).sum();
+        let rows = self.clients.iter().map(|(client, cells)| (client.clone(), rows(cells))).collect();
+        wrong.extend(differences("rows", &expected.rows, &rows));
+        wrong.extend(differences("skipped", &expected.skipped, &self.skipped));
+        if !wrong.is_empty() {
+            bail!("{} scenarios or numbers are wrong:\n{}", wrong.len(), wrong.join("\n"));
+        }
+        Ok(())
+    }
+
+    fn print(&self) {
         eprintln!("    scenarios: {}", self.scenarios.iter().cloned().collect::<Vec<_>>().join(", "));
         let width = self.clients.keys().map(String::len).max().unwrap_or_default();
         let upstreams = self.upstreams.iter();
@@ -76,8 +94,8 @@ impl Outcomes {
             eprint!("    {client:width$}");
             for upstream in &self.upstreams {
                 let shown = match cells.get(upstream) {
-                    Some(Cell { passed, played }) if passed == played => passed.to_string(),
-                    Some(Cell { passed, played }) => format!("{passed}/{played}"),
+                    Some(Cell { passed, played, .. }) if passed == played => passed.to_string(),
+                    Some(Cell { passed, played, .. }) => format!("{passed}/{played}"),
                     None => "-".to_owned(),
                 };
                 eprint!("  {shown:>width$}", width = upstream.len());
@@ -87,9 +105,87 @@ impl Outcomes {
         for (reason, count) in &self.skipped {
             eprintln!("    not played, {count} times: {reason}");
         }
-        if !self.failures.is_empty() {
-            bail!("{} scenarios failed:\n{}", self.failures.len(), self.failures.join("\n"));
-        }
-        Ok(())
+    }
+}
+
+/// What is counted otherwise than expected, in words.
+fn differences(
+    what: &str,
+    expected: &BTreeMap<String, usize>,
+    found: &BTreeMap<String, usize>,
+) -> Vec<String> {
+    let names: BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
+    let count = |counts: &BTreeMap<String, usize>, name| counts.get(name).copied().unwrap_or_default();
+    let numbers = names.into_iter().map(|name| (name, count(expected, name), count(found, name)));
+    numbers
+        .filter(|(_, expected, found)| expected != found)
+        .map(|(name, expected, found)| format!("{what}: {found} instead of {expected} times: {name}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PASSED: &str = r#"{"upstream": "simulator", "client": "a", "scenario": "chat"}"#;
+    const SKIPPED: &str =
+        r#"{"upstream": "simulator", "client": "a", "scenario": "image", "skipped": "it is blind"}"#;
+    const FAILED: &str =
+        r#"{"upstream": "simulator", "client": "a", "scenario": "tools", "failed": "no call"}"#;
+
+    /// Judges what a player printed, where a client `a` plays a scenario and skips another.
+    fn judged(lines: &[&str]) -> Result<(), String> {
+        let mut outcomes = Outcomes::default();
+        outcomes.read("Node", &lines.join("\n")).expect("rows");
+        let expected = Expected {
+            rows: BTreeMap::from([("Node: a".to_owned(), 2)]),
+            skipped: BTreeMap::from([("Node: a, image: it is blind".to_owned(), 1)]),
+        };
+        outcomes.judge(&expected).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_was_expected_passes() {
+        assert_eq!(judged(&[PASSED, SKIPPED]), Ok(()));
+    }
+
+    #[test]
+    fn a_client_that_vanished_fails() {
+        let error = judged(&[]).expect_err("nothing was played");
+        assert!(error.contains("rows: 0 instead of 2 times: Node: a"), "{error}");
+    }
+
+    #[test]
+    fn a_client_that_nobody_expects_fails() {
+        let other = PASSED.replace(r#""a""#, r#""b""#);
+        let error = judged(&[PASSED, SKIPPED, &other]).expect_err("another client");
+        assert!(error.contains("rows: 1 instead of 0 times: Node: b"), "{error}");
+    }
+
+    #[test]
+    fn a_scenario_that_is_skipped_fails() {
+        let skipped = PASSED.replace('}', r#", "skipped": "there is no model"}"#);
+        let error = judged(&[&skipped, SKIPPED]).expect_err("all is skipped");
+        assert!(error.contains("skipped: 1 instead of 0 times: Node: a, chat: there is no model"), "{error}");
+    }
+
+    #[test]
+    fn a_skip_with_another_reason_fails() {
+        let error = judged(&[PASSED, &SKIPPED.replace("blind", "deaf")]).expect_err("another reason");
+        assert!(error.contains("1 instead of 0 times: Node: a, image: it is deaf"), "{error}");
+        assert!(error.contains("0 instead of 1 times: Node: a, image: it is blind"), "{error}");
+    }
+
+    #[test]
+    fn a_skip_that_is_no_longer_needed_fails() {
+        let played = SKIPPED.replace(r#", "skipped": "it is blind""#, "");
+        let error = judged(&[PASSED, &played]).expect_err("it is played");
+        assert!(error.contains("skipped: 0 instead of 1 times: Node: a, image: it is blind"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_fails() {
+        let error = judged(&[FAILED, SKIPPED]).expect_err("a failure");
+        assert!(error.contains("simulator / Node: a / tools: no call"), "{error}");
     }
 }

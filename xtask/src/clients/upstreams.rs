@@ -139,7 +139,16 @@ impl Place<'_> {
 
     /// A model that fails, for the agent of a protocol.
     pub(super) fn failing(&self, failing: &str, protocol: &str) -> String {
-        model_of_agent(&self.upstream, failing, protocol)
+        let fault = FAILING.iter().find(|(name, _)| *name == failing && self.upstream.is_empty());
+        fault.map_or_else(
+            || model_of_agent(&self.upstream, failing, protocol),
+            |(_, fault)| format!("{}~{fault}", self.model(protocol)),
+        )
+    }
+
+    /// Whether the answers come from the other maker's server.
+    pub(super) fn is_other_makers(&self) -> bool {
+        self.name.starts_with("other-") || self.name.starts_with("litellm-")
     }
 }
 
@@ -213,8 +222,8 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
         _ => {}
     }
     if name.starts_with("litellm-") {
-        // The proxy ends what breaks off as if it were whole, or fails before the first piece, as its time allows.
-        target["broken"] = Value::Null;
+        // The proxy asks again for what breaks off, or passes the failure on, by the protocol and as its time allows.
+        target["mends_streams"] = json!(true);
     }
     target
 }

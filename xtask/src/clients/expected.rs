@@ -1,0 +1,81 @@
+//! What has to be played, written down apart from the code that plays it: a client that is no longer found, or that
+//! skips, makes the test fail.
+
+use std::collections::BTreeMap;
+
+/// Gateways with their upstreams.
+const PLACES: usize = 15;
+/// Scenarios of the players.
+const SCENARIOS: usize = 10;
+const PLAYED_BY_PLAYERS: [&str; 21] = [
+    "Node: openai, chat",
+    "Node: openai, responses",
+    "Node: @anthropic-ai/sdk, messages",
+    "Node: @google/genai, native",
+    "Node: @ai-sdk/openai, chat",
+    "Node: @ai-sdk/openai, responses",
+    "Node: @ai-sdk/openai-compatible, chat",
+    "Node: @ai-sdk/anthropic, messages",
+    "Node: @ai-sdk/google, native",
+    "Python: anthropic, messages",
+    "Python: google-genai, native",
+    "Python: openai, chat",
+    "Python: openai, responses",
+    "Python: langchain-openai, chat",
+    "Python: langchain-openai, responses",
+    "Python: langchain-anthropic, messages",
+    "Python: langchain-google-genai, native",
+    "Python: litellm, chat",
+    "Python: litellm, responses",
+    "Python: litellm, messages",
+    "Python: litellm, native",
+];
+const AGENTS: [&str; 3] =
+    ["agent: @openai/codex", "agent: @anthropic-ai/claude-code", "agent: @google/gemini-cli"];
+/// Rows of an agent: 8 at the simulator, 7 behind another gateway of ours, 9 at each upstream of the other maker, 5 at
+/// each other one of ours, and 4 at each of the proxy.
+const BY_AN_AGENT: usize = 8 + 7 + 4 * 9 + 5 * 5 + 4 * 4;
+
+/// What every player skips, at how many upstreams, and why.
+const SKIPPED_BY_PLAYERS: (&str, usize) = ("stream: the proxy tells no usage of native streams", 1);
+/// What a client skips besides.
+const SKIPPED: [(&str, &str, usize); 9] = [
+    ("Python: litellm, native", "tools: litellm drops calls of its own proxy", 1),
+    ("Python: litellm, native", "streamed_tools: litellm drops calls of its own proxy", 1),
+    (
+        "Python: litellm, native",
+        "tools: the server ends a call with FUNCTION_CALL, where litellm drops it",
+        1,
+    ),
+    (
+        "Python: litellm, native",
+        "streamed_tools: the server ends a call with FUNCTION_CALL, where litellm drops it",
+        1,
+    ),
+    (AGENTS[0], "stream: `codex exec` reads streams, but prints whole messages only", PLACES),
+    (AGENTS[2], "structured: the program takes no schema", PLACES),
+    (AGENTS[0], "image: the other maker's server sees pictures in chat only", 3),
+    (AGENTS[1], "image: the other maker's server sees pictures in chat only", 3),
+    (AGENTS[2], "image: the other maker's server sees pictures in chat only", 3),
+];
+
+/// What has to come of the scenarios, besides that none fails.
+pub(super) struct Expected {
+    /// By client: the number of its rows, those among them that are skipped too.
+    pub(super) rows: BTreeMap<String, usize>,
+    /// By client, scenario and reason: how often it is skipped.
+    pub(super) skipped: BTreeMap<String, usize>,
+}
+
+/// What is expected of all clients.
+pub(super) fn of_everything() -> Expected {
+    let players = PLAYED_BY_PLAYERS.map(|client| (client, PLACES * SCENARIOS));
+    let rows = players.into_iter().chain(AGENTS.map(|agent| (agent, BY_AN_AGENT)));
+    let (what, times) = SKIPPED_BY_PLAYERS;
+    let of_players = PLAYED_BY_PLAYERS.into_iter().map(|client| (client, what, times));
+    let skipped = of_players.chain(SKIPPED);
+    Expected {
+        rows: rows.map(|(client, rows)| (client.to_owned(), rows)).collect(),
+        skipped: skipped.map(|(client, what, times)| (format!("{client}, {what}"), times)).collect(),
+    }
+}

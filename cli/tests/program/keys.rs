@@ -227,6 +227,24 @@ fn without_a_place_the_folder_of_the_variable_or_of_the_user_is_meant() {
     assert_eq!(run(&["store", "check"], None).0, Some(0));
 }
 
+/// Where nobody has said where data belong, as on most machines.
+#[cfg(unix)]
+#[test]
+fn without_a_place_the_folder_of_data_in_the_home_of_the_user_is_meant() {
+    let home = tempfile::tempdir().expect("a folder");
+    let run = |arguments: &[&str]| {
+        let mut command = gatewright();
+        command.args(arguments).env_remove("XDG_DATA_HOME").env("HOME", home.path());
+        let output = command.output().expect("the program starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    assert_eq!(run(&["keys", "list"]).0, Some(2));
+    assert_eq!(run(&["keys", "create", "mine"]).0, Some(0));
+    assert!(home.path().join(".local/share/gatewright/gatewright.db").is_file());
+    assert!(run(&["keys", "list"]).1.contains("mine"));
+    assert_eq!(run(&["store", "check"]).0, Some(0));
+}
+
 #[test]
 fn variable_that_is_set_to_nothing_is_as_if_it_were_not_set() {
     let variables = [("GATEWRIGHT_SERVE_DATA", ""), ("GATEWRIGHT_SERVE_CONFIG", "")];

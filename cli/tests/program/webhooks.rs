@@ -175,10 +175,11 @@ fn a_notification_outlives_the_gateway_and_can_be_delivered_again() {
 
 /// 6: what nobody takes is given up after the last attempt, however often the gateway was started meanwhile.
 #[test]
-fn a_notification_that_nobody_takes_is_given_up_and_listed() {
+fn a_notification_that_nobody_takes_is_given_up_and_listed_and_told_again_by_hand() {
     let folder = tempfile::tempdir().expect("a folder");
     let away = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let hook = format!("http://{}/secret-path", away.local_addr().expect("an address"));
+    let address = away.local_addr().expect("an address").to_string();
+    let hook = format!("http://{address}/secret-path");
     drop(away);
     let data = folder.path().join("data");
     let list = |arguments: &[&str]| {
@@ -209,11 +210,31 @@ fn a_notification_that_nobody_takes_is_given_up_and_listed() {
         });
     }
     let dead = listed("dead");
-    assert_eq!((dead.len(), &dead[0]["task"]), (1, &task.into()));
+    assert_eq!((dead.len(), &dead[0]["task"]), (1, &task.as_str().into()));
     assert_eq!((&dead[0]["status"], &dead[0]["attempts"]), (&"dead".into(), &12.into()));
     assert!(dead[0]["problem"].is_string() && dead[0]["ended"].is_u64(), "{dead:?}");
     let table = list(&["--status", "dead"]);
     assert!(table.contains("dead") && table.contains("12") && !table.contains("secret-path"), "{table}");
+
+    // By hand, all that were given up are told again.
+    let redeliver_dead = || {
+        let mut command = gatewright();
+        command.args(["webhooks", "redeliver", "--dead", "--data", data.to_str().expect("a path")]);
+        let output = command.output().expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let id = dead[0]["id"].as_str().expect("an id");
+    let told = redeliver_dead();
+    assert!(told.contains(&format!("the notification {id} is delivered again")), "{told}");
+    assert!(listed("dead").is_empty());
+    let mut listening = Listening::start(&address, SECRET);
+    // With the clock that the command has.
+    let _gateway = start(0).expect("it starts");
+    assert_eq!(listening.next()["id"], task);
+    wait_until("it is delivered", || listed("delivered").iter().any(|one| one["id"] == id));
+    let told = redeliver_dead();
+    assert!(told.contains("no notification was given up"), "{told}");
 }
 
 /// 6: what is not signed is not believed.

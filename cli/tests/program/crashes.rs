@@ -99,6 +99,11 @@ fn a_key_that_was_revoked_is_refused_wherever_the_gateway_stops() {
 }
 
 #[test]
+fn a_key_that_was_rotated_has_one_secret_wherever_the_gateway_stops() {
+    scenes::a_key_that_was_rotated_has_one_secret(&Scene::in_folder());
+}
+
+#[test]
 fn a_repeated_request_has_one_answer_wherever_the_gateway_stops() {
     scenes::a_request_that_is_repeated_with_its_key_has_one_answer(&Scene::in_folder());
 }
@@ -106,6 +111,22 @@ fn a_repeated_request_has_one_answer_wherever_the_gateway_stops() {
 #[test]
 fn a_response_that_was_told_is_stored_wherever_the_gateway_stops() {
     scenes::a_response_that_was_told_is_stored(&Scene::in_folder());
+}
+
+#[test]
+fn a_response_that_an_upstream_holds_is_found_wherever_the_gateway_stops() {
+    let (upstream, config) = scenes::upstream_of_responses();
+    scenes::a_held_response_that_was_told_is_found(&Scene::in_folder_with(config), &upstream);
+}
+
+#[test]
+fn a_response_that_was_deleted_stays_so_wherever_the_gateway_stops() {
+    scenes::a_response_that_was_deleted_stays_so(&Scene::in_folder());
+}
+
+#[test]
+fn a_configuration_that_was_pushed_is_used_wherever_the_gateway_stops() {
+    scenes::a_configuration_that_was_pushed_is_used(&Scene::sharing_in_folder());
 }
 
 #[test]
@@ -188,6 +209,22 @@ mod postgres {
         scenes::a_response_that_was_told_is_stored(&scene);
         scenes::usage_counts_once(&scene);
         scenes::a_notification_that_is_to_be_told_again_is_told_again(&scene);
+    }
+
+    #[test]
+    fn keys_and_responses_that_a_gateway_changed_stay_so_for_others_wherever_it_stops() {
+        let server = Postgres::start();
+        let (upstream, config) = scenes::upstream_of_responses();
+        let scene = Scene::on_server(server.url(), config);
+        scenes::a_key_that_was_rotated_has_one_secret(&scene);
+        scenes::a_response_that_was_deleted_stays_so(&scene);
+        scenes::a_held_response_that_was_told_is_found(&scene, &upstream);
+    }
+
+    #[test]
+    fn a_configuration_that_was_pushed_is_used_by_others_wherever_the_gateway_stops() {
+        let server = Postgres::start();
+        scenes::a_configuration_that_was_pushed_is_used(&Scene::sharing_on_server(server.url()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! which it is asked.
 
 mod files;
-#[cfg(unix)]
+mod responses;
 mod shared;
 #[cfg(unix)]
 mod spool;
@@ -20,6 +20,11 @@ pub(super) use self::files::{
     a_film_of_an_upstream_is_kept_whole, contents, images_that_were_told_are_whole, pictures,
     upstream_of_films,
 };
+pub(super) use self::responses::{
+    a_held_response_that_was_told_is_found, a_response_that_was_deleted_stays_so,
+    a_response_that_was_told_is_stored, upstream_of_responses,
+};
+pub(super) use self::shared::a_configuration_that_was_pushed_is_used;
 #[cfg(unix)]
 pub(super) use self::shared::a_gateway_starts_with_a_whole_configuration;
 #[cfg(unix)]
@@ -89,10 +94,14 @@ impl Scene {
     /// On a server. Files and journals are in a folder all the same.
     #[cfg(unix)]
     pub(super) fn on_server(url: String, more: String) -> Self {
-        let mut scene = Self { url: Some(url), ..Self::in_folder_with(more) };
-        scene.other = scene.serve("other", SHORT, &[]);
-        assert!(scene.other.is_some());
-        scene
+        Self { url: Some(url), ..Self::in_folder_with(more) }.with_other_started()
+    }
+
+    #[cfg(unix)]
+    fn with_other_started(self) -> Self {
+        let other = self.serve("other", SHORT, &[]);
+        assert!(other.is_some());
+        Self { other, ..self }
     }
 
     /// With files in a bucket. Only what changes files stops gateways.
@@ -117,6 +126,17 @@ impl Scene {
     /// With steps of these source files alone.
     pub(super) fn at_steps_of(self, steps_of: &'static str) -> Self {
         Self { steps_of, ..self }
+    }
+
+    /// With models that gateways share through the store.
+    pub(super) fn sharing_in_folder() -> Self {
+        Self { shares: true, ..Self::in_folder() }
+    }
+
+    /// The same on a server.
+    #[cfg(unix)]
+    pub(super) fn sharing_on_server(url: String) -> Self {
+        Self { url: Some(url), ..Self::sharing_in_folder() }.with_other_started()
     }
 
     /// Starts a gateway. `video_time`: how long it makes a video. None if it stops before it is ready.
@@ -284,6 +304,25 @@ pub(super) fn a_key_that_was_revoked_is_refused(scene: &Scene) {
     });
 }
 
+pub(super) fn a_key_that_was_rotated_has_one_secret(scene: &Scene) {
+    scene.at_each_step(5, |step| {
+        let name = format!("rotated-{step}");
+        let first = scene.stopping(step);
+        let old = told(admin(&first.serving, "POST", "/admin/keys", &json!({ "name": name })), 201);
+        first.begin();
+        let path = format!("/admin/keys/{name}/rotate");
+        let rotated = admin(&first.serving, "POST", &path, &json!({}));
+        let has_stopped = first.end(|_| rotated.is_some());
+        scene.with_other(|other| {
+            // If nobody knows its new secret, it has the old one still, or gets another.
+            let new = rotated.or_else(|| admin(other, "POST", &path, &json!({})));
+            becomes(other, text(&told(new, 200)["secret"]), 200);
+            becomes(other, text(&old["secret"]), 401);
+        });
+        has_stopped
+    });
+}
+
 pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Scene) {
     scene.at_each_step(5, |step| {
         let film =
@@ -314,23 +353,6 @@ pub(super) fn a_request_that_is_repeated_with_its_key_has_one_answer(scene: &Sce
             });
             assert_eq!(contents(other, &ended).len(), 1, "step {step}");
         });
-        has_stopped
-    });
-}
-
-pub(super) fn a_response_that_was_told_is_stored(scene: &Scene) {
-    scene.at_each_step(5, |step| {
-        let question = json!({ "model": "model-sol", "input": format!("say {step}") });
-        let first = scene.stopping(step);
-        first.begin();
-        let answer = client(&first.serving, KEY, "POST", "/v1/responses", &question);
-        let has_stopped = first.end(|_| answer.is_some());
-        if let Some(answer) = answer {
-            let answer = told(Some(answer), 200);
-            let path = format!("/v1/responses/{}", text(&answer["id"]));
-            let found = scene.with_other(|other| client(other, KEY, "GET", &path, &Value::Null));
-            assert_eq!(told(found, 200)["output"], answer["output"], "step {step}");
-        }
         has_stopped
     });
 }

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{KEY, PEPPER, SHORT, Scene, client, text, told};
+use super::{KEY, PEPPER, SHORT, Scene, admin, client, text, told};
 use crate::gateway::Serving;
 use crate::gatewright;
 use crate::webhooks::wait_until;
@@ -120,6 +120,30 @@ impl Scene {
         let ready = client(&alone, KEY, "GET", "/health/ready", &Value::Null).expect("an answer");
         (models(&alone), ready.status == 200)
     }
+}
+
+/// Whoever was told of a revision finds it in use.
+pub(in super::super) fn a_configuration_that_was_pushed_is_used(scene: &Scene) {
+    let mut newest = 0;
+    scene.at_each_step(5, |step| {
+        let new = json!({ "document": document(step), "by": "ada" });
+        let first = scene.stopping(step);
+        first.begin();
+        let pushed = admin(&first.serving, "POST", "/admin/config", &new);
+        let has_stopped = first.end(|_| pushed.is_some());
+        scene.with_other(|other| {
+            // Where nobody knows whether it is there, it is pushed again: that makes no second revision of it.
+            let pushed = pushed.or_else(|| admin(other, "POST", "/admin/config", &new)).expect("an answer");
+            assert!(pushed.status == 200 || pushed.status == 201, "step {step}: {}", pushed.document);
+            let revision = pushed.document["revision"].as_u64().expect("a number");
+            assert!((newest..=newest + 1).contains(&revision), "step {step}: {revision} after {newest}");
+            newest = revision;
+            wait_until("it is in use", || models(other) == models_of(step));
+            let found = told(admin(other, "GET", "/admin/config", &Value::Null), 200);
+            assert_eq!((&found["revision"], &found["document"]), (&json!(revision), &json!(document(step))));
+        });
+        has_stopped
+    });
 }
 
 /// A gateway stops before and after it writes its copy. Without the store, the next one has what the copy was before, or the new one;

@@ -1,0 +1,141 @@
+//! What history keeps, forgets and gives.
+
+use super::*;
+
+fn documents(bytes: usize) -> Documents {
+    Documents { response: vec![b' '; bytes].into(), items: Bytes::from_static(b"[]"), tree: 0 }
+}
+
+fn holder() -> Holder {
+    Holder { upstream: "one".into(), key: None, model: "mine".into() }
+}
+
+fn owner() -> Arc<str> {
+    "key".into()
+}
+
+fn keep(history: &History, id: &str, bytes: usize) {
+    history.keep(&owner(), id.to_owned(), Some(documents(bytes)), None);
+}
+
+/// The length of a response of the owner's that there is a copy of.
+fn copy(history: &History, id: &str) -> Option<usize> {
+    history.get("key", id)?.documents.map(|documents| documents.response.len())
+}
+
+fn assert_empty(history: &History) {
+    let kept = history.lock();
+    assert_eq!((kept.bytes, kept.responses.len(), kept.copies.len(), kept.places.len()), (0, 0, 0, 0));
+}
+
+#[test]
+fn a_response_that_was_removed_takes_no_room() {
+    let history = History::new(false);
+    for number in 0..3 * MOST_COPIES {
+        keep(&history, "a", number);
+        keep(&history, "b", 0);
+        history.keep(&owner(), "c".to_owned(), None, Some(holder()));
+        assert!(history.remove("key", "a") && !history.remove("key", "a"));
+        assert!(history.get("key", "a").is_none() && history.get("key", "b").is_some());
+        assert!(history.remove("key", "b") && history.remove("key", "c"));
+    }
+    assert_empty(&history);
+}
+
+#[test]
+fn the_oldest_responses_give_way() {
+    let history = History::new(false);
+    for number in 0..=MOST_COPIES {
+        keep(&history, &number.to_string(), number);
+    }
+    assert!(history.get("key", "0").is_none());
+    assert_eq!(copy(&history, "1"), Some(1));
+}
+
+#[test]
+fn the_place_of_a_response_stays_known_when_its_copy_gives_way() {
+    let history = History::new(false);
+    history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
+    for number in 0..MOST_COPIES {
+        assert_eq!(copy(&history, "held"), Some(1), "{number}");
+        keep(&history, &number.to_string(), number);
+    }
+    let known = history.get("key", "held").expect("its place");
+    assert!(known.documents.is_none() && known.holder.is_some_and(|holder| &*holder.upstream == "one"));
+    assert!(history.get("other", "held").is_none());
+    assert!(history.remove("key", "held"));
+    assert!(history.lock().places.is_empty());
+}
+
+#[test]
+fn what_a_store_said_before_a_copy_gave_way_or_was_deleted_is_not_learned() {
+    let history = History::new(true);
+    history.keep(&owner(), "held".to_owned(), Some(documents(1)), Some(holder()));
+    let before = history.glance("key", "held");
+    assert!(before.stamp.is_some());
+    assert!(history.learn("key", "held", before, Some(holder()), Found::Same));
+    assert_eq!(copy(&history, "held"), Some(1));
+    let before = history.glance("key", "held");
+    for number in 0..MOST_COPIES {
+        keep(&history, &number.to_string(), 1);
+    }
+    assert!(!history.learn("key", "held", before, Some(holder()), Found::Same));
+    // Two look for the same response, one finds it, and it is deleted.
+    let other = |stamp| Found::Other { stamp, documents: documents(2) };
+    let before = history.glance("key", "new");
+    assert!(history.learn("key", "new", before, None, other(1)) && history.remove("key", "new"));
+    assert!(!history.learn("key", "new", before, None, other(1)));
+    assert!(history.get("key", "new").is_none());
+    let again = history.glance("key", "new");
+    assert!(history.learn("key", "new", again, None, Found::None));
+}
+
+#[test]
+fn places_are_bounded_in_number_and_size() {
+    let history = History::new(false);
+    for number in 0..=MOST_PLACES {
+        history.keep(&owner(), number.to_string(), None, Some(holder()));
+    }
+    assert!(history.get("key", "0").is_none() && history.get("key", "1").is_some());
+    // Such ids become no part of a path.
+    for id in ["a/b", "..", "a?b", "a b", &"a".repeat(LONGEST_ID + 1)] {
+        history.keep(&owner(), id.to_owned(), None, Some(holder()));
+        assert!(history.get("key", id).is_none(), "{id}");
+        history.keep(&owner(), id.to_owned(), Some(documents(1)), Some(holder()));
+        assert!(history.get("key", id).is_some_and(|known| known.holder.is_none()), "{id}");
+    }
+}
+
+#[test]
+fn one_response_takes_no_more_than_its_share() {
+    let history = History::new(false);
+    let beside = documents(0).size();
+    keep(&history, "longest", LONGEST - beside);
+    keep(&history, "longer", LONGEST - beside + 1);
+    assert!(history.get("key", "longest").is_some() && history.get("key", "longer").is_none());
+    history.keep(&owner(), "held".to_owned(), Some(documents(LONGEST)), Some(holder()));
+    assert!(history.get("key", "held").is_some() && copy(&history, "held").is_none());
+}
+
+#[test]
+fn a_response_belongs_to_one_api_key() {
+    let history = History::new(false);
+    keep(&history, "a", 1);
+    assert!(history.get("other", "a").is_none() && !history.remove("other", "a"));
+    history.keep(&"other".into(), "a".to_owned(), Some(documents(7)), Some(holder()));
+    assert!(history.get("other", "a").is_none());
+    assert_eq!(copy(&history, "a"), Some(1));
+    assert!(history.remove("key", "a"));
+}
+
+#[test]
+fn a_response_that_is_stored_anew_takes_its_room_once() {
+    let history = History::new(false);
+    keep(&history, "a", 9);
+    keep(&history, "a", 2);
+    assert_eq!(copy(&history, "a"), Some(2));
+    history.keep(&owner(), "a".to_owned(), None, Some(holder()));
+    assert!(history.get("key", "a").is_some() && copy(&history, "a").is_none());
+    assert!(history.remove("key", "a"));
+    assert_empty(&history);
+}

@@ -124,6 +124,7 @@ fn a_response_that_was_deleted_stays_so_wherever_the_gateway_stops() {
     scenes::a_response_that_was_deleted_stays_so(&Scene::in_folder());
 }
 
+#[cfg(unix)]
 #[test]
 fn a_configuration_that_was_pushed_is_used_wherever_the_gateway_stops() {
     scenes::a_configuration_that_was_pushed_is_used(&Scene::sharing_in_folder());

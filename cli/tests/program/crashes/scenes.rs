@@ -3,6 +3,7 @@
 
 mod files;
 mod responses;
+#[cfg(unix)]
 mod shared;
 #[cfg(unix)]
 mod spool;
@@ -24,9 +25,10 @@ pub(super) use self::responses::{
     a_held_response_that_was_told_is_found, a_response_that_was_deleted_stays_so,
     a_response_that_was_told_is_stored, upstream_of_responses,
 };
-pub(super) use self::shared::a_configuration_that_was_pushed_is_used;
 #[cfg(unix)]
-pub(super) use self::shared::a_gateway_starts_with_a_whole_configuration;
+pub(super) use self::shared::{
+    a_configuration_that_was_pushed_is_used, a_gateway_starts_with_a_whole_configuration,
+};
 #[cfg(unix)]
 pub(super) use self::spool::what_was_told_without_the_store_is_told_again;
 #[cfg(unix)]
@@ -129,6 +131,7 @@ impl Scene {
     }
 
     /// With models that gateways share through the store.
+    #[cfg(unix)]
     pub(super) fn sharing_in_folder() -> Self {
         Self { shares: true, ..Self::in_folder() }
     }

@@ -31,7 +31,7 @@ pub(crate) use self::durable::{
     NotAdded, Notice, Output, Problem, Resumed, SpentByKey, State, Status, Store, StoreError, Task,
     UsageStore, WRITER_KNOWN_FOR,
 };
-pub(crate) use self::file_name::{KeptFile, Kind};
+pub(crate) use self::file_name::{FileName, KeptFile, Kind};
 pub(crate) use self::files::{
     Contents, Files, LIFETIME, MostOfKey, OpenFile, PREFIX, Room, missing_files, untold,
 };

@@ -2,7 +2,7 @@
 //! with a task of its own at once, and follows the video to its end.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
@@ -28,7 +28,7 @@ use crate::outgoing::notice;
 use crate::protocols::{Film, Stage};
 use crate::relay::{self, Accepted, Order, Remote};
 use crate::routing::Claim;
-use crate::store::{Resumed, Room, State, Task};
+use crate::store::{FileName, Resumed, Room, State, Task};
 use crate::tasks::{Held, UnderWay};
 use crate::usage::Charge;
 use crate::wire::json::text;
@@ -51,7 +51,7 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
     // Before anybody is asked: a video without a task would be lost.
     let held = app.crew.add(&task, webhook.is_some(), app.hundredths_of_key()).await?;
     let public = app.public_url(&order.call);
-    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook };
+    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
     let (told, answer) = oneshot::channel();
     app.crew.spawn(work.begin(order, told, Span::current()));
     let stopping = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down");
@@ -81,7 +81,7 @@ pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
     tracing::info!(task = task.id, "goes on with a video task");
     let Errand { version: _, wanted, public, webhook, deadline, maker } = errand;
     let deadline = held.at(deadline);
-    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook };
+    let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
     app.crew.spawn(work.go_on(maker, deadline));
 }
 
@@ -126,6 +126,8 @@ struct Work {
     public: String,
     /// Who is told of its end.
     webhook: Option<String>,
+    /// Its file, as long as the task does not have it.
+    made: Mutex<Option<FileName>>,
 }
 
 /// How the video comes to be.
@@ -204,9 +206,10 @@ impl Work {
             }
         };
         tokio::select! {
-            () = work => {}
+            () = work => self.discard().await,
             () = self.held.lost() => {
                 tracing::warn!(task = self.task.id, "another gateway has taken the video task over");
+                self.discard().await;
             }
             () = self.app.crew.stopped() => {
                 tracing::warn!(task = self.task.id, "left: the gateway stopped");
@@ -348,6 +351,103 @@ impl Work {
             let record = record_of(&task, &self.app.files, &self.public);
             notice(&task, url, &record)
         });
-        self.held.end(&task.state, notice.as_ref()).await;
+        if let State::Completed(output) = &task.state {
+            *self.made() = Some(output.file.name.clone());
+        }
+        if self.held.end(&task.state, notice.as_ref()).await {
+            self.made().take();
+        }
+    }
+
+    /// Removes the file if the task did not take it, as somebody else has ended it or goes on with it: it would count for an hour.
+    /// A task that was lost is lost for good, also for an end that is still on its way to the store; one whose answer was lost is there.
+    async fn discard(&self) {
+        let Some(file) = self.made().take() else { return };
+        let Task { id, owner, .. } = &self.task;
+        match self.app.crew.find(owner, id).await {
+            Ok(Some(Task { state: State::Completed(output), .. })) if output.file.name == file => {}
+            Ok(_) => self.app.files.discard(file).await,
+            // It expires.
+            Err(_) => {}
+        }
+    }
+
+    fn made(&self) -> MutexGuard<'_, Option<FileName>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::server::Embedded;
+    use crate::store::{KeptFile, Kind, LIFETIME, Output};
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    /// A task under way that has a file. It is anybody's once nobody attends to it for a moment.
+    async fn work(gateway: &Embedded) -> (Work, KeptFile) {
+        let app = Arc::clone(gateway.app());
+        let task = Task {
+            id: "video_1".to_owned(),
+            owner: "default".into(),
+            created: unix_seconds(),
+            model: "video_model_3".into(),
+            state: State::Pending,
+        };
+        let room = app.room_for_files(&task.owner, 4).await.expect("room");
+        let kept = room.keep(Kind::Mp4, vec![b"film".to_vec()], LIFETIME).await.expect("it is kept");
+        let held = app.crew.add(&task, false, 100).await.expect("a place");
+        held.accept(&State::Processing, "").await.expect("accepted");
+        let wanted = Wanted { duration_s: 3, size: (1280, 720) };
+        let (public, webhook, made) = Default::default();
+        (Work { app, task, held, wanted, public, webhook, made }, kept[0].clone())
+    }
+
+    fn gateway() -> Embedded {
+        let video_lease = Duration::from_millis(1);
+        Embedded::new(Config { video_lease, ..Config::default() }).expect("a gateway")
+    }
+
+    fn completed(file: &KeptFile) -> State {
+        State::Completed(Output { file: file.clone(), duration_s: 3, size: (1280, 720) })
+    }
+
+    async fn is_there(work: &Work, file: &KeptFile) -> bool {
+        let is_recorded = work.app.store.has_file(&file.name).await.expect("an answer");
+        let address = work.app.files.address(file);
+        let (path, query) = address.split_once('?').expect("a query");
+        let query: Vec<_> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let name = path.rsplit_once('/').expect("a path").1;
+        assert_eq!(work.app.files.open(name, &query).await.is_ok(), is_recorded);
+        is_recorded
+    }
+
+    #[tokio::test]
+    async fn the_file_of_a_task_that_somebody_else_has_taken_over_is_removed_at_once() {
+        let gateway = gateway();
+        let (work, file) = work(&gateway).await;
+        // Nothing else runs meanwhile.
+        std::thread::sleep(Duration::from_millis(20));
+        let taken = work.app.store.resume_tasks(HOUR, 10).await.expect("an answer");
+        assert_eq!(taken.len(), 1);
+        assert!(is_there(&work, &file).await);
+        work.guard(work.finish(completed(&file))).await;
+        assert!(!is_there(&work, &file).await);
+        let goes_on = work.app.crew.find("default", "video_1").await.expect("an answer").expect("a task");
+        assert_eq!(goes_on.state, State::Processing);
+    }
+
+    #[tokio::test]
+    async fn the_file_of_an_end_whose_answer_was_lost_stays() {
+        let gateway = gateway();
+        let (work, file) = work(&gateway).await;
+        assert!(work.held.end(&completed(&file), None).await);
+        // It tries again.
+        work.guard(work.finish(completed(&file))).await;
+        assert!(is_there(&work, &file).await);
     }
 }

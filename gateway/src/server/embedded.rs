@@ -146,7 +146,7 @@ impl Embedded {
     }
 
     #[cfg(test)]
-    pub(crate) fn app(&self) -> &App {
+    pub(crate) fn app(&self) -> &Arc<App> {
         &self.app
     }
 }

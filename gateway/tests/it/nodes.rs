@@ -3,6 +3,7 @@
 #![expect(clippy::print_stderr, reason = "says what was measured")]
 
 mod bucket;
+mod lost;
 mod shared_config;
 
 use std::time::{Duration, Instant};

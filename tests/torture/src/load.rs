@@ -30,6 +30,9 @@ const SETTLING: Duration = Duration::from_mins(2);
 /// How long after the last fault nothing is judged as if there were none: gateways may need six seconds to use again what they share,
 /// and their work of before is waiting.
 pub(crate) const BACK: Duration = Duration::from_secs(8);
+/// How long files are there at least, from the answer to the submission: an hour after their video ended. A minute less, as that of
+/// another answer to it may have been lost before.
+pub(crate) const FILES_LAST: Duration = Duration::from_mins(59);
 /// How often each node is asked for everything then.
 const ROUNDS: u64 = 3;
 /// How long the store must count the same, until that is the end.
@@ -42,6 +45,7 @@ const AT_ONCE: usize = 8;
 struct Accepted {
     id: String,
     is_alone: bool,
+    since: Instant,
     /// Whether somebody is to be told.
     told: bool,
     /// How it was seen last.
@@ -59,7 +63,11 @@ impl Accepted {
     }
 
     fn is_over(&self) -> bool {
-        self.task["status"] == "completed" || self.task["status"] == "failed"
+        self.is_completed() || self.task["status"] == "failed"
+    }
+
+    fn is_completed(&self) -> bool {
+        self.task["status"] == "completed"
     }
 }
 
@@ -143,6 +151,14 @@ impl Load {
             });
             join_all(look_ups).await;
         }
+        // And gives the same.
+        let tasks = self.tasks().clone();
+        let lasting = tasks.iter().filter(|task| task.is_completed() && task.since.elapsed() < FILES_LAST);
+        for some in lasting.collect::<Vec<_>>().chunks(AT_ONCE) {
+            let fetches =
+                some.iter().flat_map(|task| nodes_of(task.is_alone).map(|node| self.fetch(node, task)));
+            join_all(fetches).await;
+        }
         // What was spent has to count meanwhile.
         tokio::time::sleep(Duration::from_secs(12).saturating_sub(begun.elapsed())).await;
         self.end.store(true, Ordering::Relaxed);
@@ -190,7 +206,7 @@ impl Load {
     fn waiting(&self) -> Vec<Accepted> {
         let tasks = self.tasks();
         let waiting = tasks.iter().filter(|task| {
-            let is_read = task.fetched || task.task["status"] != "completed";
+            let is_read = task.fetched || !task.is_completed();
             !task.is_over() || !is_read || (task.told && !self.receiver.was_told(&task.id))
         });
         waiting.cloned().collect()
@@ -199,7 +215,7 @@ impl Load {
     async fn finish(&self, node: usize, task: &Accepted) {
         if !task.is_over() {
             self.look_up(node, task).await;
-        } else if !task.fetched && task.task["status"] == "completed" {
+        } else if !task.fetched && task.is_completed() {
             self.fetch(node, task).await;
         }
     }
@@ -230,9 +246,7 @@ impl Load {
                 choice => {
                     let task = any(&self.tasks(), &mut random, |task| task.is_alone == is_alone);
                     match task {
-                        Some(task) if choice >= 92 && task.task["status"] == "completed" => {
-                            self.fetch(node, &task).await;
-                        }
+                        Some(task) if choice >= 92 && task.is_completed() => self.fetch(node, &task).await,
                         Some(task) => self.look_up(node, &task).await,
                         None => {}
                     }
@@ -299,7 +313,8 @@ impl Load {
             match self.clients.submit(node, key, intent, once.as_deref(), hook).await {
                 Got::Task { task } => {
                     let id = task["id"].as_str().unwrap_or_default().to_owned();
-                    self.accept(Accepted { id, is_alone, told: hook.is_some(), task, fetched: false });
+                    let (since, told) = (Instant::now(), hook.is_some());
+                    self.accept(Accepted { id, is_alone, since, told, task, fetched: false });
                     // Sometimes an answer that arrived is asked for again.
                     if once.is_none() || random.random_bool(0.7) {
                         return;

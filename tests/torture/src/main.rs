@@ -134,7 +134,7 @@ fn torture(program: &Path, folder: &Path, time: Duration, seed: u64) -> Result<(
     history.add(What::Quiet);
     eprintln!("{:7.1} s  quiet", begun.elapsed().as_secs_f64());
     let settled = runtime.block_on(load.settle(working));
-    let well = world.is_well().and_then(|()| world.stop());
+    let well = world.is_well().and_then(|()| world.stop()).and_then(|()| world.check_stores());
     let lines = history.lines();
     eprintln!("{:7.1} s  over: {:?}", begun.elapsed().as_secs_f64(), load.ends());
     eprintln!("{} requests to the bucket, {} lines of history", world.bucket_answered(), lines.len());

@@ -52,12 +52,8 @@ impl Node {
     /// Starts it, and waits until it listens.
     pub(crate) fn start(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(self.folder.join("log"))?;
-        // It ends when the thread that starts it does, also when that is killed.
-        let mut words =
-            self.before.iter().map(String::as_str).chain(["setpriv", "--pdeathsig", "KILL", "--"]);
-        let mut command = Command::new(words.next().context("a command")?);
-        command.args(words).arg(&self.program).args(["serve", "--json", "--config"]);
-        command.arg(self.folder.join("gatewright.toml")).current_dir(&self.folder);
+        let mut command = self.command()?;
+        command.args(["serve", "--json", "--config"]).arg(self.folder.join("gatewright.toml"));
         command.env("GATEWRIGHT_CLOCK_FROM", self.clock()).envs(self.variables.iter().cloned());
         let mut child = command
             .stdin(Stdio::null())
@@ -75,6 +71,26 @@ impl Node {
         });
         if ready.recv_timeout(STARTING) != Ok(true) {
             bail!("node {} does not start: see {}", self.number, self.folder.join("log").display());
+        }
+        Ok(())
+    }
+
+    /// The program where it lives. It ends when the thread that starts it does, also when that is killed.
+    fn command(&self) -> Result<Command> {
+        let mut words =
+            self.before.iter().map(String::as_str).chain(["setpriv", "--pdeathsig", "KILL", "--"]);
+        let mut command = Command::new(words.next().context("a command")?);
+        command.args(words).arg(&self.program).current_dir(&self.folder);
+        Ok(command)
+    }
+
+    /// Looks for damage of a store from where it lives, as an operator does. Errors: there is some.
+    pub(crate) fn check_store(&self, place: &[&str], variables: &[(&str, &str)]) -> Result<()> {
+        let mut command = self.command()?;
+        let out = command.args(["store", "check"]).args(place).envs(variables.iter().copied()).output()?;
+        if !out.status.success() {
+            let (found, told) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+            bail!("the store of node {} is damaged: {found}{told}", self.number);
         }
         Ok(())
     }

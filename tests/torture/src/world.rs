@@ -1,7 +1,7 @@
 //! The gateways and what they need: three that share a database, counters and a bucket, and one that is alone with a folder on a
 //! small disk. The thread that starts them has to outlive them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ pub(crate) struct World {
     /// The address of the receiver.
     pub(crate) hook: String,
     disk: Disk,
+    /// The data folder on it.
+    data: PathBuf,
 }
 
 impl World {
@@ -66,6 +68,7 @@ impl World {
         let signers = (0..=u8::try_from(ALONE)?).map(signer).collect::<Result<Vec<_>>>()?;
         let (receiver, hook) =
             runtime.block_on(Receiver::start(Arc::clone(history), secret, signers.clone()))?;
+        let data = folder.join(DISK).join("data");
         let (mut nodes, mut networks) = (Vec::new(), Vec::new());
         for (number, signer) in signers.iter().map(Secret::expose).enumerate() {
             let mut shared = Shared { store: postgres.url(), counters: redis.url(), bucket: port };
@@ -87,7 +90,7 @@ impl World {
                 ("TORTURE_BUCKET_SECRET", Bucket::SECRET_KEY.to_owned()),
             ];
             let store = if number == ALONE {
-                format!("[store]\ndata = \"{}/data\"\n", folder.join(DISK).display())
+                format!("[store]\ndata = \"{}\"\n", data.display())
             } else {
                 // Room for the files of an hour of the quickest upstream. On a busy machine the counters take more than the usual 50 ms,
                 // and limits would hold for a gateway alone where no fault says so.
@@ -108,7 +111,8 @@ impl World {
             nodes.push(Node::new(number, program, folder, variables, before, config)?);
         }
         let history = Arc::clone(history);
-        let mut world = Self { history, nodes, networks, postgres, redis, bucket, receiver, hook, disk };
+        let mut world =
+            Self { history, nodes, networks, postgres, redis, bucket, receiver, hook, disk, data };
         for node in &mut world.nodes {
             node.start()?;
         }
@@ -171,6 +175,15 @@ impl World {
     /// Has all gateways stop, as an operator does.
     pub(crate) fn stop(&mut self) -> Result<()> {
         self.nodes.iter_mut().try_for_each(Node::stop)
+    }
+
+    /// Looks for damage of both stores. Errors: there is some.
+    pub(crate) fn check_stores(&self) -> Result<()> {
+        let variables =
+            [("GATEWRIGHT_SERVE_STORE_URL", &*self.postgres.url()), ("GATEWRIGHT_SERVE_PEPPER", PEPPER)];
+        self.nodes[0].check_store(&["--store"], &variables)?;
+        let data = self.data.to_str().context("a path")?;
+        self.nodes[ALONE].check_store(&["--data", data], &[])
     }
 
     /// The processor time of so many nodes, the first ones.

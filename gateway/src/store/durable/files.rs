@@ -48,5 +48,5 @@ pub(crate) trait FileStore {
 
     fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool>;
 
-    fn remove_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()>;
+    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> Stored<'s, ()>;
 }

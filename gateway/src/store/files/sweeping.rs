@@ -78,10 +78,10 @@ impl Files {
     /// Removes files that have expired, the oldest first, as many as a turn may. Returns how many.
     pub(super) async fn remove_expired(&self) -> Result<usize, StoreError> {
         let first = self.store.first_to_expire(None, MOST_A_TURN).await?;
-        let expired = first.into_iter().filter(|one| one.left == 0).map(|one| one.file);
+        let expired = first.into_iter().filter(|one| one.left == 0).map(|one| one.file.name);
         // What is in them goes first: a file that cannot be removed goes on taking its room.
         let removed: Vec<_> = stream::iter(expired)
-            .map(async |file| self.remove(&file.name).await.then_some(file))
+            .map(async |name| self.remove(&name).await.then_some(name))
             .buffer_unordered(AT_ONCE)
             .filter_map(std::future::ready)
             .collect()
@@ -118,6 +118,15 @@ impl Files {
         }
         *listing = Some(rest);
         Ok(())
+    }
+
+    /// Removes a file that is known here alone before it expires. If that fails, it expires.
+    pub(crate) async fn discard(&self, name: FileName) {
+        if self.remove(&name).await
+            && let Err(error) = self.store.remove_files(&[name]).await
+        {
+            tracing::warn!("{error}: a file that nobody was told of counts until it expires");
+        }
     }
 
     /// Removes files that were written and are not to be known, as far as possible.

@@ -317,6 +317,20 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     assert!(file.finish(MINUTE, Instant::now()).await.is_err());
 }
 
+/// Another gateway may have removed it by then, as nobody knows it.
+#[tokio::test]
+async fn a_file_that_waited_for_the_store_for_too_long_is_not_recorded_any_more() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = in_folder(folder.path(), 1_000);
+    let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
+    let file = room.write(Kind::Mp4).await.expect("begun");
+    std::fs::rename(folder.path().join("a.db"), folder.path().join("away")).expect("taken");
+    tokio::time::pause();
+    let begun = Instant::now();
+    assert!(file.finish(LIFETIME, begun + 10 * sweeping::LEFT).await.is_err());
+    assert!(begun.elapsed() < sweeping::LEFT, "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn what_a_crash_left_is_removed_and_nothing_else() {
     let folder = tempfile::tempdir().expect("a folder");

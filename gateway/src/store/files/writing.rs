@@ -10,12 +10,15 @@ use tokio::time::Instant;
 use super::contents::PART;
 use super::failure::Failure;
 use super::room::Room;
+use super::sweeping::LEFT;
 use crate::crash;
 use crate::store::file_name::{FileName, KeptFile, Kind};
 use crate::wire::ApiError;
 
 /// Pause before a file that the store does not take is recorded again.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Later, a file is recorded no more: gateways remove what nobody knows after [`LEFT`].
+const LATEST: Duration = LEFT.checked_div(2).expect("not zero");
 
 /// A file under way. Nothing of it stays unless it is finished.
 pub(crate) struct Writing<'r> {
@@ -56,7 +59,7 @@ impl Writing<'_> {
     }
 
     /// Keeps the file for `lifetime` from now, in place of the room that was reserved for it. What is written is not made anew
-    /// because the store is away: it is tried again until `deadline`.
+    /// because the store is away: it is tried again until `deadline`, or until it is so old that another gateway may remove it.
     pub(crate) async fn finish(
         mut self,
         lifetime: Duration,
@@ -67,7 +70,7 @@ impl Writing<'_> {
             writer.shutdown().await.map_err(|error| Failure::from(error).unwritten())?;
             crash::point();
         }
-        let written = [(self.name.clone(), self.bytes)];
+        let (written, deadline) = ([(self.name.clone(), self.bytes)], deadline.min(Instant::now() + LATEST));
         let expires = loop {
             match self.room.record(&written, lifetime).await {
                 Ok(expires) => break expires,

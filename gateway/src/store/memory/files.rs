@@ -19,8 +19,8 @@ impl MemoryStore {
 }
 
 /// Whatever their expiry is by now.
-fn remove(records: &mut Records, files: &[FileRecord]) {
-    let names: BTreeSet<&FileName> = files.iter().map(|file| &file.name).collect();
+fn remove<'n>(records: &mut Records, names: impl Iterator<Item = &'n FileName>) {
+    let names: BTreeSet<&FileName> = names.collect();
     records.retain(|(_, name), _| !names.contains(name));
 }
 
@@ -32,7 +32,7 @@ impl FileStore for MemoryStore {
     fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> Stored<'s, u64> {
         let mut records = self.records();
         let expires = unix_seconds().saturating_add(lifetime.as_secs());
-        remove(&mut records, files);
+        remove(&mut records, files.iter().map(|file| &file.name));
         records.extend(files.iter().map(|file| ((expires, file.name.clone()), file.clone())));
         done(expires)
     }
@@ -62,8 +62,8 @@ impl FileStore for MemoryStore {
         done(self.records().keys().any(|(_, other)| other == name))
     }
 
-    fn remove_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
-        remove(&mut self.records(), files);
+    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> Stored<'s, ()> {
+        remove(&mut self.records(), names.iter());
         done(())
     }
 }

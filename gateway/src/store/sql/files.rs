@@ -91,14 +91,14 @@ impl FileStore for SqlStore {
         })
     }
 
-    fn remove_files<'s>(&'s self, files: &'s [FileRecord]) -> Stored<'s, ()> {
+    fn remove_files<'s>(&'s self, names: &'s [FileName]) -> Stored<'s, ()> {
         stored(async move {
             let mut change = self.begin_writing().await?;
             // In one order: of two processes that remove the same ones, neither waits for the other for ever.
-            let mut sorted: Vec<&FileRecord> = files.iter().collect();
-            sorted.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-            for file in sorted {
-                let remove = sqlx::query("DELETE FROM files WHERE name = $1").bind(file.name.as_str());
+            let mut sorted: Vec<&FileName> = names.iter().collect();
+            sorted.sort_unstable();
+            for name in sorted {
+                let remove = sqlx::query("DELETE FROM files WHERE name = $1").bind(name.as_str());
                 remove.execute(&mut *change).await?;
             }
             self.commit(change).await

@@ -37,7 +37,8 @@ async fn add_for(store: &dyn Store, times: u32, file: &FileRecord) -> u64 {
 }
 
 async fn remove(store: &dyn Store, files: &[FileRecord]) {
-    store.remove_files(files).await.expect("a store");
+    let names: Vec<FileName> = files.iter().map(|file| file.name.clone()).collect();
+    store.remove_files(&names).await.expect("a store");
 }
 
 /// Files and bytes of all, and of a key.

@@ -70,8 +70,8 @@ async fn readiness(node: &Server) -> (u16, Value) {
     (status, ready["status"].clone())
 }
 
-/// A metric without labels.
-async fn metric(node: &Server, name: &str) -> String {
+/// A metric, by its name with its labels.
+pub(super) async fn metric(node: &Server, name: &str) -> String {
     let text = send(node.bare(Method::GET, "/metrics")).await.text().await.expect("a text");
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("{name} in:\n{text}")).to_owned()

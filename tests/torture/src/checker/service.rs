@@ -1,6 +1,7 @@
-//! The service is back after the last fault: every node does all that it is for, and tells the end of every task.
+//! The service is back after the last fault: every node does all that it is for, tells the end of every task, and gives its file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use super::record::{Call, Record, is_final, report};
 use super::{SECOND, Violation, tasks};
@@ -25,6 +26,7 @@ pub(super) fn check(record: &Record<'_>, violations: &mut Vec<Violation>) {
         }
     }
     tells_ends(record, &late, line, violations);
+    gives_files(record, &late, line, violations);
 }
 
 /// What a node does, and the calls that ask for it.
@@ -60,8 +62,7 @@ fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: 
         look_ups.insert((task, call.node), call);
     }
     for (id, submission) in tasks::accepted(record) {
-        let nodes = if submission.node == ALONE { ALONE..ALONE + 1 } else { 0..ALONE };
-        for node in nodes {
+        for node in nodes_with(submission.node) {
             let look_up = look_ups.get(&(id, node));
             let told = look_up.and_then(|call| call.answer).map(|answer| answer.got);
             if !matches!(told, Some(Got::Task { task }) if is_final(task)) {
@@ -72,4 +73,38 @@ fn tells_ends(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: 
             }
         }
     }
+}
+
+/// Every node of its store gives the file of a completed task, which is in its place and not only recorded.
+fn gives_files(record: &Record<'_>, late: &[&Call<'_>], line: usize, violations: &mut Vec<Violation>) {
+    let (mut completed, mut given) = (HashSet::new(), HashMap::new());
+    for call in &record.calls {
+        if let Some(Got::Task { task }) = call.answer.map(|answer| answer.got)
+            && task["status"] == "completed"
+        {
+            completed.insert(task["id"].as_str().unwrap_or_default());
+        }
+    }
+    for call in late {
+        if let Asked::Fetch { task } = call.asked {
+            // The last one, as above.
+            given.insert((task.as_str(), call.node), call.succeeded());
+        }
+    }
+    let end = record.lines.last().map_or(0, |line| line.at);
+    for (id, submission) in tasks::accepted(record) {
+        if !completed.contains(id) || tasks::may_have_expired(submission, end) {
+            continue;
+        }
+        for node in nodes_with(submission.node).filter(|node| given.get(&(id, *node)) != Some(&true)) {
+            let why = format!("node {node} does not give the file of {id} after the faults");
+            let lines = submission.lines().into_iter().chain([line]);
+            report(violations, "every node gives the file", why, lines);
+        }
+    }
+}
+
+/// The nodes that share the store of one.
+fn nodes_with(node: usize) -> Range<usize> {
+    if node == ALONE { ALONE..ALONE + 1 } else { 0..ALONE }
 }

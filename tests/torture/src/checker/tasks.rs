@@ -5,10 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::Violation;
 use super::record::{Call, Record, essence, is_final, rank, report};
+use super::{SECOND, Violation};
 use crate::expected;
 use crate::history::{Asked, Got, What};
+use crate::load;
+
+/// How long files are there at least.
+const FILES_LAST: u64 = load::FILES_LAST.as_secs() * SECOND;
 
 /// A state that somebody was told, at some moment between two.
 struct Seen<'h> {
@@ -145,8 +149,12 @@ fn file(
             Some(Got::File { .. }) => {
                 report(violations, "file is right", format!("the file of {id} is another"), fetch.lines());
             }
-            // A store that cannot be asked is 503 (decision 0052).
-            Some(Got::Refused { status, .. }) if *status < 500 => {
+            // A store that cannot be asked is 503 (decision 0052), and so is a file that is recorded and missing: after the last fault,
+            // no node has a reason for it.
+            Some(Got::Refused { status, .. })
+                if *status < 500
+                    && !may_have_expired(submission, fetch.answer.map_or(u64::MAX, |answer| answer.at)) =>
+            {
                 let why = format!("the file of {id} is refused with {status}");
                 report(violations, "file is there", why, fetch.lines());
             }
@@ -156,6 +164,12 @@ fn file(
     if !read {
         report(violations, "file is there", format!("the file of {id} was never read"), [end.line]);
     }
+}
+
+/// Whether the file of a task may be gone at a time: its hour is over.
+pub(super) fn may_have_expired(submission: &Call<'_>, at: u64) -> bool {
+    let told = submission.answer.map_or(submission.began, |answer| answer.at);
+    at >= told.saturating_add(FILES_LAST)
 }
 
 /// Whoever was told of a task finds it.

@@ -249,6 +249,9 @@ mod tasks {
         let mut script = Script::default();
         script.submit((0, 10), GOOD, told("a", "completed")).fetch((20, 30), "a", refused(503));
         script.breaks("file is there");
+        // Its hour is over.
+        sound().fetch((3_000_000, 3_000_010), "a", refused(410)).breaks("file is there");
+        sound().fetch((3_600_000, 3_600_010), "a", refused(410)).is_sound();
     }
 
     #[test]

@@ -76,12 +76,14 @@ impl Script {
         self.call((at + 20, at + 30), who(node), look_up(&id), told(&id, end));
         self.delivered(at + 30, &format!("notice-{intent}"), task(&id, end));
         if end == "completed" {
-            for at in [at + 40, LATER + 50] {
-                self.call((at, at + 10), who(node), Asked::Fetch { task: id.clone() }, file(intent));
-            }
+            self.call((at + 40, at + 50), who(node), Asked::Fetch { task: id.clone() }, file(intent));
         }
         for node in if node == ALONE { ALONE..ALONE + 1 } else { 0..ALONE } {
             self.call((LATER + 100, LATER + 110), who(node), look_up(&id), told(&id, end));
+            if end == "completed" {
+                let fetch = Asked::Fetch { task: id.clone() };
+                self.call((LATER + 200, LATER + 210), who(node), fetch, file(intent));
+            }
         }
         self
     }
@@ -216,6 +218,31 @@ fn a_call_that_fails_long_after_the_last_fault_is_found() {
     let asked = Asked::Chat { intent: 60_000, stream: true, once: None };
     let key = DEFAULT.to_owned();
     run().line(60_000, What::Called { call: 999_999, node: 1, key, asked }).breaks("service is back");
+}
+
+#[test]
+fn a_file_that_a_node_does_not_give_after_the_last_fault_is_found() {
+    // It is recorded and not in its place.
+    let missing: [Twist; 2] = [
+        |at, node, asked| {
+            (matches!(asked, Asked::Fetch { .. }) && at > LATER + 100 && node == 1).then(|| refused(503))
+        },
+        |at, node, asked| {
+            (matches!(asked, Asked::Fetch { .. }) && at > LATER + 100 && node == ALONE).then(|| refused(503))
+        },
+    ];
+    for missing in missing {
+        let found = run().twisted(missing).broken();
+        assert_eq!(found, BTreeSet::from(["every node gives the file", "service is back"]));
+    }
+    // Nobody asked for it.
+    let mut script = run();
+    script.lines.retain(|line| {
+        !matches!(line.what, What::Called { node: 2, asked: Asked::Fetch { .. }, .. } if line.at > LATER * 1000)
+    });
+    script.breaks("every node gives the file");
+    // Its hour is over before the end.
+    script.line(3_700_000, What::Quiet).is_sound();
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The codecs of the wire protocols: whatever a client or a provider sends is translated or refused, without a panic, and
-//! what is written is not much longer than what was read.
+//! what is written is not much longer than what was read. A request that is written for its own protocol is what it was,
+//! and what another protocol cannot say of it is reported by a place that it has.
 //!
 //! An input is a byte that names the protocol, a byte for the kind of the document, and the document.
 

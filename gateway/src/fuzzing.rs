@@ -3,7 +3,8 @@
 #[cfg(test)]
 mod mutated;
 
-use serde_json::Value;
+use gatewright::limits::integer;
+use serde_json::{Map, Value};
 
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::client_schema::ClientSchema;
@@ -56,14 +57,15 @@ const PROTOCOLS: [Protocol; 4] = [Protocol::Chat, Protocol::Responses, Protocol:
 /// the document is none of the protocol.
 ///
 /// # Panics
-/// If a request is said to lose what it does not have, or something follows the end of a stream.
+/// If a request that is written for its own protocol is not what it was, if one is said to lose what it does not have, or if
+/// something follows the end of a stream.
 pub fn translate(input: &[u8]) -> Option<usize> {
     let (&[protocol, kind], text) = input.split_first_chunk()?;
     let source = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
     let text = str::from_utf8(text).ok()?;
     let asked = Asked {
         model: "m".to_owned(),
-        request: Value::Object(serde_json::Map::new()),
+        request: Value::Object(Map::new()),
         include_usage: true,
         id: "id".to_owned(),
         created: 1,
@@ -93,15 +95,50 @@ pub fn translate(input: &[u8]) -> Option<usize> {
 fn translate_request(source: Protocol, body: &Value) -> Option<usize> {
     let stream = body["stream"] == true;
     let conversation = source.request_in(body.clone(), "m", stream).ok()?;
+    let defaults = Defaults { max_tokens: 4096, ..Defaults::default() };
     let written = PROTOCOLS.map(|target| {
-        let outgoing =
-            target.request_out(&conversation, Defaults { max_tokens: 4096, ..Defaults::default() });
+        let outgoing = target.request_out(&conversation, defaults);
+        if target == source {
+            assert!(outgoing.dropped.is_empty(), "{source:?} loses {:?} of its own", outgoing.dropped);
+            assert!(is_same(body, &outgoing.body), "{body}\n  comes back as\n{}", outgoing.body);
+        }
         for at in &outgoing.dropped {
             assert!(body.pointer(at).is_some(), "{target:?} reports {at}, which is nowhere");
         }
         outgoing.body.to_string().len()
     });
     Some(written.iter().sum())
+}
+
+/// Whether a request is what it was, but for the model, which is the target's, and for whole numbers, which may be written
+/// as 4 or as 4.0.
+fn is_same(body: &Value, back: &Value) -> bool {
+    fn is_equal(one: &Value, other: &Value) -> bool {
+        match (one, other) {
+            (Value::Object(one), Value::Object(other)) => is_within(one, other, &[]),
+            (Value::Array(one), Value::Array(other)) => {
+                one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_equal(one, other))
+            }
+            (Value::Number(_), Value::Number(_)) => {
+                one == other || integer(one).is_some() && integer(one) == integer(other)
+            }
+            _ => one == other,
+        }
+    }
+    fn is_within(one: &Map<String, Value>, other: &Map<String, Value>, but_for: &[&str]) -> bool {
+        let counted = |members: &Map<String, Value>| {
+            members.keys().filter(|name| !but_for.contains(&name.as_str())).count()
+        };
+        counted(one) == counted(other)
+            && one
+                .iter()
+                .filter(|(name, _)| !but_for.contains(&name.as_str()))
+                .all(|(name, value)| other.get(name).is_some_and(|other| is_equal(value, other)))
+    }
+    match (body, back) {
+        (Value::Object(body), Value::Object(back)) => is_within(body, back, &["model"]),
+        _ => false,
+    }
 }
 
 fn read_stream(source: Protocol, text: &str) -> Option<Vec<Delta>> {

@@ -91,7 +91,8 @@ async fn answered(
     request: hyper::Request<Incoming>,
     streams: Arc<AtomicUsize>,
 ) -> Result<Answer, Infallible> {
-    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let body =
+        request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
     let (kind, body) = if asked["stream"] == true {
         streams.fetch_add(1, Ordering::Relaxed);

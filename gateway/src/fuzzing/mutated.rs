@@ -1,5 +1,5 @@
-//! Documents of the vectors with parts of others in them: whatever comes of it, it is translated without a panic, and
-//! what is said to be lost is there. `GATEWRIGHT_MUTATIONS` sets how many are tried.
+//! Documents of the vectors with parts of others in them: whatever comes of it, it is translated without a panic, a request
+//! comes back as it was, and what is said to be lost is there. `GATEWRIGHT_MUTATIONS` sets how many are tried.
 
 use serde_json::{Map, Value, json};
 

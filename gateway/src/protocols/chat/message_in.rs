@@ -48,11 +48,16 @@ fn turn(mut message: Members, rest: &mut Rest) -> Result<Turn, Malformed> {
 
 fn result(mut message: Members, rest: &mut Rest) -> Part {
     let at = message.at().to_owned();
-    let call_id = message.text("tool_call_id").unwrap_or_default();
+    // An empty one is none, and stays where it is.
+    let call_id = message.take("tool_call_id", |id| match id {
+        Value::String(id) if !id.is_empty() => Ok(id),
+        id => Err(id),
+    });
     let mut parts = Vec::new();
     content(&mut message, rest, &mut parts);
     // The tool's name is known from the call.
     rest.keep(message, &["name"]);
+    let call_id = call_id.unwrap_or_default();
     let result = ToolResult { call_id, name: None, parts, failed: None, custom: false };
     Part { at: at.into(), kind: PartKind::Result(result), cache: None }
 }

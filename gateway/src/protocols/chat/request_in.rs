@@ -102,7 +102,8 @@ fn format(body: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
 }
 
 fn read_format(format: Value, at: &str, rest: &mut Rest) -> Format {
-    let is_schema = format["json_schema"]["name"].is_string() && format["json_schema"]["schema"].is_object();
+    let form = &format["json_schema"];
+    let is_schema = format["type"] == "json_schema" && form["name"].is_string() && form["schema"].is_object();
     let kind = match format["type"].as_str() {
         Some("text") => Format::Text,
         Some("json_object") => Format::JsonObject,

@@ -141,7 +141,7 @@ fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
 }
 
 fn tools(tools: &[Tool], writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
-    let mut written: Vec<(&str, Map<String, Value>)> = Vec::new();
+    let mut written: Vec<(&str, Value)> = Vec::new();
     for tool in tools {
         writer.lose_cache(tool.cache.as_ref());
         let declaration = match &tool.kind {
@@ -158,10 +158,15 @@ fn tools(tools: &[Tool], writer: &mut Writer<'_>, body: &mut Map<String, Value>)
             Some((at, _)) => (at, true),
             None => (&*tool.at, false),
         };
-        if written.last().is_none_or(|(last, _)| *last != at) {
-            written.push((at, Map::new()));
+        // What is no object is no list either.
+        if !is_declared && !declaration.is_object() {
+            written.push((at, declaration));
+            continue;
         }
-        let Some((_, list)) = written.last_mut() else { continue };
+        if written.last().is_none_or(|(last, _)| *last != at) {
+            written.push((at, Value::Object(Map::new())));
+        }
+        let Some((_, Value::Object(list))) = written.last_mut() else { continue };
         match (is_declared, declaration) {
             (false, Value::Object(others)) => list.extend(others),
             (_, declaration) => {
@@ -171,7 +176,7 @@ fn tools(tools: &[Tool], writer: &mut Writer<'_>, body: &mut Map<String, Value>)
         }
     }
     if !written.is_empty() {
-        let lists = written.into_iter().map(|(_, list)| Value::Object(list));
+        let lists = written.into_iter().map(|(_, list)| list);
         body.insert("tools".to_owned(), lists.collect());
     }
 }

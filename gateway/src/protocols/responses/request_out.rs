@@ -265,7 +265,9 @@ fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Opti
 fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut text = Map::new();
     if let Some(Given { value, at }) = &conversation.format {
-        match format_out(value) {
+        // Its own protocol gets it as it is.
+        let assumed = (!writer.is_same()).then_some(FORMAT_NAME);
+        match format_out(value, assumed) {
             Some(format) => writer.set(&mut text, "format", format, at),
             None => match value {
                 Format::Other(value) if writer.is_same() => {
@@ -281,14 +283,17 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<S
     writer.set(body, "text", text, "/text");
 }
 
-fn format_out(format: &Format) -> Option<Map<String, Value>> {
+/// Writes the form of a text. `assumed`: its name where it has none.
+fn format_out(format: &Format, assumed: Option<&str>) -> Option<Map<String, Value>> {
     Some(match format {
         Format::Text => object([("type", json!("text"))]),
         Format::JsonObject => object([("type", json!("json_object"))]),
         Format::JsonSchema { name, description, schema, strict } => {
-            let name = name.as_deref().unwrap_or(FORMAT_NAME);
-            let mut format =
-                object([("type", json!("json_schema")), ("name", json!(name)), ("schema", schema.clone())]);
+            let mut format = object([("type", json!("json_schema"))]);
+            if let Some(name) = name.as_deref().or(assumed) {
+                format.insert("name".to_owned(), json!(name));
+            }
+            format.insert("schema".to_owned(), schema.clone());
             if let Some(description) = description {
                 format.insert("description".to_owned(), json!(description.value));
             }

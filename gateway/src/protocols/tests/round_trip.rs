@@ -5,7 +5,7 @@ use std::cell::RefCell;
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{DEFAULTS, PROTOCOLS, documents, streams};
 use crate::conversation::{Conversation, Protocol, ToolChoice};
@@ -52,6 +52,30 @@ fn any_request_comes_back_as_it_was() {
         prop_assert!(back.dropped.is_empty(), "{:?}", back.dropped);
         Ok(())
     });
+}
+
+/// What the fuzz target found.
+#[test]
+fn what_is_none_comes_back_where_it_was() {
+    let chat = json!({ "model": "m", "messages": [{ "role": "tool", "tool_call_id": "", "content": "x" }] });
+    let function = json!({ "functionDeclarations": [{ "name": "f" }] });
+    let native = json!({ "contents": [{ "parts": [{ "text": "x" }] }], "tools": ["a", {}, function, "b"] });
+    let schema = json!({ "name": "a", "schema": { "type": "object" } });
+    let no_schema = json!({ "model": "m", "messages": [{ "role": "user", "content": "x" }],
+        "response_format": { "type": "json_object", "json_schema": schema } });
+    let no_name = json!({ "model": "m", "input": "x",
+        "text": { "format": { "type": "json_schema", "schema": { "type": "object" } } } });
+    let requests = [
+        (Protocol::Chat, chat),
+        (Protocol::Native, native),
+        (Protocol::Chat, no_schema),
+        (Protocol::Responses, no_name),
+    ];
+    for (source, request) in requests {
+        let conversation = source.request_in(request.clone(), "m", false).expect("a request");
+        let back = source.request_out(&conversation, DEFAULTS);
+        assert_eq!((back.body, back.dropped), (request, Vec::new()));
+    }
 }
 
 #[test]

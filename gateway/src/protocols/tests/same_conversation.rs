@@ -5,15 +5,20 @@ use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
-use super::super::Outgoing;
+use super::super::effort::effort_of;
+use super::super::{Defaults, Outgoing};
 use super::{DEFAULTS, PROTOCOLS};
+use crate::config::Thinking;
 use crate::conversation::{
-    Conversation, Given, Input, Media, Part, PartKind, Place, Protocol, Role, Source, Tool, ToolCall,
-    ToolChoice, ToolKind, ToolResult, Turn,
+    Budget, Conversation, Format, Given, Input, Media, Part, PartKind, Place, Protocol, Reasoning, Role,
+    Source, Tool, ToolCall, ToolChoice, ToolKind, ToolResult, Turn,
 };
 
 /// Number of conversations made at random per protocol.
 const CONVERSATIONS: u32 = 400;
+/// Where a conversation made at random has its effort, and its words that end an answer.
+const EFFORT: &str = "/effort";
+const STOP: &str = "/stop/";
 
 /// The same request in each protocol: instructions, an image, parallel calls and their results, a tool, limits.
 fn requests() -> [(Protocol, Value); 4] {
@@ -274,6 +279,57 @@ fn exchange() -> impl Strategy<Value = (Vec<Part>, Option<String>, Vec<(String, 
     (question, prop::option::of(text()), calls)
 }
 
+/// The form that an answer must have: schemas, from the smallest to one with members of its own.
+fn format() -> impl Strategy<Value = Format> {
+    let city = json!({ "type": "object", "properties": { "city": { "type": "string", "enum": ["Oslo", "Rome"] } },
+        "required": ["city"], "additionalProperties": false });
+    let several = json!({ "type": "object", "properties": { "cities": { "type": "array", "items": city },
+        "note": { "type": ["string", "null"], "description": "a \"note\"" } } });
+    let schema = select(vec![json!({ "type": "object" }), city, several]);
+    schema.prop_map(|schema| Format::JsonSchema { name: None, description: None, schema, strict: None })
+}
+
+/// Conversations of what every protocol has words for, with a form of the answer, words that end it, and an effort.
+fn conversations_with_wishes() -> impl Strategy<Value = Conversation> {
+    let stop = prop::collection::vec("[a-z \n]{1,3}", 0..7);
+    let effort = prop::option::of(select(vec!["low", "medium", "high"]));
+    (conversations(), prop::option::of(format()), stop, effort).prop_map(
+        |(conversation, format, stop, effort)| {
+            let given = |(index, text)| Given::new(text, format!("{STOP}{index}"));
+            Conversation {
+                format: format.map(|format| Given::new(format, "/format")),
+                stop: stop.into_iter().enumerate().map(given).collect(),
+                reasoning: Reasoning {
+                    effort: effort.map(|effort| Given::new(effort.to_owned(), EFFORT)),
+                    ..Reasoning::default()
+                },
+                ..conversation
+            }
+        },
+    )
+}
+
+/// The places of the wishes that a protocol has no words for.
+fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<Place> {
+    let Conversation { stop, reasoning, tool_choice, .. } = conversation;
+    let of_stop = |is_unsaid: fn(usize, &str) -> bool| {
+        let stop = stop.iter().enumerate().filter(move |(index, stop)| is_unsaid(*index, &stop.value));
+        stop.map(|(_, stop)| stop.at.clone()).collect::<Vec<_>>()
+    };
+    match protocol {
+        // Its providers take four.
+        Protocol::Chat => of_stop(|index, _| index >= 4),
+        Protocol::Responses => of_stop(|_, _| true),
+        Protocol::Messages => {
+            // Its providers refuse to think beside a forced call, and to stop at nothing but spaces.
+            let is_forced = tool_choice.as_ref().is_some_and(|choice| choice.value == ToolChoice::Required);
+            let effort = reasoning.effort.iter().filter(|_| is_forced).map(|effort| effort.at.clone());
+            effort.chain(of_stop(|_, text| text.trim().is_empty())).collect()
+        }
+        Protocol::Native => Vec::new(),
+    }
+}
+
 /// Conversations of all that every protocol has words for.
 fn conversations() -> impl Strategy<Value = Conversation> {
     let exchanges = prop::collection::vec(exchange(), 0..4);
@@ -322,28 +378,73 @@ fn conversations() -> impl Strategy<Value = Conversation> {
     )
 }
 
-#[test]
-fn any_conversation_says_the_same_in_every_protocol() {
+/// Runs a test with each protocol and many conversations.
+fn every_conversation(
+    conversations: &impl Strategy<Value = Conversation>,
+    test: impl Fn(Protocol, Conversation) -> Result<(), TestCaseError>,
+) {
     for (protocol, folder) in PROTOCOLS {
         let config =
             ProptestConfig { cases: CONVERSATIONS, failure_persistence: None, ..ProptestConfig::default() };
         // The same conversations in every run.
         let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-        let result = TestRunner::new_with_rng(config, random).run(&conversations(), |conversation| {
-            let Outgoing { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
-            prop_assert!(dropped.is_empty(), "{:?}", dropped);
-            let back = protocol.request_in(body.clone(), "m", false);
-            let back = back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {body}")))?;
-            prop_assert_eq!(said(&back), said(&conversation), "{:#}", body);
-            let value = |given: Option<Given<ToolChoice>>| given.map(|given| given.value);
-            prop_assert_eq!(value(back.tool_choice), value(conversation.tool_choice), "{:#}", body);
-            let most = back.max_tokens.map(|given| given.value);
-            prop_assert_eq!(most, conversation.max_tokens.map(|given| given.value));
-            prop_assert_eq!(tools(back.tools), tools(conversation.tools));
-            Ok(())
-        });
-        if let Err(error) = result {
+        let mut runner = TestRunner::new_with_rng(config, random);
+        if let Err(error) = runner.run(conversations, |conversation| test(protocol, conversation)) {
             panic!("{folder}: {error}");
         }
     }
+}
+
+/// Reads what was written.
+fn read(protocol: Protocol, body: &Value) -> Result<Conversation, TestCaseError> {
+    let back = protocol.request_in(body.clone(), "m", false);
+    back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {body}")))
+}
+
+#[test]
+fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
+    // Half of the tokens are kept for the answer where a number of them is asked for: this is for models that take a word.
+    let defaults = Defaults { thinking: Thinking::Adaptive, ..DEFAULTS };
+    every_conversation(&conversations_with_wishes(), |protocol, mut conversation| {
+        // Of another protocol: its own would get back also what its providers refuse.
+        let is_chat = protocol == Protocol::Chat;
+        conversation.source = if is_chat { Protocol::Native } else { Protocol::Chat };
+        let Outgoing { body, mut dropped } = protocol.request_out(&conversation, defaults);
+        dropped.sort();
+        prop_assert_eq!(&dropped, &unsaid(&conversation, protocol), "{:#}", body);
+        let back = read(protocol, &body)?;
+        let schema = |format: Option<Given<Format>>| match format.map(|format| format.value) {
+            Some(Format::JsonSchema { schema, .. }) => Some(schema),
+            _ => None,
+        };
+        prop_assert_eq!(schema(back.format), schema(conversation.format), "{:#}", body);
+        let is_said = |place: &Place| !dropped.contains(place);
+        let stop: Vec<&str> = back.stop.iter().map(|stop| &*stop.value).collect();
+        let wished = conversation.stop.iter().filter(|stop| is_said(&stop.at));
+        prop_assert_eq!(stop, wished.map(|stop| &*stop.value).collect::<Vec<_>>(), "{:#}", body);
+        let wished = conversation.reasoning.effort.filter(|effort| is_said(&effort.at));
+        // A number of tokens stands for a word.
+        let effort = match (back.reasoning.effort, back.reasoning.budget) {
+            (None, Some(Given { value: Budget::Tokens(tokens), .. })) => Some(effort_of(tokens).to_owned()),
+            (effort, _) => effort.map(|effort| effort.value),
+        };
+        prop_assert_eq!(effort, wished.map(|effort| effort.value), "{:#}", body);
+        Ok(())
+    });
+}
+
+#[test]
+fn any_conversation_says_the_same_in_every_protocol() {
+    every_conversation(&conversations(), |protocol, conversation| {
+        let Outgoing { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
+        prop_assert!(dropped.is_empty(), "{:?}", dropped);
+        let back = read(protocol, &body)?;
+        prop_assert_eq!(said(&back), said(&conversation), "{:#}", body);
+        let value = |given: Option<Given<ToolChoice>>| given.map(|given| given.value);
+        prop_assert_eq!(value(back.tool_choice), value(conversation.tool_choice), "{:#}", body);
+        let most = back.max_tokens.map(|given| given.value);
+        prop_assert_eq!(most, conversation.max_tokens.map(|given| given.value));
+        prop_assert_eq!(tools(back.tools), tools(conversation.tools));
+        Ok(())
+    });
 }

@@ -20,7 +20,8 @@ pub enum Error {
     /// The server closed the connection before its answer began.
     #[error("the connection was closed before an answer began")]
     Closed,
-    /// The server closed a connection that had served requests before, as this one was on its way: it may not have read it.
+    /// The server closed a connection that had served requests before, within a second after this one began: it has most likely not
+    /// read it.
     #[error("the connection was closed before an answer began")]
     Stale,
     /// The server closed the connection in the midst of its answer.

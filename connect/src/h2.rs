@@ -2,11 +2,10 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,7 +39,7 @@ pub(crate) struct Connection {
 struct Streams {
     /// Number of requests on the connection.
     open: AtomicUsize,
-    /// What the task drives, until it has ended. It knows how many requests the server takes at once.
+    /// What a [`Driver`] drives, until it has ended. It knows how many requests the server takes at once.
     driven: Mutex<Option<Driven>>,
 }
 
@@ -52,19 +51,32 @@ impl Streams {
         self.driven().as_ref().map(Driven::current_max_send_streams)
     }
 
-    fn poll_driven(&self, context: &mut Context<'_>) -> Poll<()> {
-        let mut driven = self.driven();
-        if let Some(connection) = &mut *driven {
-            // Its failure reaches the requests on it.
-            drop(ready!(Pin::new(connection).poll(context)));
-        }
-        let ended = driven.take();
-        drop((driven, ended));
-        Poll::Ready(())
-    }
-
     fn driven(&self) -> MutexGuard<'_, Option<Driven>> {
         self.driven.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Drives a connection. Dropped, with its runtime or by a panic, it ends the connection: nobody else would, and whoever waits
+/// for an answer would wait for ever.
+struct Driver(Arc<Streams>);
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let mut driven = self.0.driven();
+        match &mut *driven {
+            // Its failure reaches the requests on it.
+            Some(connection) => Pin::new(connection).poll(context).map(drop),
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        let ended = self.0.driven().take();
+        drop(ended);
     }
 }
 
@@ -129,8 +141,7 @@ pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Connection, 
     let (sender, connection) =
         builder.handshake(TokioIo::new(socket)).await.map_err(|error| Error::Connect(error.into()))?;
     let streams = Arc::new(Streams { open: AtomicUsize::new(0), driven: Mutex::new(Some(connection)) });
-    let driven = Arc::clone(&streams);
-    tokio::spawn(poll_fn(move |context| driven.poll_driven(context)));
+    tokio::spawn(Driver(Arc::clone(&streams)));
     Ok(Connection { sender, streams })
 }
 

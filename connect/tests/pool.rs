@@ -469,6 +469,16 @@ async fn closes_on_the_second(mut socket: TcpStream, resets: bool) {
     }
 }
 
+/// The same, after more than a second.
+async fn closes_late(mut socket: TcpStream) {
+    let mut received = [0; 4096];
+    if socket.read(&mut received).await.unwrap_or(0) > 0 {
+        socket.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.expect("a client");
+        drop(socket.read(&mut received).await);
+        tokio::time::sleep(Duration::from_millis(1200)).await;
+    }
+}
+
 #[tokio::test]
 async fn a_request_that_a_used_connection_loses_is_told_apart_and_can_be_sent_anew() {
     for resets in [false, true] {
@@ -484,10 +494,35 @@ async fn a_request_that_a_used_connection_loses_is_told_apart_and_can_be_sent_an
         assert_eq!(answer.into_body().collect().await.expect("a body").to_bytes(), "ok");
         assert_eq!(server.connections(), 3);
     }
-    // One that has served nothing is not stale.
+    // After a second, the server may have worked on it.
+    let server = server(closes_late).await;
+    let pool = pool(&server, settings());
+    assert_eq!(ask(&pool, "/").await.expect("an answer"), "ok");
+    let closed = ask(&pool, "/").await.expect_err("it is closed");
+    assert!(matches!(closed, Error::Closed), "{closed:?}");
+}
+
+#[tokio::test]
+async fn a_connection_that_has_served_nothing_is_not_stale() {
     let server = server(|socket| async move { drop(socket) }).await;
     let closed = ask(&pool(&server, settings()), "/").await.expect_err("it is closed");
     assert!(!matches!(closed, Error::Stale), "{closed:?}");
+}
+
+/// A runtime that ends takes its connections along: who waits elsewhere is told, and the next one makes another.
+#[test]
+fn an_http_2_connection_ends_with_the_runtime_that_drives_it() {
+    let serving = tokio::runtime::Runtime::new().expect("a runtime");
+    let (server, tls) = serving.block_on(with_tls(&[b"h2"], 0));
+    let pool = Pool::new(server.uri("https"), tls, settings());
+    let driving = tokio::runtime::Runtime::new().expect("a runtime");
+    let mut begun = driving.block_on(begun(&pool, "/quiet"));
+    drop(driving);
+    let other = tokio::runtime::Runtime::new().expect("a runtime");
+    let ended = other.block_on(async { tokio::time::timeout(SOON, begun.body_mut().frame()).await });
+    assert!(matches!(ended.expect("it is told"), Some(Err(_))));
+    assert_eq!(other.block_on(ask(&pool, "/one")).expect("an answer"), "/one");
+    assert_eq!(server.connections(), 2);
 }
 
 #[tokio::test]

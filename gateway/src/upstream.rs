@@ -138,9 +138,8 @@ impl Endpoint {
         self.marks.iter().position(|own| *own == mark)
     }
 
-    /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys. One that a
-    /// connection lost which had served others, as it was closed, is sent once more; not for a video, which would be made
-    /// twice.
+    /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys. A request that
+    /// was lost as the upstream closed an unused connection is sent once more, but not one for a video, which might be made twice.
     pub(crate) async fn send(
         &self,
         request: Request<'_>,

@@ -5,6 +5,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{Uri, response};
@@ -21,6 +22,9 @@ use crate::watching;
 
 /// How much is read at once, into the stack: a connection that waits holds no buffer.
 const MOST_READ: usize = 16 * 1024;
+/// How soon after a request begins the end of a used connection tells that the server had closed it before. Later, it may have
+/// worked on the request.
+const STALE: Duration = Duration::from_secs(1);
 
 /// A connection without a request in progress.
 #[derive(Debug)]
@@ -62,6 +66,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         server: &Uri,
     ) -> Result<(response::Parts, Reading<S>), Error> {
         let Self { mut socket, runtime, is_used } = self;
+        let stale_until = is_used.then(|| Instant::now() + STALE);
         let head = Bytes::from(head::write(request, server));
         let mut outgoing = Outgoing { head, body: request.body.clone(), state: Sending::Underway };
         let mut packets = BytesMut::new();
@@ -75,8 +80,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let read = poll_packet(&mut socket, context, |packet| packets.extend_from_slice(packet));
                 let why = match ready!(read) {
                     Ok(Some(())) => continue,
-                    Ok(None) if packets.is_empty() && is_used => return Poll::Ready(Err(Error::Stale)),
-                    Err(error) if packets.is_empty() && is_used && is_closed(&error) => {
+                    ended if packets.is_empty() && is_end(&ended) && is_before(stale_until) => {
                         return Poll::Ready(Err(Error::Stale));
                     }
                     Ok(None) if packets.is_empty() => Error::Closed,
@@ -242,9 +246,18 @@ impl Outgoing {
 }
 
 /// Whether the other side has closed the connection, and did not only fall silent.
-fn is_closed(error: &io::Error) -> bool {
+fn is_end(read: &io::Result<Option<()>>) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
-    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+    match read {
+        Ok(read) => read.is_none(),
+        Err(error) => {
+            matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+        }
+    }
+}
+
+fn is_before(until: Option<Instant>) -> bool {
+    until.is_some_and(|until| Instant::now() < until)
 }
 
 fn current() -> Option<Id> {

@@ -24,6 +24,8 @@ pub(crate) const LONGEST: usize = 10 * 1024 * 1024;
 const OVERHEAD: usize = 256;
 /// Maximum number of responses of which only the place is known: some 40 MB.
 pub(crate) const MOST_PLACES: usize = 100_000;
+/// Maximum number of changes that wait for the spool: places and copies.
+const MOST_UNSPOOLED: usize = 2 * MOST_PLACES;
 /// Maximum length of an id that an upstream gives.
 const LONGEST_ID: usize = 128;
 
@@ -206,18 +208,10 @@ impl History {
         kept.unspooled = Some(VecDeque::new());
     }
 
-    /// The changes that neither the store nor the spool has. They are the spool's from then on.
-    pub(super) fn take_unspooled(&self) -> VecDeque<(u64, Noted)> {
-        self.lock().unspooled.as_mut().map(std::mem::take).unwrap_or_default()
-    }
-
-    /// Changes that the spool could not take: they are taken the next time, before those that came since.
-    pub(super) fn put_unspooled_back(&self, mut changes: VecDeque<(u64, Noted)>, stored: u64) {
-        if let Some(unspooled) = &mut self.lock().unspooled {
-            changes.retain(|(number, _)| *number > stored);
-            changes.append(unspooled);
-            *unspooled = changes;
-        }
+    /// The oldest change that neither the store nor the spool has, if it is one of the first `count`. It is the spool's from then
+    /// on.
+    pub(super) fn next_unspooled(&self, count: u64) -> Option<(u64, Noted)> {
+        self.lock().unspooled.as_mut()?.pop_front_if(|(number, _)| *number <= count)
     }
 
     /// The store has so many changes.
@@ -385,6 +379,10 @@ impl Kept {
         self.changes.count += 1;
         if let Some(unspooled) = &mut self.unspooled {
             unspooled.push_back((self.changes.count, change.clone()));
+            // The newest matter most, while neither takes any.
+            if unspooled.len() > MOST_UNSPOOLED {
+                unspooled.pop_front();
+            }
         }
         match change {
             Noted::Place(change) => self.changes.places.push(change),

@@ -355,12 +355,9 @@ impl UnderWay {
                 let expires = made + LIFETIME;
                 let kept = OnceLock::new();
                 let late = Late { keyed, number, lease, answer, expires, room, kept };
-                let is_spooled = replays.spool_one(&late).await;
+                // If the spool cannot take it, that is tried again while it waits.
+                _ = replays.spool_one(&late).await;
                 replays.keep_later(late);
-                if is_spooled {
-                    // Its client does not wait for those.
-                    tokio::spawn(async move { replays.spool_others().await });
-                }
             } else if let Some(lease) = &lease {
                 replays.held().remove(lease);
             }

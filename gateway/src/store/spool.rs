@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use bytes::Bytes;
 use ring::hmac;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::spawn_blocking;
@@ -150,7 +151,8 @@ impl Spool {
 
     /// Writes an item. Returns when it is on the disk, or soon if that takes too long. None: it stays in memory, and the log says
     /// so. Whoever no longer waits for it loses it: it is to be called from a task that ends.
-    pub(super) async fn keep(self: &Arc<Self>, kind: Kind, content: Vec<u8>) -> Option<Kept> {
+    pub(super) async fn keep(self: &Arc<Self>, kind: Kind, content: impl Into<Bytes>) -> Option<Kept> {
+        let content = content.into();
         let Some(kept) = self.begin(kind, HEAD + content.len()) else {
             self.fails(&"there is no room for more");
             return None;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
@@ -16,10 +16,16 @@ use crate::store::spool::{Kept, Kind, Spool};
 /// See the module.
 pub(super) struct Spooling {
     spool: Arc<Spool>,
-    /// Items, and the number of the last change in each. Locked while more are written: whoever comes later finds them done.
-    kept: Mutex<Vec<(u64, Kept)>>,
-    /// How many changes the store has.
-    stored: AtomicU64,
+    /// Locked while more are written: whoever comes later finds them done.
+    items: Mutex<Items>,
+}
+
+/// Items, with the number of the last change in each.
+#[derive(Default)]
+struct Items {
+    kept: Vec<(u64, Kept)>,
+    /// What the spool could not take.
+    refused: Option<(u64, Bytes)>,
 }
 
 /// What an earlier process left.
@@ -48,7 +54,7 @@ enum Line {
 
 impl Spooling {
     pub(super) fn new(spool: Arc<Spool>) -> Self {
-        Self { spool, kept: Mutex::default(), stored: AtomicU64::new(0) }
+        Self { spool, items: Mutex::default() }
     }
 
     /// What earlier processes left, the oldest first.
@@ -66,40 +72,48 @@ impl Spooling {
 
     /// Removes the items that the store has.
     pub(super) async fn stored(&self, count: u64) {
-        self.stored.fetch_max(count, Ordering::Relaxed);
-        let mut kept = self.kept.lock().await;
-        let stored = kept.extract_if(.., |(last, _)| *last <= count).map(|(_, item)| item).collect();
-        drop(kept);
+        let mut items = self.items.lock().await;
+        items.refused.take_if(|(last, _)| *last <= count);
+        let stored = items.kept.extract_if(.., |(last, _)| *last <= count).map(|(_, item)| item).collect();
+        drop(items);
         Kept::remove_all(stored).await;
     }
 }
 
 impl HistoryKeeper {
     /// Writes into the spool what neither it nor the store has. Whoever calls it waits for those who are at it, too. What it
-    /// cannot take is tried again with the next change.
+    /// cannot take is tried again the next time, before all else: the order of changes counts.
     pub(super) async fn save(&self) {
         let Some(spooling) = &self.spooling else { return };
-        let mut kept = spooling.kept.lock().await;
-        let mut unspooled = self.history.take_unspooled();
-        let (mut item, mut within) = (Item::default(), VecDeque::new());
-        while let Some((number, change)) = unspooled.pop_front() {
-            match change.clone() {
+        let count = self.history.changed();
+        let mut items = spooling.items.lock().await;
+        loop {
+            let next = match items.refused.take() {
+                Some(refused) => Some(refused),
+                None => self.next_item(count).await,
+            };
+            let Some((number, content)) = next else { return };
+            let Some(written) = spooling.spool.keep(Kind::Changes, content.clone()).await else {
+                items.refused = Some((number, content));
+                return;
+            };
+            items.kept.push((number, written));
+        }
+    }
+
+    /// The next of the first `count` changes as an item, with the number of its last one.
+    async fn next_item(&self, count: u64) -> Option<(u64, Bytes)> {
+        let (mut item, mut last) = (Item::default(), None);
+        while item.contents.len() < BATCH
+            && let Some((number, change)) = self.history.next_unspooled(count)
+        {
+            match change {
                 Noted::Place(change) => item.add_place(&change),
                 Noted::Copy(note) => item.add_copy(&copies::sealed(&self.sealer, note).await),
             }
-            within.push_back((number, change));
-            if unspooled.is_empty() || item.contents.len() >= BATCH {
-                let Some(written) =
-                    spooling.spool.keep(Kind::Changes, std::mem::take(&mut item).written()).await
-                else {
-                    within.append(&mut unspooled);
-                    self.history.put_unspooled_back(within, spooling.stored.load(Ordering::Relaxed));
-                    return;
-                };
-                kept.push((number, written));
-                within.clear();
-            }
+            last = Some(number);
         }
+        last.map(|number| (number, item.written().into()))
     }
 
     /// Whether what the store does not take is on the disk.

@@ -30,7 +30,7 @@ struct Head {
 }
 
 impl Replays {
-    /// Writes an answer that waits into the spool. False if it has no room, or there is none.
+    /// Writes an answer that waits into the spool. False if that cannot take it, or there is none.
     pub(super) async fn spool_one(&self, late: &Late) -> bool {
         let Some(spool) = &self.spool else { return false };
         let Some(kept) = spool.keep(Kind::Answer, late.written()).await else { return false };

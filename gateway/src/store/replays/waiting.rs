@@ -174,6 +174,7 @@ async fn write(replays: Weak<Replays>) {
         };
         let Some(late) = next else { return };
         if !replays.write(&late).await {
+            replays.spool_others().await;
             drop((replays, late));
             tokio::time::sleep(PAUSE).await;
         }

@@ -15,7 +15,7 @@ fn open(folder: &TempDir) -> Arc<Spool> {
 }
 
 async fn keep(spool: &Arc<Spool>, content: &str) -> Option<Kept> {
-    spool.keep(Kind::Answer, content.into()).await
+    spool.keep(Kind::Answer, content.to_owned()).await
 }
 
 /// What a process left that has ended.

@@ -228,7 +228,7 @@ async fn what_the_store_takes_later_leaves_the_spool() {
 }
 
 #[tokio::test]
-async fn what_the_spool_could_not_take_is_in_it_with_what_comes_next() {
+async fn what_the_spool_could_not_take_is_in_it_once_there_is_room() {
     let place = Place::new();
     let gateway = place.start();
     assert!(gateway.keep("before").await);
@@ -241,7 +241,7 @@ async fn what_the_spool_could_not_take_is_in_it_with_what_comes_next() {
     gateway.keep("resp_2").await;
     gateway.answer("two").await;
     let is_whole = |item: &PathBuf| item.extension() != Some("new".as_ref());
-    wait_until("all is in the spool", || place.items().into_iter().filter(is_whole).count() == 3).await;
+    wait_until("all is in the spool", || place.items().into_iter().filter(is_whole).count() == 4).await;
     gateway.dies(&place).await;
     place.put_back();
     let next = place.start();

@@ -3,7 +3,19 @@ import * as dialog from "@zag-js/dialog";
 import { normalizeProps, useMachine } from "@zag-js/preact";
 import type { ComponentChildren } from "preact";
 import { createPortal } from "preact/compat";
-import { useId } from "preact/hooks";
+import { useId, useRef } from "preact/hooks";
+
+/** What had the focus before a dialog, or several in turn. Whoever types fast may have moved on before the machine looks. */
+let opener: HTMLElement | null = null;
+
+function useOpener(open: boolean) {
+  const wasOpen = useRef(false);
+  const focused = document.activeElement;
+  if (open && !wasOpen.current && focused instanceof HTMLElement && !focused.closest("[role=dialog]")) {
+    opener = focused;
+  }
+  wasOpen.current = open;
+}
 
 export function Dialog(props: {
   open: boolean;
@@ -13,10 +25,12 @@ export function Dialog(props: {
   onClose: () => void;
   children: ComponentChildren;
 }) {
+  useOpener(props.open);
   const service = useMachine(dialog.machine, {
     id: useId(),
     open: props.open,
     closeOnInteractOutside: !props.stays,
+    finalFocusEl: () => (opener?.isConnected ? opener : null),
     onOpenChange: (details: { open: boolean }) => {
       if (!details.open) props.onClose();
     },

@@ -18,8 +18,9 @@ use super::scripts::{Scripts, probe};
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause until the next attempt to connect.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause after a loss. It grows while connections do not last.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// The longest pause after a loss. It grows while connections do not last: so a server that is slow now and then costs the requests
+/// of one moment in four seconds their wait, and limits are shared again within as much once it is well.
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// A connection that lasts so long is not lost because the server is slow.
 const LASTING: Duration = Duration::from_secs(10);
 

@@ -12,8 +12,13 @@ use crate::history::{ALONE, Asked, Fault, Got, Limits};
 const COUNTED: u64 = 5 * SECOND;
 /// After this time what an answer took counts for all nodes: it is told at once, beside the requests.
 const TOLD: u64 = 2 * SECOND;
-/// Within this time gateways use counters that are back.
-const RECONNECTING: u64 = 3 * SECOND;
+/// Within this time gateways use counters that are back, and a pause more, which is as long as the first one after a loss, and twice as
+/// long as the last one where a connection did not last, up to the longest.
+const RECONNECTING: u64 = 2_500_000;
+const FIRST_PAUSE: u64 = SECOND / 2;
+const LONGEST_PAUSE: u64 = 4 * SECOND;
+/// A connection that lasts so long is followed by the first pause.
+const LASTING: u64 = 10 * SECOND;
 /// How a call is refused whose key has used its budget up.
 const USED_UP: &str = "insufficient_quota";
 /// A minute.
@@ -312,9 +317,16 @@ fn together(record: &Record<'_>, call: &Call<'_>) -> Option<Counting> {
         return None;
     }
     let end = call.answer?.at;
-    let from = call.began.saturating_sub(RECONNECTING);
-    let is_hindered = |fault| is_without_counters(call.node, fault) || is_of_node(fault, call.node);
-    if record.is_troubled(from, end, is_hindered) {
+    let hindered = record.troubles.iter().filter(|one| {
+        one.from <= end && (is_without_counters(call.node, one.fault) || is_of_node(one.fault, call.node))
+    });
+    let (mut back, mut pause) = (0, FIRST_PAUSE);
+    for one in hindered {
+        // The pauses grow with each loss: the connection began at some time until `back`.
+        pause = if one.from < back + LASTING { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
+        back = back.max(one.to.saturating_add(pause + RECONNECTING));
+    }
+    if call.began < back {
         return None;
     }
     let away = |one: &&Trouble| matches!(one.fault, Fault::Counters { .. }) && one.to <= call.began;

@@ -176,34 +176,44 @@ fn a_call_after_all_tokens_of_a_minute_were_taken_is_found() {
     }
 }
 
+/// Three calls of a key that may make two at once, one after another from this time on, in seconds. `longer`: the first one is
+/// answered until the last one is.
+fn three_at_once(from: u64, nodes: [usize; 3], longer: bool) -> Script {
+    let mut script = limited(Limits { concurrent_requests: Some(2), ..NONE });
+    for (intent, node) in (from * 10..).zip(nodes) {
+        let begun = intent * 100;
+        script.line(begun + 10, What::Begun { node, intent });
+        let is_longer = longer && intent == from * 10;
+        script.upstream(begun + if is_longer { 215 } else { 205 }, node, intent);
+        script.chat((begun, begun + 800), (node, "k"), intent, text(intent));
+    }
+    script
+}
+
 #[test]
 fn more_calls_at_once_than_a_key_may_make_are_found() {
-    let at_once = |nodes: [usize; 3]| {
-        let mut script = limited(Limits { concurrent_requests: Some(2), ..NONE });
-        for (intent, node) in (20..).zip(nodes) {
-            let begun = intent * 100;
-            script.line(begun + 10, What::Begun { node, intent });
-            script.upstream(begun + 205, node, intent);
-            script.chat((begun, begun + 800), (node, "k"), intent, text(intent));
-        }
-        script
-    };
     // The first was over before the third began.
-    at_once([0, 0, 0]).is_sound();
-    let longer = |nodes: [usize; 3]| {
-        let mut script = at_once(nodes);
-        for line in &mut script.lines {
-            if let What::Upstream { intent: 20, .. } = line.what {
-                line.at += 10_000;
-            }
-        }
-        script
-    };
+    three_at_once(2, [0, 0, 0], false).is_sound();
+    let longer = |nodes| three_at_once(2, nodes, true);
     longer([0, 0, 0]).breaks("requests at once hold");
     longer([0, 1, 2]).is_sound();
     longer([0, 1, 2]).breaks_with("requests at once hold", SHARED);
     assert_eq!(longer([0, 1, 2]).fault(Fault::Counters { hang: false }, 1_000, 1_500).judged(SHARED).0, []);
     assert_eq!(longer([0, 1, 2]).fault(Fault::Paused { node: 1 }, 1_000, 1_500).judged(SHARED).0, []);
+}
+
+#[test]
+fn counters_that_were_lost_again_and_again_are_used_after_longer_pauses() {
+    let lost = |losses: &[u64]| {
+        let mut script = three_at_once(20, [0, 1, 2], true);
+        for at in losses {
+            script.fault(Fault::Counters { hang: true }, *at, at + 100);
+        }
+        script
+    };
+    lost(&[16_800]).breaks_with("requests at once hold", SHARED);
+    lost(&[12_000, 12_500, 13_000]).breaks_with("requests at once hold", SHARED);
+    assert_eq!(lost(&[12_000, 14_000, 16_000, 16_800]).judged(SHARED).0, []);
 }
 
 #[test]

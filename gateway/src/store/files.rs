@@ -5,6 +5,7 @@
 mod address;
 mod bucket;
 mod contents;
+mod counting;
 mod failure;
 #[cfg(all(test, target_os = "linux"))]
 mod full_disk_tests;
@@ -27,6 +28,7 @@ pub(crate) use self::failure::untold;
 pub(crate) use self::room::{MostOfKey, Room};
 
 use self::address::Signer;
+use self::counting::Counts;
 use self::failure::{Failure, unavailable};
 use self::room::Promises;
 use super::durable::{Expiring, Store, StoreError};
@@ -46,6 +48,7 @@ pub(crate) struct Files {
     /// Maximum size of all files together.
     max_bytes: u64,
     promises: Promises,
+    counts: Counts,
 }
 
 /// A file that can be read.
@@ -64,8 +67,8 @@ impl Files {
         max_bytes: usize,
     ) -> Arc<Self> {
         let max_bytes = u64::try_from(max_bytes).unwrap_or(u64::MAX);
-        let promises = Promises::default();
-        Arc::new(Self { contents, store, signer: Signer::new(key), max_bytes, promises })
+        let (promises, counts) = Default::default();
+        Arc::new(Self { contents, store, signer: Signer::new(key), max_bytes, promises, counts })
     }
 
     /// The same, with a task that removes what has expired, until the files are gone. Needs a Tokio runtime.

@@ -1,6 +1,6 @@
-//! What requests and tasks cost gateways and their database, in processor time, with one to three gateways at work.
-//! Nothing is wrong meanwhile. As all share the cores of this machine, throughput on machines of their own follows
-//! from these times.
+//! What requests and tasks cost gateways, their database and their counters, in processor time, with one to three gateways at work,
+//! and with one again: what costs more then is not the gateways but what the database holds by that time. Nothing is wrong meanwhile.
+//! As all share the cores of this machine, throughput on machines of their own follows from these times.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 use tokio::runtime::Runtime;
 
 use crate::clients::{Clients, DEFAULT};
-use crate::history::{ALONE, Got, History};
+use crate::history::{ALONE, Got, History, Limits};
 use crate::world::{ADMIN_KEY, KEY, World};
 
 /// How long texts are asked for, and how long nothing is.
@@ -26,19 +26,47 @@ const AT_ONCE: usize = 12;
 /// How long all videos may take to their end.
 const PATIENCE: Duration = Duration::from_mins(3);
 
+/// A key with limits that are never reached: each request asks the counters.
+const LIMITED: &str = "limited";
+const LIMITS: Limits = Limits {
+    tokens_per_day: Some(PLENTY),
+    cost_per_day: None,
+    requests_per_minute: Some(PLENTY),
+    tokens_per_minute: Some(PLENTY),
+    concurrent_requests: Some(1_000),
+};
+const PLENTY: u64 = 1_000_000_000;
+
+/// The programs of the database and of the counters.
+const DATABASE: &[&str] = &["postgres"];
+const COUNTERS: &[&str] = &["redis-server", "valkey-server"];
+
 /// What some work took.
 struct Took {
     count: usize,
     wall: Duration,
-    /// Processor time of the gateways at work, and of the database.
+    /// Requests to the bucket.
+    stored: u64,
+    used: Used,
+}
+
+/// Processor time: of the gateways at work, of the database, and of the counters.
+#[derive(Debug, Clone, Copy)]
+struct Used {
     gateways: Duration,
     database: Duration,
+    counters: Duration,
 }
 
 impl Took {
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     fn each_ms(&self, time: Duration) -> f64 {
         time.as_secs_f64() * 1e3 / self.count.max(1) as f64
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    fn stored_each(&self) -> f64 {
+        self.stored as f64 / self.count.max(1) as f64
     }
 }
 
@@ -51,25 +79,43 @@ pub(crate) fn measure(program: &Path) -> Result<()> {
     let clients = Arc::new(Clients::new(history, world.urls(), KEY, ADMIN_KEY)?);
     let bench = Bench { world: &world, clients, runtime: &runtime };
     // Connections and caches first.
-    bench.texts(ALONE, TIME / 5)?;
+    bench.texts(ALONE, DEFAULT, TIME / 5)?;
+    let made = runtime.block_on(bench.clients.create_key(0, LIMITED, LIMITS));
+    if !matches!(made, Got::Done) {
+        bail!("a key is not made: {made:?}");
+    }
     let idle = bench.took(ALONE, || {
         std::thread::sleep(TIME);
         Ok(0)
     })?;
+    let a_second = |time: Duration| time.as_secs_f64() * 1e3 / idle.wall.as_secs_f64();
     eprintln!(
-        "nothing to do, {ALONE} gateways: {:.2} ms of a gateway and {:.2} ms of the database a second",
-        idle.gateways.as_secs_f64() * 1e3 / idle.wall.as_secs_f64() / f64::from(u32::try_from(ALONE)?),
-        idle.database.as_secs_f64() * 1e3 / idle.wall.as_secs_f64()
+        "nothing to do, {ALONE} gateways: {:.2} ms of a gateway, {:.2} of the database and {:.2} of the counters a second",
+        a_second(idle.used.gateways) / f64::from(u32::try_from(ALONE)?),
+        a_second(idle.used.database),
+        a_second(idle.used.counters),
     );
-    eprintln!("| work | gateways | count | a second | ms of a gateway each | ms of the database each |");
-    eprintln!("|---|---|---|---|---|---|");
-    for nodes in 1..=ALONE {
-        for (work, took) in [("texts", bench.texts(nodes, TIME)?), ("videos", bench.videos(nodes)?)] {
-            let (gateways, database) = (took.each_ms(took.gateways), took.each_ms(took.database));
-            let rate = 1e3 / took.each_ms(took.wall);
-            eprintln!("| {work} | {nodes} | {} | {rate:.1} | {gateways:.3} | {database:.3} |", took.count);
+    eprintln!(
+        "| work | gateways | count | a second | ms of a gateway each | of the database | of the counters | requests to the bucket each |"
+    );
+    eprintln!("|---|---|---|---|---|---|---|---|");
+    for (nodes, when) in (1..=ALONE).map(|nodes| (nodes, "")).chain([(1, ", at the end")]) {
+        for (work, took) in [
+            ("texts", bench.texts(nodes, DEFAULT, TIME)?),
+            ("texts of a key with limits", bench.texts(nodes, LIMITED, TIME)?),
+            ("videos", bench.videos(nodes)?),
+        ] {
+            let Used { gateways, database, counters } = took.used;
+            let [gateways, database, counters] =
+                [gateways, database, counters].map(|time| took.each_ms(time));
+            let (rate, stored) = (1e3 / took.each_ms(took.wall), took.stored_each());
+            let count = took.count;
+            eprintln!(
+                "| {work} | {nodes}{when} | {count} | {rate:.1} | {gateways:.3} | {database:.3} | {counters:.3} | {stored:.1} |"
+            );
         }
     }
+    eprintln!("the counters: {}", world.scripts_run());
     world.stop()
 }
 
@@ -82,17 +128,28 @@ struct Bench<'w> {
 impl Bench<'_> {
     /// What work takes that does so many things. `nodes`: how many gateways do it.
     fn took(&self, nodes: usize, work: impl FnOnce() -> Result<usize>) -> Result<Took> {
-        let before = (self.world.processor_time(nodes)?, database_time()?, Instant::now());
+        let (before, stored, begun) = (self.used(nodes)?, self.world.bucket_answered(), Instant::now());
         let count = work()?;
+        let wall = begun.elapsed();
         // What waits is written.
         std::thread::sleep(Duration::from_secs(1));
-        let wall = before.2.elapsed().saturating_sub(Duration::from_secs(1));
-        let gateways = self.world.processor_time(nodes)?.saturating_sub(before.0);
-        Ok(Took { count, wall, gateways, database: database_time()?.saturating_sub(before.1) })
+        let after = self.used(nodes)?;
+        let used = Used {
+            gateways: after.gateways.saturating_sub(before.gateways),
+            database: after.database.saturating_sub(before.database),
+            counters: after.counters.saturating_sub(before.counters),
+        };
+        Ok(Took { count, wall, stored: self.world.bucket_answered() - stored, used })
+    }
+
+    /// What so many gateways, the first ones, and what they share have used.
+    fn used(&self, nodes: usize) -> Result<Used> {
+        let gateways = self.world.processor_time(nodes)?;
+        Ok(Used { gateways, database: time_of(DATABASE)?, counters: time_of(COUNTERS)? })
     }
 
     /// Texts, whole, asked for by several clients at once.
-    fn texts(&self, nodes: usize, time: Duration) -> Result<Took> {
+    fn texts(&self, nodes: usize, key: &'static str, time: Duration) -> Result<Took> {
         self.took(nodes, || {
             let (answered, stop) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
             let work = (0..nodes * CLIENTS).map(|client| {
@@ -100,7 +157,7 @@ impl Bench<'_> {
                     (Arc::clone(&self.clients), Arc::clone(&answered), Arc::clone(&stop));
                 async move {
                     while !stop.load(Ordering::Relaxed) {
-                        if let Got::Text { .. } = clients.chat(client % nodes, DEFAULT, false).await {
+                        if let Got::Text { .. } = clients.chat(client % nodes, key, false).await {
                             answered.fetch_add(1, Ordering::Relaxed);
                         }
                     }
@@ -145,9 +202,9 @@ impl Bench<'_> {
     }
 }
 
-/// The processor time of the database that this process has started: of all its processes, those that have ended among
-/// them.
-fn database_time() -> Result<Duration> {
+/// The processor time of a server that this process has started, by the names of its program: of all its processes, those that have
+/// ended among them.
+fn time_of(programs: &[&str]) -> Result<Duration> {
     let mut processes = HashMap::new();
     for entry in std::fs::read_dir("/proc")? {
         let place = entry?.path();
@@ -155,7 +212,7 @@ fn database_time() -> Result<Duration> {
         let Ok(stat) = std::fs::read_to_string(place.join("stat")) else { continue };
         let Some((head, fields)) = stat.rsplit_once(") ") else { continue };
         let (id, name) = head.split_once(" (").context("the state of a process")?;
-        if name != "postgres" {
+        if !programs.contains(&name) {
             continue;
         }
         let fields: Vec<&str> = fields.split(' ').collect();

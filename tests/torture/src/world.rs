@@ -129,6 +129,12 @@ impl World {
         self.bucket.answered()
     }
 
+    /// What the counters tell of the scripts that they ran: calls and microseconds of processor, as they write it.
+    pub(crate) fn scripts_run(&self) -> String {
+        let told = self.redis.command("INFO commandstats");
+        told.lines().filter(|line| line.starts_with("cmdstat_eval")).collect::<Vec<_>>().join("; ")
+    }
+
     /// Begins or ends a fault, and writes that down: its beginning before it, its end after it.
     pub(crate) fn take(&mut self, Step { fault, begins, .. }: Step) -> Result<()> {
         if begins {

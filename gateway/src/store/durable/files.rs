@@ -22,6 +22,14 @@ pub(crate) struct Taken {
     pub(crate) bytes: u64,
 }
 
+impl Taken {
+    /// The same with more files.
+    pub(crate) fn with(self, more: Self) -> Self {
+        let (files, bytes) = (self.files.saturating_add(more.files), self.bytes.saturating_add(more.bytes));
+        Self { files, bytes }
+    }
+}
+
 /// A generated file, and how long it stays.
 #[derive(Debug, Clone)]
 pub(crate) struct Expiring {

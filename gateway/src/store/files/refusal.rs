@@ -48,6 +48,12 @@ impl Full<'_> {
         self.taken.files >= self.most.files || self.missing() > 0
     }
 
+    /// Whether half of the room is left, at least: no gateway fills as much before it counts again.
+    pub(super) fn is_plentiful(&self) -> bool {
+        let bytes = self.taken.bytes.saturating_add(self.promised);
+        self.taken.files < self.most.files / 2 && bytes < self.most.bytes / 2
+    }
+
     /// How many bytes too many there would be.
     fn missing(&self) -> u64 {
         self.taken.bytes.saturating_add(self.promised).saturating_sub(self.most.bytes)

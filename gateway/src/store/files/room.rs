@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Files;
 use super::failure::untold;
@@ -204,6 +204,8 @@ impl Room {
         // If that fails, they may be recorded all the same. Those that are not are removed when they have lain there for a while.
         let added = self.files.store.add_files(&records, lifetime).await;
         let expires = added.map_err(|error| untold(&error))?;
+        let bytes = records.iter().map(|record| record.bytes).sum();
+        self.files.counts.add(owner, Taken { files: records.len() as u64, bytes });
         // Only now: until they were known, the reservation counted for them.
         self.promised.take_back();
         Ok(expires)
@@ -219,20 +221,18 @@ impl Room {
 
     /// Whether there is room for what was promised to all and to the key, `more` of it just now.
     async fn judge(&self, all: u64, own: u64, more: u64) -> Result<(), ApiError> {
-        let owner = &*self.promised.owner;
-        let most = Taken { files: MOST_FILES, bytes: self.files.max_bytes };
+        let owner = &self.promised.owner;
+        if let Some(taken) = self.files.counts.fresh(owner)
+            && self.bounds(taken, all, own, more).all(|full| full.is_plentiful())
+        {
+            return Ok(());
+        }
         let mut swept = false;
         loop {
-            let (by_all, by_own) =
-                self.files.store.taken_by_files(owner).await.map_err(|error| untold(&error))?;
-            let whole = Full { bound: Bound::All, taken: by_all, promised: all, more, most };
-            let of_key = |bound, most| Full { bound, taken: by_own, promised: own, more, most };
-            let part = of_key(Bound::Part(owner), self.part());
-            let limit = self.most.bytes.map(|bytes| Taken { files: u64::MAX, bytes });
-            let limit = limit.map(|most| of_key(Bound::Limit(owner), most));
-            // The limit of the key first: it stays, whatever room others leave.
-            let mut bounds = limit.into_iter().chain([whole, part]);
-            let Some(full) = bounds.find(Full::is_full) else { return Ok(()) };
+            let begun = Instant::now();
+            let taken = self.files.store.taken_by_files(owner).await.map_err(|error| untold(&error))?;
+            self.files.counts.note(owner, begun, taken);
+            let Some(full) = self.bounds(taken, all, own, more).find(Full::is_full) else { return Ok(()) };
             if swept {
                 return Err(full.refusal(&self.files).await);
             }
@@ -240,5 +240,18 @@ impl Room {
             self.files.remove_expired().await.map_err(|error| untold(&error))?;
             swept = true;
         }
+    }
+
+    /// What has to fit: the files of all and of the key, with what was promised to both.
+    fn bounds(&self, taken: (Taken, Taken), all: u64, own: u64, more: u64) -> impl Iterator<Item = Full<'_>> {
+        let owner = &*self.promised.owner;
+        let most = Taken { files: MOST_FILES, bytes: self.files.max_bytes };
+        let whole = Full { bound: Bound::All, taken: taken.0, promised: all, more, most };
+        let of_key = |bound, most| Full { bound, taken: taken.1, promised: own, more, most };
+        let part = of_key(Bound::Part(owner), self.part());
+        let limit = self.most.bytes.map(|bytes| Taken { files: u64::MAX, bytes });
+        let limit = limit.map(|most| of_key(Bound::Limit(owner), most));
+        // The limit of the key first: it stays, whatever room others leave.
+        limit.into_iter().chain([whole, part])
     }
 }

@@ -63,6 +63,20 @@ const FORGET_ENDED: &str = "
     DELETE FROM tasks WHERE ended < (SELECT {now} / 1000) - $1 OR id IN (
         SELECT id FROM tasks WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
 
+/// The tasks of a key that have ended are counted from the newest one.
+const GIVE_WAY: &str = "
+    DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE owner = $1 AND ended IS NOT NULL
+        ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
+
+/// To count the tasks of a key that have ended takes the longer, the more there are. So only one submission of many has old ones give
+/// way: there are so many more than the most, about, as it is this part of them.
+const PART: usize = 16;
+
+/// Of how many submissions one has old tasks give way.
+fn one_in(most: usize) -> u32 {
+    u32::try_from(most / PART).unwrap_or(u32::MAX).max(1)
+}
+
 /// Maximum number of leases renewed by one statement.
 const MOST_RENEWED: usize = 100;
 
@@ -116,12 +130,11 @@ impl TaskStore for SqlStore {
             if let Some(full) = full {
                 return Ok(Err(full));
             }
-            let give_way = sqlx::query(
-                "DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE owner = $1 AND ended IS NOT NULL
-                     ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)",
-            );
-            let give_way = give_way.bind(&*task.owner).bind(signed(most.ended_of_key(MOST_ENDED) as u64));
-            give_way.execute(&mut *writing).await?;
+            let most_ended = most.ended_of_key(MOST_ENDED);
+            if rand::random_ratio(1, one_in(most_ended)) {
+                let give_way = sqlx::query(GIVE_WAY).bind(&*task.owner).bind(signed(most_ended as u64));
+                give_way.execute(&mut *writing).await?;
+            }
             let (status, outcome) = written(&task.state);
             let add = sqlx::query(AssertSqlSafe(self.dialect().statement(ADD)));
             let add = add.bind(&*task.id).bind(&*task.owner).bind(signed(task.created)).bind(&*task.model);
@@ -246,5 +259,15 @@ impl TaskStore for SqlStore {
             age.execute(&self.connections().await?).await?;
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_submissions_of_a_key_with_many_places_look_for_old_tasks_and_each_one_where_there_are_few() {
+        assert_eq!([0, 15, 31, 32, 1_600].map(one_in), [1, 1, 1, 2, 100]);
     }
 }

@@ -1,0 +1,76 @@
+//! What files take, as it was counted last. The store counts the longer, the more files there are: it is asked again where the room
+//! is not plentiful, and once a second where it is.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::store::durable::Taken;
+
+/// How long a count holds. What other gateways keep meanwhile is not in it.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// By the id of the API key.
+#[derive(Default)]
+pub(super) struct Counts(Mutex<HashMap<Arc<str>, Count>>);
+
+struct Count {
+    since: Instant,
+    all: Taken,
+    own: Taken,
+}
+
+impl Counts {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Count>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What all files and those of an API key take, if that was counted just now.
+    pub(super) fn fresh(&self, owner: &str) -> Option<(Taken, Taken)> {
+        let counts = self.lock();
+        let count = counts.get(owner).filter(|count| count.since.elapsed() < FRESH)?;
+        Some((count.all, count.own))
+    }
+
+    /// Notes what was counted.
+    pub(super) fn note(&self, owner: &Arc<str>, since: Instant, (all, own): (Taken, Taken)) {
+        let mut counts = self.lock();
+        counts.retain(|_, count| count.since.elapsed() < FRESH);
+        counts.insert(Arc::clone(owner), Count { since, all, own });
+    }
+
+    /// Adds files that are kept since.
+    pub(super) fn add(&self, owner: &str, files: Taken) {
+        for (key, count) in &mut *self.lock() {
+            count.all = count.all.with(files);
+            if **key == *owner {
+                count.own = count.own.with(files);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(files: u64, bytes: u64) -> Taken {
+        Taken { files, bytes }
+    }
+
+    #[test]
+    fn a_count_holds_for_a_second_with_what_is_kept_meanwhile() {
+        let (counts, one, other) = (Counts::default(), Arc::from("one"), Arc::from("other"));
+        let stale = Instant::now().checked_sub(FRESH).expect("a machine that runs for a second");
+        counts.note(&one, stale, (taken(3, 30), taken(1, 10)));
+        assert_eq!(counts.fresh(&one), None);
+        // Long enough for a machine that is busy.
+        let ahead = Instant::now() + Duration::from_mins(1);
+        counts.note(&one, ahead, (taken(3, 30), taken(1, 10)));
+        counts.note(&other, ahead, (taken(3, 30), taken(2, 20)));
+        counts.add(&one, taken(2, 5));
+        assert_eq!(counts.fresh(&one), Some((taken(5, 35), taken(3, 15))));
+        assert_eq!(counts.fresh(&other), Some((taken(5, 35), taken(2, 20))));
+        assert_eq!(counts.lock().len(), 2, "the stale one is gone");
+    }
+}

@@ -29,6 +29,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
+use futures_util::TryFutureExt as _;
+use futures_util::future::Either;
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
 use hyper::body::Incoming;
@@ -184,26 +186,24 @@ impl Gateway {
                 continue;
             };
             let (socket, peer) = connection::open(stream, config.write_timeout);
-            let connection = connections.serve(socket, peer.presence().clone(), is_tls);
+            // In a box: a task would have room for it twice, before it is polled and then.
+            let connection = Box::pin(connections.serve(socket, peer.presence().clone(), is_tls));
             let present = Present::new(&app.metrics.connections);
             let (cut, is_open) = (cut.child_token(), open.token());
             tokio::spawn(async move {
-                let is_cut = {
-                    let connection = std::pin::pin!(connection);
-                    tokio::select! {
-                        biased;
-                        ended = Rounds::of(connection) => {
-                            if let Err(error) = ended {
-                                tracing::debug!(%error, "connection ended");
-                            }
-                            false
+                let is_cut = tokio::select! {
+                    biased;
+                    ended = Rounds::of(connection) => {
+                        if let Err(error) = ended {
+                            tracing::debug!(%error, "connection ended");
                         }
-                        () = peer.gone() => {
-                            tracing::debug!("the client has gone");
-                            false
-                        }
-                        () = cut.cancelled() => true,
+                        false
                     }
+                    () = peer.gone() => {
+                        tracing::debug!("the client has gone");
+                        false
+                    }
+                    () = cut.cancelled() => true,
                 };
                 drop(is_open);
                 if !is_cut {
@@ -285,18 +285,16 @@ impl Connections {
             request
         });
         let service = TowerToHyperService::new(service);
-        async move {
-            let ended = match handshakes {
-                None => {
-                    let socket = TokioIo::new(WithBody::over(socket));
-                    watcher.watch(server.serve_connection(socket, service)).await
-                }
-                Some(handshakes) => {
-                    let socket = TokioIo::new(WithBody::over(handshakes.shake(socket).await?));
-                    watcher.watch(server.serve_connection(socket, service)).await
-                }
-            };
-            ended.map_err(io::Error::other)
+        match handshakes {
+            None => {
+                let socket = TokioIo::new(WithBody::over(socket));
+                Either::Left(watcher.watch(server.serve_connection(socket, service)).map_err(io::Error::other))
+            }
+            // In a box, so that a connection without TLS has no room for one.
+            Some(handshakes) => Either::Right(Box::pin(async move {
+                let socket = TokioIo::new(WithBody::over(handshakes.shake(socket).await?));
+                watcher.watch(server.serve_connection(socket, service)).await.map_err(io::Error::other)
+            })),
         }
     }
 }

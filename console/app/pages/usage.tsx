@@ -16,13 +16,17 @@ export function Usage() {
   const [part, setPart] = useState<Part>("key");
   const days = lastDays(Number(span));
   const { value, error } = useData(
-    (signal) =>
-      asAdmin<{ usage: UsageRow[] }>(`usage?from=${days[0]}&to=${days.at(-1)}&by=day,${part}`, { signal }),
+    async (signal) => {
+      const path = `usage?from=${days[0]}&to=${days.at(-1)}&by=day,${part}`;
+      return { part, ...(await asAdmin<{ usage: UsageRow[] }>(path, { signal })) };
+    },
     [span, part],
     PAUSE,
   );
   const rows = value?.usage ?? [];
-  const name = (row: UsageRow) => row.name ?? row[part] ?? "other";
+  // What is shown until the answer for another choice arrives is of the one before.
+  const shown = value?.part ?? part;
+  const name = (row: UsageRow) => row.name ?? row[shown] ?? "other";
   // What a name is drawn in stays while the page is open, also when another one overtakes it.
   const kept = useRef(new Map<string, number>());
   const groups = grouped(rows, name, kept.current);
@@ -74,10 +78,10 @@ export function Usage() {
             />
           </div>
           <Table
-            caption={`By day and ${part}, the newest first`}
+            caption={`By day and ${shown}, the newest first`}
             columns={[
               ["Day"],
-              [part[0]?.toUpperCase() + part.slice(1)],
+              [shown[0]?.toUpperCase() + shown.slice(1)],
               ["Requests", "number"],
               ["Estimated", "number"],
               ["Input tokens", "number"],
@@ -87,7 +91,7 @@ export function Usage() {
               ["Cost", "number"],
             ]}
             rows={[...rows].reverse().map((row) => ({
-              key: `${row.day}-${row[part]}`,
+              key: `${row.day}-${row[shown]}`,
               cells: [
                 <time key="day">{row.day}</time>,
                 <Id key="name" plain of={name(row)} />,

@@ -95,7 +95,12 @@ for (const width of WIDTHS) {
 
 /** What would break the layout: what it is, the page where it shows, and rules that do it. */
 const BREAKS = [
-  ["ids that wrap", "tasks", ".id { white-space: normal; overflow-wrap: anywhere; max-width: 6rem; }", brokenWords],
+  [
+    "ids that wrap",
+    "tasks",
+    ".id { white-space: normal; overflow-wrap: anywhere; max-width: 6rem; }",
+    brokenWords,
+  ],
   ["dates that wrap", "webhooks", "time { white-space: normal; display: block; width: 3rem; }", brokenWords],
   ["actions beside the window", "keys", "td .actions { width: 200rem; justify-content: end; }", outOfView],
   ["a table that scrolls aside", "keys", "td { display: block; width: 200rem; }", wideTables],

@@ -68,7 +68,11 @@ export function Keys() {
               <When key="created" at={key.created} />,
               key.revoked === null && (
                 <div class="actions">
-                  <button type="button" class="button small" onClick={() => setDoing({ what: "rotate", key })}>
+                  <button
+                    type="button"
+                    class="button small"
+                    onClick={() => setDoing({ what: "rotate", key })}
+                  >
                     Rotate <span class="hidden">{key.name}</span>
                   </button>
                   <button

@@ -31,7 +31,11 @@ export function Usage() {
   const kept = useRef(new Map<string, number>());
   const groups = grouped(rows, name, kept.current);
   const drawn = (value: (row: UsageRow) => number): Series[] =>
-    groups.map(({ name: title, colour, rows: own }) => ({ name: title, colour, values: byDay(own, days, value) }));
+    groups.map(({ name: title, colour, rows: own }) => ({
+      name: title,
+      colour,
+      values: byDay(own, days, value),
+    }));
   return (
     <>
       <Head title="Usage">Days are those of UTC. Cost follows from the prices in the configuration.</Head>
@@ -130,8 +134,7 @@ interface Group {
 function grouped(rows: UsageRow[], name: (row: UsageRow) => string, kept: Map<string, number>): Group[] {
   const all = new Map<string, UsageRow[]>();
   for (const row of rows) all.set(name(row), [...(all.get(name(row)) ?? []), row]);
-  const tokens = (own: UsageRow[]) =>
-    own.reduce((sum, row) => sum + row.input_tokens + row.output_tokens, 0);
+  const tokens = (own: UsageRow[]) => own.reduce((sum, row) => sum + row.input_tokens + row.output_tokens, 0);
   const sorted = [...all].sort(([, one], [, other]) => tokens(other) - tokens(one));
   const shown = sorted.slice(0, MOST_NAMES);
   const rest = sorted.slice(MOST_NAMES);

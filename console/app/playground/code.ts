@@ -53,14 +53,13 @@ const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 const AUTHORIZATION = '--header "authorization: Bearer $GATEWRIGHT_API_KEY"';
 
 /** `look`: the address of what was made, in which the shell fills in `$id`. */
-function curl(
-  method: string,
-  url: string,
-  look: string,
-  body: Record<string, unknown>,
-  form: Form,
-): string {
-  const flags = { stream: "--no-buffer ", document: "", images: "--silent --show-error ", video: "--silent --show-error " };
+function curl(method: string, url: string, look: string, body: Record<string, unknown>, form: Form): string {
+  const flags = {
+    stream: "--no-buffer ",
+    document: "",
+    images: "--silent --show-error ",
+    video: "--silent --show-error ",
+  };
   const call = [
     `curl ${flags[form]}--request ${method} ${quoted(url)}`,
     AUTHORIZATION,

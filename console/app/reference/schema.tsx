@@ -8,7 +8,8 @@ export function Members(props: { specification: Specification; schema: Schema })
   const members = Object.entries(schema.properties ?? {});
   // A document in a text, and one of a single form, are shown without a level of their own.
   const [only, ...others] = parts;
-  if (members.length === 0 && schema.contentSchema) return <Members {...props} schema={schema.contentSchema} />;
+  if (members.length === 0 && schema.contentSchema)
+    return <Members {...props} schema={schema.contentSchema} />;
   if (members.length === 0 && only && others.length === 0) return <Members {...props} schema={only} />;
   return (
     <>
@@ -62,7 +63,11 @@ function Member(props: {
   const line = (
     <>
       <code class="name">{props.name}</code>
-      {props.isForm ? <Tag schema={schema} /> : <span class="soft"> {kind(specification, props.schema)}</span>}
+      {props.isForm ? (
+        <Tag schema={schema} />
+      ) : (
+        <span class="soft"> {kind(specification, props.schema)}</span>
+      )}
       {props.required && <span class="required"> required</span>}
     </>
   );

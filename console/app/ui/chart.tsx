@@ -48,7 +48,9 @@ export function Bars(props: {
         >
           {marks.map((mark) => {
             const y = HEIGHT * (1 - mark / top);
-            return <line key={mark} x1="0" x2={WIDTH} y1={y} y2={y} class={mark === 0 ? "zero" : undefined} />;
+            return (
+              <line key={mark} x1="0" x2={WIDTH} y1={y} y2={y} class={mark === 0 ? "zero" : undefined} />
+            );
           })}
           {days.map((day, place) => {
             let y = HEIGHT;

@@ -139,7 +139,7 @@ function Who() {
         </>
       )}
       <label class="scheme">
-        <span>Scheme</span>
+        <span>Theme</span>
         <select value={scheme.value} onChange={(event) => choose(event.currentTarget.value as Scheme)}>
           {SCHEMES.map((name) => (
             <option key={name} value={name}>

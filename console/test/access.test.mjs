@@ -240,13 +240,13 @@ test("a chosen scheme wins over that of the system", async () => {
   const tab = await browser.open(gateway, { scheme: "light" });
   const paper = () => tab.page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const light = await paper();
-  await tab.page.getByLabel("Scheme").selectOption("dark");
+  await tab.page.getByLabel("Theme").selectOption("dark");
   const dark = await paper();
   assert.notEqual(light, dark);
   await tab.page.reload();
-  await tab.page.getByLabel("Scheme").waitFor();
+  await tab.page.getByLabel("Theme").waitFor();
   assert.equal(await paper(), dark);
-  await tab.page.getByLabel("Scheme").selectOption("system");
+  await tab.page.getByLabel("Theme").selectOption("system");
   assert.equal(await paper(), light);
   await tab.close();
 });

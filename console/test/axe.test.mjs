@@ -18,7 +18,7 @@ const PAGES = {
   playground: async (page, judge) => {
     await page.getByRole("textbox", { name: "Message" }).fill("Reply with exactly: seen");
     await press(page, "Send");
-    await page.getByText("Ended by").waitFor();
+    await page.getByText("Finish reason").waitFor();
     await judge("an answer");
     await page.getByLabel("Temperature").fill("9");
     await page.getByRole("textbox", { name: "Message" }).fill("Say hello.");
@@ -29,20 +29,20 @@ const PAGES = {
   "playground/images": async (page, judge) => {
     await page.getByLabel("Model", { exact: true }).selectOption("image_model_2");
     await page.getByLabel("Size").selectOption("256x256");
-    await press(page, "Draw");
+    await press(page, "Generate");
     await page.locator(".gallery img").waitFor();
     await judge("an image");
   },
   "playground/videos": async (page, judge) => {
     await page.getByLabel("Model", { exact: true }).selectOption("video_model_4");
-    await page.getByLabel("Seconds").fill("3");
-    await press(page, "Make a video");
+    await page.getByLabel("Duration in seconds").fill("3");
+    await press(page, "Generate");
     await page.locator("progress").waitFor();
     await judge("a video under way");
     await page.locator("video").waitFor();
     await judge("a video");
     await page.getByLabel("Prompt").fill("[fail: refused by the provider]");
-    await press(page, "Make a video");
+    await press(page, "Generate");
     await page.getByRole("alert").waitFor();
     await judge("a video that failed");
   },

@@ -56,7 +56,7 @@ test("requests are listed while they run and when they have ended, without what 
   const tab = await browser.open(slow);
   await tab.signIn(ADMIN_KEY);
   await tab.go("requests");
-  await tab.page.getByText("No request is under way.").waitFor();
+  await tab.page.getByText("No request is in progress.").waitFor();
   const asked = slow.call("/v1/chat/completions", {
     method: "POST",
     body: question("model-sol", "Tell me about the secret-of-mine, at length."),
@@ -83,8 +83,8 @@ test("a key is created, shown once, rotated and revoked", async () => {
   await dialog.getByLabel("Tell in x-gatewright-upstream").check();
   await dialog.getByLabel("Expires in days").fill("30");
   await dialog.getByText("Limits").click();
-  await dialog.getByLabel("Requests a minute").fill("60");
-  await dialog.getByLabel("Bytes of files").fill("5000000");
+  await dialog.getByLabel("Requests per minute").fill("60");
+  await dialog.getByLabel("File storage in bytes").fill("5000000");
   await dialog.getByRole("button", { name: "Create" }).click();
   const first = await dialog.locator(".secret").textContent();
   await dialog.getByRole("button", { name: "I have kept it" }).click();
@@ -113,7 +113,7 @@ test("a key is created, shown once, rotated and revoked", async () => {
 
   const row = tab.page.getByRole("row", { name: /for tests/ });
   await row.getByText("model-s*, model-breeze; all operations; learns the upstream").waitFor();
-  await row.getByText("requests a minute: 60; bytes of files: 5000000", { exact: true }).waitFor();
+  await row.getByText("requests per minute: 60; file storage in bytes: 5000000", { exact: true }).waitFor();
   await row.getByRole("button", { name: "Rotate" }).click();
   await dialog.getByLabel("Hours").fill("0");
   await dialog.getByRole("button", { name: "Rotate" }).click();
@@ -192,7 +192,7 @@ test("usage is drawn and told in numbers", async () => {
   await tab.close();
 });
 
-test("money is drawn where the configuration has prices", async () => {
+test("the cost is drawn where the configuration has prices", async () => {
   const priced = await startGateway({
     config: `
       [upstreams.here]
@@ -210,12 +210,12 @@ test("money is drawn where the configuration has prices", async () => {
   const tab = await browser.open(priced);
   await tab.signIn(ADMIN_KEY);
   await tab.go("usage");
-  const chart = tab.page.getByRole("img", { name: /Money by day/ });
+  const chart = tab.page.getByRole("img", { name: /Cost by day/ });
   await chart.locator("rect").first().waitFor({ timeout: 20_000 });
-  const money = ((usage.prompt_tokens * 1000 + usage.completion_tokens * 9000) / 1e6).toFixed(2);
-  assert.match(await chart.locator("rect").first().textContent(), new RegExp(`default: ${money}$`));
+  const cost = ((usage.prompt_tokens * 1000 + usage.completion_tokens * 9000) / 1e6).toFixed(2);
+  assert.match(await chart.locator("rect").first().textContent(), new RegExp(`default: ${cost}$`));
   const row = tab.page.getByRole("row", { name: /default/ });
-  assert.equal(await row.getByRole("cell").last().textContent(), money);
+  assert.equal(await row.getByRole("cell").last().textContent(), cost);
   await tab.close();
   await priced.stop();
 });

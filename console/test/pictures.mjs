@@ -15,12 +15,12 @@ const DOING = {
     await page.getByLabel("Second model").selectOption("model-breeze");
     await page.getByRole("textbox", { name: "Message" }).fill("Tell me about rivers, in three sentences.");
     await page.getByRole("button", { name: "Send", exact: true }).click();
-    await page.getByText("Ended by").nth(1).waitFor();
+    await page.getByText("Finish reason").nth(1).waitFor();
   },
   "playground/images": async (page) => {
     await page.getByLabel("Model", { exact: true }).selectOption("image_model_2");
     await page.getByLabel("Size").selectOption("512x512");
-    await page.getByRole("button", { name: "Draw" }).click();
+    await page.getByRole("button", { name: "Generate" }).click();
     await page.locator(".gallery img").waitFor();
   },
   reports: async (page) => {

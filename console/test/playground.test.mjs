@@ -1,7 +1,7 @@
 // The playground: all protocols, tools, images, stopping, two models, code that runs.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
@@ -36,7 +36,7 @@ test("every protocol streams an answer, with its usage and the time to its first
     await say(tab.page, `Reply with exactly: hello ${protocol}`);
     await conversation(tab.page).getByText(`hello ${protocol}`, { exact: true }).waitFor();
     const facts = tab.page.getByRole("region", { name: "Conversation" }).locator("dl");
-    await facts.getByText("Ended by").waitFor();
+    await facts.getByText("Finish reason").waitFor();
     const text = await facts.textContent();
     for (const name of ["First token", "Total", "Input", "Output"]) assert.ok(text.includes(name), text);
     await tab.page.getByRole("button", { name: "Clear" }).click();
@@ -171,17 +171,17 @@ test("images are drawn and videos are made", async () => {
   await openPart(tab.page, "Images");
   await chooseModel(tab.page, "image_model_2");
   await tab.page.getByLabel("Size").selectOption("256x256");
-  await tab.page.getByLabel("Number").fill("2");
-  await tab.page.getByRole("button", { name: "Draw" }).click();
+  await tab.page.getByLabel("Number of images").fill("2");
+  await tab.page.getByRole("button", { name: "Generate" }).click();
   const images = tab.page.locator(".gallery img");
   await images.nth(1).waitFor();
   const widths = await images.evaluateAll((all) => all.map((image) => image.naturalWidth));
   assert.deepEqual(widths, [256, 256]);
 
   await openPart(tab.page, "Videos");
-  await tab.page.getByLabel("Seconds").fill("3");
+  await tab.page.getByLabel("Duration in seconds").fill("3");
   await tab.page.getByLabel("Resolution").selectOption("720p");
-  await tab.page.getByRole("button", { name: "Make a video" }).click();
+  await tab.page.getByRole("button", { name: "Generate" }).click();
   const video = tab.page.locator("video");
   await video.waitFor({ timeout: 60_000 });
   assert.ok((await video.getAttribute("src")).startsWith(gateway.url));
@@ -208,7 +208,7 @@ const REQUESTS = {
   Videos: async (page) => {
     await openPart(page, "Videos");
     await chooseModel(page, "video_model_4");
-    await page.getByLabel("Seconds").fill("3");
+    await page.getByLabel("Duration in seconds").fill("3");
     await page.getByLabel("Resolution").selectOption("720p");
   },
 };
@@ -219,13 +219,13 @@ const codeIn = async (page, language) => {
   return page.getByRole("region", { name: `The request in ${language}` }).textContent();
 };
 
-test("the code that is shown runs, and says what was asked for", async () => {
+test("the code that is shown runs, says what was asked for, and saves images and videos", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   // The package in Node is found from there.
   const folder = process.env.GATEWRIGHT_CODE_FOLDER;
   const environment = { ...process.env, GATEWRIGHT_BASE_URL: gateway.url, GATEWRIGHT_API_KEY: KEY };
-  const options = { env: environment, maxBuffer: 16 * 1024 * 1024 };
+  const options = { cwd: folder, env: environment, maxBuffer: 16 * 1024 * 1024 };
   const commands = {
     Python: async (code) => {
       await writeFile(join(folder, "code.py"), code);
@@ -237,22 +237,30 @@ test("the code that is shown runs, and says what was asked for", async () => {
     },
     curl: async (code) => run("sh", ["-c", code], options),
   };
-  // The beginning of a PNG in base64; a task that was just submitted, and waits if others are being encoded.
+  // The file that is saved, and what it holds from its fifth byte on at the latest.
   const made = {
-    Images: /b64_json.*iVBORw0KGgo/s,
-    Videos: /video_model_4.*(?:processing|pending)|(?:processing|pending).*video_model_4/s,
+    Images: { file: "image-1.png", magic: "PNG" },
+    Videos: { file: "video.mp4", magic: "ftyp" },
   };
   for (const [kind, fill] of Object.entries(REQUESTS)) {
     await fill(tab.page, `Reply with exactly: it's "${kind}"`);
     for (const [language, command] of Object.entries(commands)) {
       const code = await codeIn(tab.page, language);
       assert.ok(!code.includes(KEY));
+      if (kind in made) {
+        const { file, magic } = made[kind];
+        await rm(join(folder, file), { force: true });
+        const { stdout } = await command(code);
+        const saved = await readFile(join(folder, file));
+        assert.equal(stdout, `${file}: ${saved.length} bytes\n`, `${language}, ${kind}: ${code}`);
+        assert.ok(saved.subarray(0, 8).includes(magic), `${language}, ${kind}`);
+        continue;
+      }
       const { stdout } = await command(code);
       // The events of a stream may cut the text anywhere.
       const pieces = [...stdout.matchAll(/"(?:text|content|delta)":"((?:[^"\\]|\\.)*)"/g)];
-      const isCut = language === "curl" && !(kind in made);
-      const told = isCut ? pieces.map(([, piece]) => piece).join("") : stdout;
-      assert.match(told, made[kind] ?? new RegExp(kind), `${language}, ${kind}: ${code}\n${stdout}`);
+      const told = language === "curl" ? pieces.map(([, piece]) => piece).join("") : stdout;
+      assert.match(told, new RegExp(kind), `${language}, ${kind}: ${code}\n${stdout}`);
     }
   }
   await tab.close();

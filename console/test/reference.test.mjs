@@ -30,6 +30,65 @@ test("every operation of the specification is there, with its members", async ()
   await tab.close();
 });
 
+test("the events of a stream are shown as the documents that they hold", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  const response = tab.page.locator("#response");
+  for (const [operation, events] of [
+    ["create_chat_completion", ["JSON of ChatCompletionChunk", "choices"]],
+    ["create_response", ["JSON of ResponseStreamEvent", 'type "response.output_text.delta"']],
+    ["create_message", ["JSON of MessageStreamEvent, as text", 'type "content_block_delta"']],
+    ["stream_generate_content", ["JSON of GenerateContentResponse, as text", "candidates"]],
+  ]) {
+    await tab.go(`reference/${operation}`);
+    const data = response.locator(".members > li").filter({ has: tab.page.locator("details[open]") });
+    for (const shown of events) await data.getByText(shown).first().waitFor();
+  }
+  await tab.close();
+});
+
+test("parameters and members have their types, defaults and bounds", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.go("reference/list_response_input_items");
+  const told = (section, name) =>
+    tab.page
+      .locator(`#${section} > .members > li`)
+      .filter({ has: tab.page.locator("code.name", { hasText: new RegExp(`^${name}$`) }) })
+      .textContent();
+  assert.match(await told("parameters", "limit"), /integer, in query.*default 20; 1 to 100/);
+  assert.match(await told("parameters", "order"), /string, in query.*one of "asc", "desc"; default "desc"/);
+  assert.match(await told("parameters", "response_id"), /string, in path required/);
+  await tab.go("reference/create_chat_completion");
+  assert.match(await told("body", "temperature"), /number or null.*0 to 2/);
+  await tab.close();
+});
+
+test("what a link names is in view: an operation, its place in the list, and a section", async () => {
+  for (const width of [1440, 1024, 360]) {
+    const tab = await browser.open(gateway, { width, height: 800 });
+    const { page } = tab;
+    await tab.signIn(KEY);
+    const inView = (selector) =>
+      page.waitForFunction((wanted) => {
+        const element = document.querySelector(wanted);
+        const { top, bottom } = element?.getBoundingClientRect() ?? { top: -1, bottom: -1 };
+        const frame = element?.closest("nav")?.getBoundingClientRect() ?? { top: 0, bottom: innerHeight };
+        return top >= frame.top - 1 && Math.min(bottom, top + 20) <= frame.bottom + 1;
+      }, selector);
+    await tab.go("reference/create_video");
+    await inView(".operation h2");
+    await inView(".reference nav [aria-current]");
+    await tab.go("reference/create_chat_completion/response");
+    await inView("#response h3");
+    await page.locator("#try-it h3 a").click();
+    await inView("#try-it h3");
+    await tab.go("reference/list_models");
+    await inView(".operation h2");
+    await tab.close();
+  }
+});
+
 test("a request can be tried, also one with parameters and one that streams", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);

@@ -56,12 +56,12 @@ test("keys stay in the tab, in a header, and go when one signs out", async () =>
 test("what was typed is not shown to who signs in next", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
-  await tab.page.getByRole("textbox", { name: "System" }).fill("Answer in rhyme.");
+  await tab.page.getByRole("textbox", { name: "System prompt" }).fill("Answer in rhyme.");
   await tab.page.getByRole("textbox", { name: "Message" }).fill("Tell me about rivers.");
   await tab.page.getByRole("button", { name: "Sign out" }).click();
   await tab.page.getByLabel("Key").first().waitFor();
   await tab.signIn(KEY);
-  assert.equal(await tab.page.getByRole("textbox", { name: "System" }).inputValue(), "");
+  assert.equal(await tab.page.getByRole("textbox", { name: "System prompt" }).inputValue(), "");
   assert.equal(await tab.page.getByRole("textbox", { name: "Message" }).inputValue(), "");
   await tab.close();
 });
@@ -85,7 +85,7 @@ test("what is typed as a conversation is no markup", async () => {
     .getByRole("textbox", { name: "Message" })
     .fill("Reply with exactly: <img src=x onerror=alert(1)>");
   await tab.page.getByRole("button", { name: "Send", exact: true }).click();
-  await tab.page.getByText("Ended by").waitFor();
+  await tab.page.getByText("Finish reason").waitFor();
   assert.equal(await tab.page.locator("[role=log] img").count(), 0);
   await tab.close();
 });

@@ -2,8 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use gatewright::Client;
 use gatewright::types::ImageGenerationRequest;
+use gatewright::{Client, SaveOptions};
 use serde_json::json;
 
 #[tokio::main]
@@ -16,6 +16,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "response_format": "b64_json"
     }))?;
     let answer = client.images().generate(&request).await?;
-    println!("{answer:#?}");
+    for (index, image) in answer.data.iter().enumerate() {
+        let file = format!("image-{}.png", index + 1);
+        let saved = client.images().save(image, &file, SaveOptions::default()).await?;
+        println!("{file}: {} bytes", saved.bytes);
+    }
     Ok(())
 }

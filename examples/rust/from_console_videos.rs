@@ -2,8 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
-use gatewright::Client;
 use gatewright::types::VideoGenerationRequest;
+use gatewright::{Client, SaveOptions, WaitOptions};
 use serde_json::json;
 
 #[tokio::main]
@@ -15,7 +15,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         "duration": 3,
         "resolution": "720p"
     }))?;
-    let answer = client.videos().generations().create(&request).await?;
-    println!("{answer:#?}");
+    let videos = client.videos();
+    let task = videos.generations().create_and_wait(&request, WaitOptions::default()).await?;
+    let saved = videos.generations().save(&task, "video.mp4", SaveOptions::default()).await?;
+    println!("video.mp4: {} bytes", saved.bytes);
     Ok(())
 }

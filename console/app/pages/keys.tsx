@@ -4,7 +4,7 @@ import { asAdmin, type Issued, type Key, type Limits } from "../admin.ts";
 import { useData } from "../ui/data.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { moment } from "../ui/format.ts";
-import { Badge, Copy, Field, Head, Line, Problem, Table } from "../ui/parts.tsx";
+import { Badge, Copy, Field, Head, Id, Line, Problem, Table, When } from "../ui/parts.tsx";
 
 type Doing = { what: "create" } | { what: "rotate" | "revoke"; key: Key } | { what: "show"; issued: Issued };
 
@@ -45,47 +45,49 @@ export function Keys() {
       {value && (
         <Table
           caption="The newest first"
-          columns={[["Name"], ["State"], ["May use"], ["Limits"], ["Created"], ["Actions"]]}
-          rows={keys.length}
-          empty="There are no keys yet. The key of the configuration is not listed."
-        >
-          {keys.map((key) => (
-            <tr key={key.id}>
-              <th scope="row">
-                {key.name}
+          columns={[
+            ["Name"],
+            ["Status", "prose"],
+            ["Scope", "prose"],
+            ["Limits", "prose"],
+            ["Created"],
+            ["Actions"],
+          ]}
+          rows={keys.map((key) => ({
+            key: key.id,
+            cells: [
+              <>
+                <Id plain of={key.name} />
                 <div class="soft">
-                  <code>{key.id}</code>
+                  <Id of={key.id} />
                 </div>
-              </th>
-              <td>
-                <State of={key} />
-              </td>
-              <td>{scopes(key)}</td>
-              <td>{limits(key.limits)}</td>
-              <td>{moment(key.created)}</td>
-              <td>
-                {key.revoked === null && (
-                  <div class="actions">
-                    <button
-                      type="button"
-                      class="button small"
-                      onClick={() => setDoing({ what: "rotate", key })}
-                    >
-                      Rotate <span class="hidden">{key.name}</span>
-                    </button>
-                    <button
-                      type="button"
-                      class="button small danger"
-                      onClick={() => setDoing({ what: "revoke", key })}
-                    >
-                      Revoke <span class="hidden">{key.name}</span>
-                    </button>
-                  </div>
-                )}
-              </td>
-            </tr>
-          ))}
-        </Table>
+              </>,
+              <Status key="status" of={key} />,
+              scopes(key),
+              limits(key.limits),
+              <When key="created" at={key.created} />,
+              key.revoked === null && (
+                <div class="actions">
+                  <button
+                    type="button"
+                    class="button small"
+                    onClick={() => setDoing({ what: "rotate", key })}
+                  >
+                    Rotate <span class="hidden">{key.name}</span>
+                  </button>
+                  <button
+                    type="button"
+                    class="button small danger"
+                    onClick={() => setDoing({ what: "revoke", key })}
+                  >
+                    Revoke <span class="hidden">{key.name}</span>
+                  </button>
+                </div>
+              ),
+            ],
+          }))}
+          empty="There are no keys yet. The key of the configuration is not listed."
+        />
       )}
       <Dialog open={doing?.what === "create"} title="Create a key" onClose={() => setDoing(null)}>
         <Create onDone={(issued) => done({ what: "show", issued })} onCancel={() => setDoing(null)} />
@@ -134,9 +136,9 @@ export function Keys() {
   );
 }
 
-function State({ of: key }: { of: Key }) {
+function Status({ of: key }: { of: Key }) {
   if (key.revoked !== null) return <Badge kind="bad">revoked</Badge>;
-  if (key.expires === null) return <Badge kind="good">in use</Badge>;
+  if (key.expires === null) return <Badge kind="good">active</Badge>;
   if (key.expires * 1000 <= Date.now()) return <Badge kind="bad">expired</Badge>;
   return <Badge kind="good">until {moment(key.expires)}</Badge>;
 }
@@ -151,14 +153,14 @@ function scopes({ scopes: { models, operations, show_upstream } }: Key): string 
 }
 
 const LIMITS: readonly (readonly [keyof Limits, string])[] = [
-  ["requests_per_minute", "Requests a minute"],
-  ["tokens_per_minute", "Tokens a minute"],
+  ["requests_per_minute", "Requests per minute"],
+  ["tokens_per_minute", "Tokens per minute"],
   ["concurrent_requests", "Concurrent requests"],
-  ["tokens_per_day", "Tokens a day"],
-  ["tokens_per_month", "Tokens a month"],
-  ["cost_per_day", "Money a day"],
-  ["cost_per_month", "Money a month"],
-  ["file_bytes", "Bytes of files"],
+  ["tokens_per_day", "Tokens per day"],
+  ["tokens_per_month", "Tokens per month"],
+  ["cost_per_day", "Cost per day"],
+  ["cost_per_month", "Cost per month"],
+  ["file_bytes", "File storage in bytes"],
 ];
 
 function limits(all: Limits): string {

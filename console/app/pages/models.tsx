@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { about, type ImageLimits, type Model, refresh, type VideoLimits } from "../session.ts";
 import { whole } from "../ui/format.ts";
-import { Badge, Choice, Head, Line, Problem, Table } from "../ui/parts.tsx";
+import { Badge, Choice, Head, Id, Line, Problem, Table } from "../ui/parts.tsx";
 
 export function Models() {
   const [word, setWord] = useState("");
@@ -46,17 +46,15 @@ export function Models() {
       </div>
       <Table
         caption={`${shown.length} of ${all.length} models`}
-        columns={[["Model"], ["Kind"], ["Family"], ["Protocols"], ["Limits"]]}
-        rows={shown.length}
-        empty="No model matches."
-      >
-        {shown.map((model) => (
-          <tr key={model.id}>
-            <th scope="row">
-              <code>{model.id}</code>
+        columns={[["Model"], ["Kind"], ["Family"], ["Protocols", "prose"], ["Limits", "prose"]]}
+        rows={shown.map((model) => ({
+          key: model.id,
+          cells: [
+            <>
+              <Id of={model.id} />
               {model.aliases.length > 0 && <div class="soft">also {model.aliases.join(", ")}</div>}
-            </th>
-            <td>
+            </>,
+            <>
               {model.kind}
               {model.simulated && (
                 <>
@@ -64,13 +62,14 @@ export function Models() {
                   <Badge kind="plain">simulated</Badge>
                 </>
               )}
-            </td>
-            <td>{model.family}</td>
-            <td>{model.protocols.join(", ")}</td>
-            <td>{limits(model)}</td>
-          </tr>
-        ))}
-      </Table>
+            </>,
+            model.family,
+            model.protocols.join(", "),
+            limits(model),
+          ],
+        }))}
+        empty="No model matches."
+      />
     </>
   );
 }

@@ -1,8 +1,8 @@
-// The requests under way and the newest that have ended.
+// The requests in progress and the newest that have ended.
 import { asAdmin, type Key, keyName, type Request } from "../admin.ts";
 import { useData } from "../ui/data.ts";
 import { bytes, counted, duration, time } from "../ui/format.ts";
-import { Badge, Head, Problem, Table } from "../ui/parts.tsx";
+import { Badge, Head, Id, Problem, type Row, Table } from "../ui/parts.tsx";
 
 interface Listed {
   under_way_count: number;
@@ -33,28 +33,20 @@ export function Requests() {
       <Problem error={error} />
       {listed && (
         <>
-          <h2>Under way</h2>
+          <h2>In progress</h2>
           <Table
             caption={counted(listed.under_way_count, "request")}
             columns={COLUMNS}
-            rows={listed.under_way.length}
-            empty="No request is under way."
-          >
-            {listed.under_way.map((request) => (
-              <Row key={request.id} request={request} keys={keys?.keys} />
-            ))}
-          </Table>
+            rows={listed.under_way.map((request) => row(request, keys?.keys))}
+            empty="No request is in progress."
+          />
           <h2>Recent</h2>
           <Table
             caption="The newest first"
             columns={COLUMNS}
-            rows={listed.recent.length}
+            rows={listed.recent.map((request) => row(request, keys?.keys))}
             empty="No request has ended yet."
-          >
-            {listed.recent.map((request) => (
-              <Row key={request.id} request={request} keys={keys?.keys} />
-            ))}
-          </Table>
+          />
         </>
       )}
       {!listed && !error && <p class="soft">Loading …</p>}
@@ -63,7 +55,7 @@ export function Requests() {
 }
 
 const COLUMNS = [
-  ["Begun"],
+  ["Started"],
   ["Operation"],
   ["Status"],
   ["Key"],
@@ -72,31 +64,29 @@ const COLUMNS = [
   ["First byte", "number"],
   ["Duration", "number"],
   ["Size", "number"],
-  ["Request"],
 ] as const;
 
-function Row({ request, keys }: { request: Request; keys: Key[] | undefined }) {
-  return (
-    <tr>
-      <th scope="row">{time(request.begun)}</th>
-      <td>
-        <code>{request.operation}</code>
-      </td>
-      <td>
-        <State request={request} />
-      </td>
-      <td class="short">{keyName(keys, request.key)}</td>
-      <td>{request.model ?? ""}</td>
-      <td>{request.upstream ?? ""}</td>
-      <td class="number">{request.first_byte_ms === null ? "" : duration(request.first_byte_ms)}</td>
-      <td class="number">{duration(request.duration_ms)}</td>
-      <td class="number">{request.outcome === null ? "" : bytes(request.bytes)}</td>
-      <td>
-        <code>{request.id}</code>
-      </td>
-    </tr>
-  );
-}
+const row = (request: Request, keys: Key[] | undefined): Row => ({
+  key: request.id,
+  cells: [
+    <time key="begun" dateTime={new Date(request.begun).toISOString()}>
+      {time(request.begun)}
+    </time>,
+    <>
+      <Id of={request.operation} />
+      <div class="soft">
+        <Id of={request.id} />
+      </div>
+    </>,
+    <State key="state" request={request} />,
+    <Id key="key" plain of={keyName(keys, request.key)} />,
+    request.model && <Id plain of={request.model} />,
+    request.upstream && <Id plain of={request.upstream} />,
+    request.first_byte_ms !== null && duration(request.first_byte_ms),
+    duration(request.duration_ms),
+    request.outcome !== null && bytes(request.bytes),
+  ],
+});
 
 function State({ request: { status, outcome } }: { request: Request }) {
   if (outcome === null) return <Badge kind="plain">{status === null ? "waiting" : "sending"}</Badge>;

@@ -2,8 +2,7 @@
 import { useState } from "preact/hooks";
 import { asAdmin, type Key, keyName, type Task } from "../admin.ts";
 import { useData } from "../ui/data.ts";
-import { moment } from "../ui/format.ts";
-import { Badge, Choice, Head, Problem, Table } from "../ui/parts.tsx";
+import { Badge, Choice, Head, Id, Problem, Table, When } from "../ui/parts.tsx";
 
 const PAUSE = 5000;
 const KINDS: Record<string, "good" | "bad" | "plain"> = { completed: "good", failed: "bad" };
@@ -38,26 +37,23 @@ export function Tasks() {
       {listed && (
         <Table
           caption="The newest first"
-          columns={[["Task"], ["Status"], ["Model"], ["Key"], ["Created"], ["Ended"]]}
-          rows={listed.tasks.length}
-          empty="There is no such task. A video request makes one."
-        >
-          {listed.tasks.map((task) => (
-            <tr key={task.id}>
-              <th scope="row">
-                <code>{task.id}</code>
-              </th>
-              <td>
+          columns={[["Task"], ["Status", "prose"], ["Model"], ["Key"], ["Created"], ["Ended"]]}
+          rows={listed.tasks.map((task) => ({
+            key: task.id,
+            cells: [
+              <Id key="id" of={task.id} />,
+              <>
                 <Badge kind={KINDS[task.status] ?? "plain"}>{task.status}</Badge>
                 {task.problem && <div class="soft">{task.problem}</div>}
-              </td>
-              <td>{task.model}</td>
-              <td>{keyName(keys?.keys, task.key)}</td>
-              <td>{moment(task.created)}</td>
-              <td>{task.ended === null ? "" : moment(task.ended)}</td>
-            </tr>
-          ))}
-        </Table>
+              </>,
+              <Id key="model" plain of={task.model} />,
+              <Id key="key" plain of={keyName(keys?.keys, task.key)} />,
+              <When key="created" at={task.created} />,
+              task.ended !== null && <When at={task.ended} />,
+            ],
+          }))}
+          empty="There is no such task. A video request makes one."
+        />
       )}
     </>
   );

@@ -1,12 +1,12 @@
 // The upstreams as they are now, and what keeps requests from them.
 import { asAdmin, type Upstream } from "../admin.ts";
 import { useData } from "../ui/data.ts";
-import { counted } from "../ui/format.ts";
-import { Badge, Head, Problem, Table } from "../ui/parts.tsx";
+import { counted, whole } from "../ui/format.ts";
+import { Badge, Head, Id, Problem, Table } from "../ui/parts.tsx";
 
 const PAUSE = 3000;
 
-/** The words for a breaker. */
+/** What a state of a breaker means. */
 const BREAKERS: Record<string, readonly ["good" | "warn" | "bad", string]> = {
   closed: ["good", "requests pass"],
   half_open: ["warn", "one request decides"],
@@ -35,28 +35,29 @@ export function Upstreams() {
           </div>
           <Table
             caption={`Models of ${upstream.name}`}
-            columns={[["Model"], ["There"], ["Breaker"], ["Keys that wait", "number"]]}
-            rows={upstream.models.length}
-            empty="No model goes there."
-          >
-            {upstream.models.map((model) => {
-              const [kind, words] = BREAKERS[model.breaker] ?? (["warn", model.breaker] as const);
-              return (
-                <tr key={model.model}>
-                  <th scope="row">
-                    <code>{model.model}</code>
-                  </th>
-                  <td>
-                    <code>{model.upstream_model}</code>
-                  </td>
-                  <td>
-                    <Badge kind={kind}>{words}</Badge>
-                  </td>
-                  <td class="number">{model.keys_waiting}</td>
-                </tr>
-              );
+            columns={[
+              ["Model"],
+              ["Upstream model"],
+              ["Circuit breaker", "prose"],
+              ["Keys in cooldown", "number"],
+            ]}
+            rows={upstream.models.map((model) => {
+              const [kind, words] = BREAKERS[model.breaker] ?? (["warn", ""] as const);
+              return {
+                key: model.model,
+                cells: [
+                  <Id key="model" of={model.model} />,
+                  <Id key="upstream" of={model.upstream_model} />,
+                  <>
+                    <Badge kind={kind}>{model.breaker.replace("_", "-")}</Badge>{" "}
+                    <span class="soft">{words}</span>
+                  </>,
+                  whole(model.keys_waiting),
+                ],
+              };
             })}
-          </Table>
+            empty="No model goes there."
+          />
         </section>
       ))}
       {!value && !error && <p class="soft">Loading …</p>}

@@ -1,10 +1,10 @@
-// Tokens and money by day and key.
-import { useState } from "preact/hooks";
+// Tokens and cost by day and key.
+import { useRef, useState } from "preact/hooks";
 import { asAdmin, type UsageRow } from "../admin.ts";
-import { Bars, MOST_SERIES, type Series } from "../ui/chart.tsx";
+import { Bars, colours, Legend, MOST_NAMES, OTHERS, type Series } from "../ui/chart.tsx";
 import { useData } from "../ui/data.ts";
-import { money, short, whole } from "../ui/format.ts";
-import { Choice, Head, Problem, Table } from "../ui/parts.tsx";
+import { counted, money, short, whole } from "../ui/format.ts";
+import { Choice, Head, Id, Problem, Table } from "../ui/parts.tsx";
 
 type Part = "key" | "model" | "upstream";
 
@@ -16,16 +16,29 @@ export function Usage() {
   const [part, setPart] = useState<Part>("key");
   const days = lastDays(Number(span));
   const { value, error } = useData(
-    (signal) =>
-      asAdmin<{ usage: UsageRow[] }>(`usage?from=${days[0]}&to=${days.at(-1)}&by=day,${part}`, { signal }),
+    async (signal) => {
+      const path = `usage?from=${days[0]}&to=${days.at(-1)}&by=day,${part}`;
+      return { part, ...(await asAdmin<{ usage: UsageRow[] }>(path, { signal })) };
+    },
     [span, part],
     PAUSE,
   );
   const rows = value?.usage ?? [];
-  const name = (row: UsageRow) => row.name ?? row[part] ?? "other";
+  // What is shown until the answer for another choice arrives is of the one before.
+  const shown = value?.part ?? part;
+  const name = (row: UsageRow) => row.name ?? row[shown] ?? "other";
+  // What a name is drawn in stays while the page is open, also when another one overtakes it.
+  const kept = useRef(new Map<string, number>());
+  const groups = grouped(rows, name, kept.current);
+  const drawn = (value: (row: UsageRow) => number): Series[] =>
+    groups.map(({ name: title, colour, rows: own }) => ({
+      name: title,
+      colour,
+      values: byDay(own, days, value),
+    }));
   return (
     <>
-      <Head title="Usage">Days are those of UTC. Money follows from the prices in the configuration.</Head>
+      <Head title="Usage">Days are those of UTC. Cost follows from the prices in the configuration.</Head>
       <div class="filters">
         <Choice
           label="Days"
@@ -44,55 +57,58 @@ export function Usage() {
       {value && rows.length === 0 && <p class="empty">Nothing was used in these days.</p>}
       {rows.length > 0 && (
         <>
+          <Legend series={groups} />
           <div class="charts">
             <Bars
               label="Tokens by day"
               days={days}
-              series={series(rows, days, name, (row) => row.input_tokens + row.output_tokens)}
+              series={drawn((row) => row.input_tokens + row.output_tokens)}
               words={short}
+              isCount
             />
             <Bars
-              label="Money by day"
+              label="Cost by day"
               days={days}
-              series={series(rows, days, name, (row) => row.cost)}
+              series={drawn((row) => row.cost)}
               words={money}
+              isCount={false}
             />
             <Bars
               label="Requests by day"
               days={days}
-              series={series(rows, days, name, (row) => row.requests)}
-              words={whole}
+              series={drawn((row) => row.requests)}
+              words={short}
+              isCount
             />
           </div>
           <Table
-            caption={`By day and ${part}, the newest first`}
+            caption={`By day and ${shown}, the newest first`}
             columns={[
               ["Day"],
-              [part[0]?.toUpperCase() + part.slice(1)],
+              [shown[0]?.toUpperCase() + shown.slice(1)],
               ["Requests", "number"],
               ["Estimated", "number"],
-              ["Input", "number"],
-              ["Cached", "number"],
-              ["Output", "number"],
-              ["Reasoning", "number"],
-              ["Money", "number"],
+              ["Input tokens", "number"],
+              ["Cached tokens", "number"],
+              ["Output tokens", "number"],
+              ["Reasoning tokens", "number"],
+              ["Cost", "number"],
             ]}
-            rows={rows.length}
-          >
-            {[...rows].reverse().map((row) => (
-              <tr key={`${row.day}-${row[part]}`}>
-                <th scope="row">{row.day}</th>
-                <td>{name(row)}</td>
-                <td class="number">{whole(row.requests)}</td>
-                <td class="number">{whole(row.estimated)}</td>
-                <td class="number">{whole(row.input_tokens)}</td>
-                <td class="number">{whole(row.cached_tokens)}</td>
-                <td class="number">{whole(row.output_tokens)}</td>
-                <td class="number">{whole(row.reasoning_tokens)}</td>
-                <td class="number">{money(row.cost)}</td>
-              </tr>
-            ))}
-          </Table>
+            rows={[...rows].reverse().map((row) => ({
+              key: `${row.day}-${row[shown]}`,
+              cells: [
+                <time key="day">{row.day}</time>,
+                <Id key="name" plain of={name(row)} />,
+                whole(row.requests),
+                whole(row.estimated),
+                whole(row.input_tokens),
+                whole(row.cached_tokens),
+                whole(row.output_tokens),
+                whole(row.reasoning_tokens),
+                money(row.cost),
+              ],
+            }))}
+          />
         </>
       )}
       {!value && !error && <p class="soft">Loading …</p>}
@@ -108,28 +124,33 @@ function lastDays(count: number): string[] {
   );
 }
 
-/** The largest few, and the rest as one. */
-function series(
-  rows: UsageRow[],
-  days: string[],
-  name: (row: UsageRow) => string,
-  value: (row: UsageRow) => number,
-): Series[] {
-  const all = new Map<string, number[]>();
-  for (const row of rows) {
-    const day = days.indexOf(row.day ?? "");
-    if (day < 0) continue;
-    const values = all.get(name(row)) ?? days.map(() => 0);
-    values[day] = (values[day] ?? 0) + value(row);
-    all.set(name(row), values);
-  }
-  const sum = (values: number[]) => values.reduce((before, each) => before + each, 0);
-  const sorted = [...all]
-    .map(([each, values]) => ({ name: each, values }))
-    .filter(({ values }) => sum(values) > 0)
-    .sort((one, other) => sum(other.values) - sum(one.values));
-  if (sorted.length <= MOST_SERIES) return sorted;
-  const rest = sorted.slice(MOST_SERIES - 1);
-  const together = days.map((_, day) => rest.reduce((before, each) => before + (each.values[day] ?? 0), 0));
-  return [...sorted.slice(0, MOST_SERIES - 1), { name: `${rest.length} others`, values: together }];
+interface Group {
+  name: string;
+  colour: number;
+  rows: UsageRow[];
+}
+
+/** The rows of the names that used the most tokens, and those of the rest as one: the same in every chart. */
+function grouped(rows: UsageRow[], name: (row: UsageRow) => string, kept: Map<string, number>): Group[] {
+  const all = new Map<string, UsageRow[]>();
+  for (const row of rows) all.set(name(row), [...(all.get(name(row)) ?? []), row]);
+  const tokens = (own: UsageRow[]) => own.reduce((sum, row) => sum + row.input_tokens + row.output_tokens, 0);
+  const sorted = [...all].sort(([, one], [, other]) => tokens(other) - tokens(one));
+  const shown = sorted.slice(0, MOST_NAMES);
+  const rest = sorted.slice(MOST_NAMES);
+  const chosen = colours(
+    shown.map(([each]) => each),
+    kept,
+  );
+  const groups = shown.map(([each, own]) => ({ name: each, colour: chosen.get(each) ?? OTHERS, rows: own }));
+  if (rest.length === 0) return groups;
+  return [
+    ...groups,
+    { name: counted(rest.length, "other"), colour: OTHERS, rows: rest.flatMap(([, own]) => own) },
+  ];
+}
+
+function byDay(rows: UsageRow[], days: string[], value: (row: UsageRow) => number): number[] {
+  const of = (day: string) => rows.filter((row) => row.day === day);
+  return days.map((day) => of(day).reduce((sum, row) => sum + value(row), 0));
 }

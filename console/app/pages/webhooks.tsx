@@ -2,8 +2,8 @@
 import { useState } from "preact/hooks";
 import { asAdmin, type Key, keyName, type Notification } from "../admin.ts";
 import { useData } from "../ui/data.ts";
-import { moment } from "../ui/format.ts";
-import { Badge, Choice, Head, Problem, Table } from "../ui/parts.tsx";
+import { whole } from "../ui/format.ts";
+import { Badge, Choice, Head, Id, Problem, Table, When } from "../ui/parts.tsx";
 
 const PAUSE = 5000;
 const KINDS: Record<string, "good" | "bad" | "plain"> = { delivered: "good", dead: "bad", pending: "plain" };
@@ -55,48 +55,55 @@ export function Webhooks() {
           caption="The newest first"
           columns={[
             ["Notification"],
-            ["Status"],
+            ["Status", "prose"],
             ["Receiver"],
             ["Key"],
             ["Created"],
             ["Attempts", "number"],
-            ["Next or last"],
+            ["Next / last attempt"],
             ["Actions"],
           ]}
-          rows={listed.webhooks.length}
-          empty="There is no such notification. A video request with webhook_url makes one."
-        >
-          {listed.webhooks.map((notification) => (
-            <tr key={notification.id}>
-              <th scope="row">
-                <code>{notification.id}</code>
+          rows={listed.webhooks.map((notification) => ({
+            key: notification.id,
+            cells: [
+              <>
+                <Id of={notification.id} />
                 <div class="soft">
-                  <code>{notification.task}</code>
+                  <Id of={notification.task} />
                 </div>
-              </th>
-              <td>
+              </>,
+              <>
                 <Badge kind={KINDS[notification.status] ?? "plain"}>{notification.status}</Badge>
                 {notification.problem && <div class="soft">{notification.problem}</div>}
-              </td>
-              <td>{notification.receiver}</td>
-              <td>{keyName(keys?.keys, notification.key)}</td>
-              <td>{moment(notification.created)}</td>
-              <td class="number">{notification.attempts}</td>
-              <td>{when(notification)}</td>
-              <td>
-                <button type="button" class="button small" onClick={() => redeliver(notification.id)}>
-                  Redeliver <span class="hidden">{notification.id}</span>
-                </button>
-              </td>
-            </tr>
-          ))}
-        </Table>
+              </>,
+              <Id key="receiver" plain of={notification.receiver} />,
+              <Id key="key" plain of={keyName(keys?.keys, notification.key)} />,
+              <When key="created" at={notification.created} />,
+              whole(notification.attempts),
+              <Attempt key="attempt" of={notification} />,
+              <button
+                key="redeliver"
+                type="button"
+                class="button small"
+                onClick={() => redeliver(notification.id)}
+              >
+                Redeliver <span class="hidden">{notification.id}</span>
+              </button>,
+            ],
+          }))}
+          empty="There is no such notification. A video request with webhook_url makes one."
+        />
       )}
     </>
   );
 }
 
-function when({ due, ended }: Notification): string {
-  if (ended !== null) return moment(ended);
-  return due === null ? "" : `next ${moment(due)}`;
+function Attempt({ of: { due, ended } }: { of: Notification }) {
+  if (ended !== null) return <When at={ended} />;
+  if (due === null) return null;
+  return (
+    <>
+      next <When at={due} />
+    </>
+  );
 }

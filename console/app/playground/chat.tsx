@@ -183,7 +183,7 @@ function Facts({ answer }: { answer: Answer | null }) {
       )}
       {answer.reason !== null && (
         <div>
-          <dt>Ended by</dt>
+          <dt>Finish reason</dt>
           <dd>
             <Badge kind="plain">{answer.reason}</Badge>
           </dd>
@@ -298,7 +298,7 @@ function SettingsForm() {
         />
         Two models side by side
       </label>
-      <Field label="System">
+      <Field label="System prompt">
         {(id) => (
           <textarea
             id={id}
@@ -309,7 +309,7 @@ function SettingsForm() {
         )}
       </Field>
       <div class="pair">
-        <Line label="Most tokens" type="number" min={1} value={form.maxTokens} onInput={set("maxTokens")} />
+        <Line label="Token limit" type="number" min={1} value={form.maxTokens} onInput={set("maxTokens")} />
         <Line
           label="Temperature"
           type="number"

@@ -31,7 +31,7 @@ export function CodeView(props: { prepared: Prepared }) {
               , the address <code>{location.origin}</code> from <code>GATEWRIGHT_BASE_URL</code>
             </>
           )}
-          .
+          .{shown.includes("jq ") && " It needs jq."}
         </p>
       </Tabs>
     </section>

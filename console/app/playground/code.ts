@@ -9,18 +9,22 @@ export type Language = (typeof LANGUAGES)[number];
 /** Longest text that code shows whole: an image would take a thousand lines. */
 const LONGEST_TEXT = 2000;
 
-/** What an operation makes: a stream, a document, or a task. */
-type Form = "stream" | "document";
+/** What comes of an operation, and so what code does with it: prints it as it arrives or at once, or saves files. */
+type Form = "stream" | "document" | "images" | "video";
+
+const FILES: Record<string, Form> = { create_image: "images", create_video: "video" };
+const LOOK = operations["retrieve_video"]?.path.replace(/\{\w+\}/, () => "$id") ?? "";
 
 /** The code of a request. `origin`: the address of the gateway. */
 export function code(prepared: Prepared, language: Language, origin: string): string {
   const operation = operations[prepared.operation];
   if (!operation) throw new Error(`The specification has no operation ${prepared.operation}.`);
-  const form: Form = operation.streams || prepared.body["stream"] === true ? "stream" : "document";
+  const streams = operation.streams || prepared.body["stream"] === true;
+  const form = FILES[prepared.operation] ?? (streams ? "stream" : "document");
   const body = shortened(prepared.body) as Record<string, unknown>;
   switch (language) {
     case "curl":
-      return curl(operation.method, `${origin}${address(prepared)}`, body, form);
+      return curl(operation.method, `${origin}${address(prepared)}`, `${origin}${LOOK}`, body, form);
     case "Python":
       return python(operation, { ...prepared.path, ...body }, form);
     case "Node":
@@ -44,15 +48,50 @@ function shortened(value: unknown): unknown {
   return value;
 }
 
-function curl(method: string, url: string, body: Record<string, unknown>, form: Form): string {
-  const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
-  const lines = [
-    `curl ${form === "stream" ? "--no-buffer " : ""}--request ${method} ${quoted(url)}`,
-    `--header "authorization: Bearer $GATEWRIGHT_API_KEY"`,
+/** A word of the shell. */
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const AUTHORIZATION = '--header "authorization: Bearer $GATEWRIGHT_API_KEY"';
+
+/** `look`: the address of what was made, in which the shell fills in `$id`. */
+function curl(method: string, url: string, look: string, body: Record<string, unknown>, form: Form): string {
+  const flags = {
+    stream: "--no-buffer ",
+    document: "",
+    images: "--silent --show-error ",
+    video: "--silent --show-error ",
+  };
+  const call = [
+    `curl ${flags[form]}--request ${method} ${quoted(url)}`,
+    AUTHORIZATION,
     "--header 'content-type: application/json'",
     `--data ${quoted(JSON.stringify(body, null, 2))}`,
-  ];
-  return `${lines.join(" \\\n  ")}\n`;
+  ].join(" \\\n  ");
+  switch (form) {
+    case "images":
+      return `${call} |
+  jq --raw-output 'if .error then error(.error.message) else .data[].b64_json end' |
+  while read -r image; do
+    number=$((number + 1))
+    printf '%s' "$image" | base64 --decode > "image-$number.png"
+    echo "image-$number.png: $(wc -c < "image-$number.png") bytes"
+  done
+`;
+    case "video":
+      return `id=$(${call} |
+  jq --raw-output '.id // error(.error.message)')
+while
+  sleep 2
+  task=$(curl --silent --show-error "${look}" \\
+    ${AUTHORIZATION})
+  printf '%s' "$task" | jq --exit-status '.status | IN("pending", "processing")' > /dev/null
+do :; done
+url=$(printf '%s' "$task" | jq --raw-output '.output.url // error(.error.message)')
+curl --silent --show-error --fail --output video.mp4 "$url" &&
+  echo "video.mp4: $(wc -c < video.mp4) bytes"
+`;
+    default:
+      return `${call}\n`;
+  }
 }
 
 interface Called {
@@ -61,23 +100,58 @@ interface Called {
 }
 
 function python(operation: Called, members: Record<string, unknown>, form: Form): string {
-  const call = `client.${operation.resource}.${operation.name}(\n${entries(members, PYTHON, 1, "=")})`;
-  const end =
-    form === "stream"
-      ? `stream = ${call}\nfor text in stream.text():\n    print(text, end="", flush=True)\nprint()\n`
-      : `answer = ${call}\nprint(answer)\n`;
-  return `from gatewright import Client\n\nclient = Client()\n${end}`;
+  const name = form === "video" ? `${operation.name}_and_wait` : operation.name;
+  const call = `client.${operation.resource}.${name}(\n${entries(members, PYTHON, 1, "=")})`;
+  return `from gatewright import Client\n\nclient = Client()\n${PYTHON_ENDS[form](call)}`;
 }
 
+const PYTHON_ENDS: Record<Form, (call: string) => string> = {
+  stream: (call) => `stream = ${call}
+for text in stream.text():
+    print(text, end="", flush=True)
+print()
+`,
+  document: (call) => `answer = ${call}
+print(answer)
+`,
+  images: (call) => `images = ${call}
+for number, image in enumerate(images.data, start=1):
+    size = client.images.save(image, f"image-{number}.png")
+    print(f"image-{number}.png: {size} bytes")
+`,
+  video: (call) => `task = ${call}
+size = client.videos.generations.save(task, "video.mp4")
+print(f"video.mp4: {size} bytes")
+`,
+};
+
 function node(operation: Called, members: Record<string, unknown>, form: Form): string {
-  const name = operation.name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+  const snake = form === "video" ? `${operation.name}_and_wait` : operation.name;
+  const name = snake.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
   const call = `await client.${operation.resource}.${name}({\n${entries(members, SCRIPT, 1, ": ")}});`;
-  const end =
-    form === "stream"
-      ? `const stream = ${call}\nfor await (const text of stream.text()) process.stdout.write(text);\nconsole.log();\n`
-      : `const answer = ${call}\nconsole.log(answer);\n`;
-  return `import { Client } from "gatewright";\n\nconst client = new Client();\n${end}`;
+  return `import { Client } from "gatewright";\n\nconst client = new Client();\n${NODE_ENDS[form](call)}`;
 }
+
+const NODE_ENDS: Record<Form, (call: string) => string> = {
+  stream: (call) => `const stream = ${call}
+for await (const text of stream.text()) process.stdout.write(text);
+console.log();
+`,
+  document: (call) => `const answer = ${call}
+console.log(answer);
+`,
+  images: (call) => `const { data } = ${call}
+for (const [index, image] of data.entries()) {
+  const file = \`image-\${index + 1}.png\`;
+  const size = await client.images.save(image, file);
+  console.log(\`\${file}: \${size} bytes\`);
+}
+`,
+  video: (call) => `const task = ${call}
+const size = await client.videos.generations.save(task, "video.mp4");
+console.log(\`video.mp4: \${size} bytes\`);
+`,
+};
 
 function rust(
   operation: Called & { body: string | null; streams: boolean },
@@ -95,30 +169,52 @@ function rust(
     .join("");
   const name = form === "stream" && !operation.streams ? "stream" : operation.name;
   const given = [...Object.values(path).map((value) => JSON.stringify(value)), "&request"].join(", ");
-  const call = `client${resource}.${name}(${given}).await?`;
-  const streams = form === "stream";
-  return `${streams ? "use futures_util::TryStreamExt;\n" : ""}use gatewright::Client;
-use gatewright::types::${type};
+  const { uses, end } = RUST_ENDS[form];
+  return `${form === "stream" ? "use futures_util::TryStreamExt;\n" : ""}${uses(type)}
 use serde_json::json;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::from_env()?;
     let request: ${type} = serde_json::from_value(json!(${json}))?;
-${
-  streams
-    ? `    let mut text = ${call}.text();
-    while let Some(piece) = text.try_next().await? {
-        print!("{piece}");
-    }
-    println!();`
-    : `    let answer = ${call};
-    println!("{answer:#?}");`
-}
+${end(`client${resource}.${name}(${given}).await?`)}
     Ok(())
 }
 `;
 }
+
+const RUST_ENDS: Record<Form, { uses: (type: string) => string; end: (call: string) => string }> = {
+  stream: {
+    uses: (type) => `use gatewright::Client;\nuse gatewright::types::${type};`,
+    end: (call) => `    let mut text = ${call}.text();
+    while let Some(piece) = text.try_next().await? {
+        print!("{piece}");
+    }
+    println!();`,
+  },
+  document: {
+    uses: (type) => `use gatewright::Client;\nuse gatewright::types::${type};`,
+    end: (call) => `    let answer = ${call};
+    println!("{answer:#?}");`,
+  },
+  images: {
+    uses: (type) => `use gatewright::types::${type};\nuse gatewright::{Client, SaveOptions};`,
+    end: (call) => `    let answer = ${call};
+    for (index, image) in answer.data.iter().enumerate() {
+        let file = format!("image-{}.png", index + 1);
+        let saved = client.images().save(image, &file, SaveOptions::default()).await?;
+        println!("{file}: {} bytes", saved.bytes);
+    }`,
+  },
+  video: {
+    uses: (type) => `use gatewright::types::${type};\nuse gatewright::{Client, SaveOptions, WaitOptions};`,
+    // The resource is named once: what waits and what saves are methods of it.
+    end: () => `    let videos = client.videos();
+    let task = videos.generations().create_and_wait(&request, WaitOptions::default()).await?;
+    let saved = videos.generations().save(&task, "video.mp4", SaveOptions::default()).await?;
+    println!("video.mp4: {} bytes", saved.bytes);`,
+  },
+};
 
 /** How a language writes values. */
 interface Dialect {

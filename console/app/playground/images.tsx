@@ -72,7 +72,7 @@ export function Images() {
         <section class="card result" aria-label="Images" aria-busy={running !== null}>
           {running && (
             <p class="soft" role="status">
-              Drawing …
+              Generating …
             </p>
           )}
           <Problem error={error} />
@@ -124,7 +124,7 @@ export function Images() {
               onChange={setSize}
             />
             <Line
-              label="Number"
+              label="Number of images"
               type="number"
               min={1}
               max={limits?.max_n ?? 10}
@@ -160,7 +160,7 @@ export function Images() {
             </button>
           ) : (
             <button type="submit" class="button primary" disabled={prompt.trim() === ""}>
-              Draw
+              Generate
             </button>
           )}
         </form>

@@ -94,7 +94,7 @@ export function settings(): Settings {
   };
   return {
     system,
-    maxTokens: number("The maximum of tokens", maxTokens),
+    maxTokens: number("The token limit", maxTokens),
     temperature: number("The temperature", temperature),
     tools: readTools(tools),
   };

@@ -109,7 +109,7 @@ export function Videos() {
           />
           <Prompt value={prompt} onInput={setPrompt} />
           <Line
-            label="Seconds"
+            label="Duration in seconds"
             type="number"
             min={limits?.min_duration_s ?? 3}
             max={limits?.max_duration_s ?? 15}
@@ -145,7 +145,7 @@ export function Videos() {
               </button>
             )}
             <button type="submit" class="button primary" disabled={watching || prompt.trim() === ""}>
-              Make a video
+              Generate
             </button>
           </div>
         </form>

@@ -1,13 +1,24 @@
-// The API reference, of the specification that the gateway is made of.
+// The API reference, of the specification that the gateway is made of. An address leads to an operation, and to a section
+// of it: `reference/create_video/response`.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { href, route } from "../router.ts";
 import { useData } from "../ui/data.ts";
 import { Badge, Head, Problem } from "../ui/parts.tsx";
-import { Members } from "./schema.tsx";
+import { Facts, kind, Members } from "./schema.tsx";
 import { type Listed, load, operations, resolved, type Specification } from "./specification.ts";
 import { Try } from "./try.tsx";
 
 export function Reference() {
   const { value, error } = useData(load, []);
+  const list = useRef<HTMLElement>(null);
+  const address = route.value;
+  useEffect(() => {
+    if (!value) return;
+    // In the list alone: the window stays where it is.
+    const link = list.current?.querySelector<HTMLElement>("[aria-current]");
+    if (link && list.current) bringIntoView(list.current, link);
+  }, [value, address]);
   if (!value) {
     return (
       <>
@@ -18,7 +29,7 @@ export function Reference() {
     );
   }
   const all = operations(value);
-  const chosen = route.value.split("/")[1];
+  const [, chosen, section] = route.value.split("/");
   const listed = all.find(({ operation }) => operation.operationId === chosen) ?? all[0];
   return (
     <>
@@ -26,7 +37,7 @@ export function Reference() {
         {value.info.title}, version {value.info.version} of the specification.
       </Head>
       <div class="reference">
-        <nav aria-label="Operations">
+        <nav aria-label="Operations" ref={list}>
           {value.tags.map((tag) => (
             <section key={tag.name} aria-labelledby={`tag-${tag.name}`}>
               <h2 id={`tag-${tag.name}`}>{tag.name}</h2>
@@ -47,20 +58,53 @@ export function Reference() {
             </section>
           ))}
         </nav>
-        {listed && <Shown key={listed.operation.operationId} specification={value} listed={listed} />}
+        {listed && (
+          <Shown
+            key={listed.operation.operationId}
+            specification={value}
+            listed={listed}
+            section={section}
+            isLinked={chosen !== undefined}
+          />
+        )}
       </div>
     </>
   );
 }
 
-function Shown({ specification, listed }: { specification: Specification; listed: Listed }) {
+/** Scrolls a frame so far that an element of it is seen. */
+function bringIntoView(frame: HTMLElement, element: HTMLElement): void {
+  const [outer, inner] = [frame.getBoundingClientRect(), element.getBoundingClientRect()];
+  if (inner.top < outer.top) frame.scrollTop -= outer.top - inner.top;
+  else if (inner.bottom > outer.bottom) frame.scrollTop += inner.bottom - outer.bottom;
+}
+
+function Shown(props: {
+  specification: Specification;
+  listed: Listed;
+  section: string | undefined;
+  /** Whether the address names the operation: the first one is also shown without. */
+  isLinked: boolean;
+}) {
+  const { specification, listed, section, isLinked } = props;
   const { operation, method, path } = listed;
+  const article = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const named = section === undefined ? null : document.getElementById(section);
+    if (named) {
+      named.scrollIntoView();
+      return;
+    }
+    // The head of the operation is looked for only where it is out of sight: below the list, or above the window.
+    const top = article.current?.getBoundingClientRect().top ?? 0;
+    if (isLinked && (top < 0 || top > innerHeight / 2)) article.current?.scrollIntoView();
+  }, [section, isLinked]);
   const parameters = (operation.parameters ?? []).map((parameter) => resolved(specification, parameter));
   const body = operation.requestBody?.content["application/json"]?.schema;
   const succeeded = Object.entries(operation.responses).find(([status]) => status.startsWith("2"));
   const errors = Object.keys(operation.responses).filter((status) => /^[45]/.test(status));
   return (
-    <article class="operation">
+    <article class="operation" ref={article}>
       <h2>{operation.summary}</h2>
       <p class="path">
         <Badge kind="plain">{method}</Badge> <code>{path}</code>
@@ -73,28 +117,29 @@ function Shown({ specification, listed }: { specification: Specification; listed
         </code>
       </p>
       {parameters.length > 0 && (
-        <section>
-          <h3>Parameters</h3>
+        <Section of={operation.operationId} name="Parameters">
           <ul class="members">
             {parameters.map((parameter) => (
               <li key={parameter.name}>
-                <code class="name">{parameter.name}</code> <span class="soft">in {parameter.in}</span>
+                <code class="name">{parameter.name}</code>{" "}
+                <span class="soft">
+                  {kind(specification, parameter.schema)}, in {parameter.in}
+                </span>
                 {parameter.required && <span class="required"> required</span>}
                 {parameter.description && <p>{parameter.description}</p>}
+                <Facts schema={resolved(specification, parameter.schema)} />
               </li>
             ))}
           </ul>
-        </section>
+        </Section>
       )}
       {body && (
-        <section>
-          <h3>Body</h3>
+        <Section of={operation.operationId} name="Body">
           <Members specification={specification} schema={body} />
-        </section>
+        </Section>
       )}
       {succeeded && (
-        <section>
-          <h3>Answer</h3>
+        <Section of={operation.operationId} name="Response">
           <p>{resolved(specification, succeeded[1]).description}</p>
           {Object.entries(resolved(specification, succeeded[1]).content ?? {}).map(([type, media]) => {
             const schema = media.itemSchema ?? media.schema;
@@ -109,12 +154,24 @@ function Shown({ specification, listed }: { specification: Specification; listed
             );
           })}
           {errors.length > 0 && <p class="soft">Errors: {[...errors].sort().join(", ")}.</p>}
-        </section>
+        </Section>
       )}
-      <section>
-        <h3>Try it</h3>
+      <Section of={operation.operationId} name="Try it">
         <Try listed={listed} parameters={parameters} />
-      </section>
+      </Section>
     </article>
+  );
+}
+
+/** A section of an operation, whose heading is a link to it. */
+function Section(props: { of: string; name: string; children: ComponentChildren }) {
+  const id = props.name.toLowerCase().replaceAll(" ", "-");
+  return (
+    <section id={id}>
+      <h3>
+        <a href={href(`reference/${props.of}/${id}`)}>{props.name}</a>
+      </h3>
+      {props.children}
+    </section>
   );
 }

@@ -4,8 +4,13 @@ import { refName, resolved, type Schema, type Specification } from "./specificat
 
 export function Members(props: { specification: Specification; schema: Schema }) {
   const schema = resolved(props.specification, props.schema);
-  const parts = schema.oneOf ?? schema.anyOf ?? schema.allOf;
+  const parts = alternatives(schema);
   const members = Object.entries(schema.properties ?? {});
+  // A document in a text, and one of a single form, are shown without a level of their own.
+  const [only, ...others] = parts;
+  if (members.length === 0 && schema.contentSchema)
+    return <Members {...props} schema={schema.contentSchema} />;
+  if (members.length === 0 && only && others.length === 0) return <Members {...props} schema={only} />;
   return (
     <>
       {members.length > 0 && (
@@ -23,17 +28,17 @@ export function Members(props: { specification: Specification; schema: Schema })
       )}
       {members.length === 0 && schema.items && (
         <ul class="members">
-          <Member name="each" schema={schema.items} required={false} specification={props.specification} />
+          <Member name="each" schema={schema.items} specification={props.specification} />
         </ul>
       )}
-      {members.length === 0 && parts && (
+      {members.length === 0 && parts.length > 0 && (
         <ul class="members">
           {parts.map((part, place) => (
             <Member
               key={place}
-              name={refName(part) ?? `form ${place + 1}`}
+              name={formName(part) ?? `form ${place + 1}`}
               schema={part}
-              required={false}
+              isForm
               specification={props.specification}
             />
           ))}
@@ -43,16 +48,26 @@ export function Members(props: { specification: Specification; schema: Schema })
   );
 }
 
-function Member(props: { name: string; schema: Schema; required: boolean; specification: Specification }) {
-  const [open, setOpen] = useState(false);
-  const schema = resolved(props.specification, props.schema);
-  const inner = [schema, ...(schema.items ? [resolved(props.specification, schema.items)] : [])].some(
-    (each) => each.properties || each.oneOf || each.anyOf || each.allOf,
-  );
+function Member(props: {
+  name: string;
+  schema: Schema;
+  required?: boolean;
+  /** Whether it is one of several forms of a value, whose name says its kind. */
+  isForm?: boolean;
+  specification: Specification;
+}) {
+  const { specification } = props;
+  const schema = resolved(specification, props.schema);
+  // The events of a stream are texts that hold documents: who looks at them wants these.
+  const [open, setOpen] = useState(holdsDocument(schema));
   const line = (
     <>
-      <code class="name">{props.name}</code>{" "}
-      <span class="soft">{kind(props.specification, props.schema)}</span>
+      <code class="name">{props.name}</code>
+      {props.isForm ? (
+        <Tag schema={schema} />
+      ) : (
+        <span class="soft"> {kind(specification, props.schema)}</span>
+      )}
       {props.required && <span class="required"> required</span>}
     </>
   );
@@ -62,7 +77,7 @@ function Member(props: { name: string; schema: Schema; required: boolean; specif
       <Facts schema={schema} />
     </>
   );
-  if (!inner) {
+  if (!hasInside(specification, schema)) {
     return (
       <li>
         {line}
@@ -72,41 +87,88 @@ function Member(props: { name: string; schema: Schema; required: boolean; specif
   }
   return (
     <li>
-      <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <details open={open} onToggle={(event) => setOpen(event.currentTarget.open)}>
         <summary>{line}</summary>
-        {open && <Members specification={props.specification} schema={schema.items ?? schema} />}
+        {open && <Members specification={specification} schema={schema.items ?? schema} />}
       </details>
       {words}
     </li>
   );
 }
 
-function kind(specification: Specification, schema: Schema): string {
+/** The forms of a value; that it may be null is said by its kind. */
+function alternatives(schema: Schema): Schema[] {
+  return (schema.oneOf ?? schema.anyOf ?? schema.allOf ?? []).filter(({ type }) => type !== "null");
+}
+
+function holdsDocument(schema: Schema): boolean {
+  return schema.contentSchema !== undefined || alternatives(schema).some((part) => part.contentSchema);
+}
+
+function hasInside(specification: Specification, schema: Schema): boolean {
+  if (schema.properties || schema.contentSchema) return true;
+  if (schema.items) return hasInside(specification, resolved(specification, schema.items));
+  const [only, ...others] = alternatives(schema);
+  if (only && others.length === 0) return hasInside(specification, resolved(specification, only));
+  return others.length > 0;
+}
+
+/** What one of several forms is called. */
+function formName(schema: Schema): string | null {
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.contentSchema) return `JSON of ${refName(schema.contentSchema) ?? "a document"}`;
+  if (schema.properties?.["type"]?.not) return "another type";
+  return refName(schema) ?? (typeof schema.type === "string" ? schema.type : null);
+}
+
+/** The `type` by which one of several forms is told from the others. */
+function Tag({ schema }: { schema: Schema }) {
+  const type = schema.properties?.["type"]?.const;
+  return type === undefined ? null : <span class="soft"> type {JSON.stringify(type)}</span>;
+}
+
+/** The type of a value, in words. */
+export function kind(specification: Specification, schema: Schema): string {
   const name = refName(schema);
   const found = resolved(specification, schema);
   const types = [found.type ?? []].flat();
-  if (found.items) return `list of ${kind(specification, found.items)}`;
+  if (found.items) return [`list of ${kind(specification, found.items)}`, ...nullable(types)].join(" or ");
+  if (found.contentSchema) return `JSON of ${kind(specification, found.contentSchema)}, as text`;
   if (name) return name;
-  if (types.length > 0) return types.join(" or ");
-  if (found.oneOf || found.anyOf) return "one of several";
-  return found.const === undefined ? "any" : "constant";
+  const parts = found.oneOf ?? found.anyOf;
+  if (parts && parts.length <= 3) return parts.map((part) => kind(specification, part)).join(" or ");
+  if (types.length > 0) return types.map((type) => formatted(type, found.format)).join(" or ");
+  if (parts) return "one of several";
+  return found.const === undefined ? "any" : JSON.stringify(found.const);
 }
 
-function Facts({ schema }: { schema: Schema }) {
+const nullable = (types: string[]): string[] => types.filter((type) => type === "null");
+
+const formatted = (type: string, format: string | undefined): string =>
+  format !== undefined && type !== "null" ? `${type} (${format})` : type;
+
+/** What a value must be beside its type: one of some, its default, its bounds. */
+export function Facts({ schema }: { schema: Schema }) {
   const facts: string[] = [];
-  const values = schema.enum ?? schema["x-extensible-enum"];
-  if (values) facts.push(`one of ${values.map((value) => JSON.stringify(value)).join(", ")}`);
+  const open = schema["x-extensible-enum"];
+  const list = (values: unknown[]) => values.map((value) => JSON.stringify(value)).join(", ");
+  if (schema.enum) facts.push(`one of ${list(schema.enum)}`);
+  else if (open) facts.push(`such as ${list(open)}`);
   if (schema.const !== undefined) facts.push(`always ${JSON.stringify(schema.const)}`);
   if (schema.default !== undefined) facts.push(`default ${JSON.stringify(schema.default)}`);
-  const bounds = [
-    ["at least", schema.minimum],
-    ["at most", schema.maximum],
-    ["length at least", schema.minLength],
-    ["length at most", schema.maxLength],
-    ["items at least", schema.minItems],
-    ["items at most", schema.maxItems],
-    ["pattern", schema.pattern],
-  ] as const;
-  for (const [words, value] of bounds) if (value !== undefined) facts.push(`${words} ${value}`);
+  facts.push(
+    ...range("", schema.minimum, schema.maximum),
+    ...range("length ", schema.minLength, schema.maxLength),
+    ...range("items ", schema.minItems, schema.maxItems),
+    ...range("members ", schema.minProperties, schema.maxProperties),
+  );
+  if (schema.pattern !== undefined) facts.push(`pattern ${schema.pattern}`);
   return facts.length > 0 ? <p class="facts">{facts.join("; ")}</p> : null;
+}
+
+/** `1 to 100`, `at least 1` or `at most 100`. */
+function range(of: string, least: number | undefined, most: number | undefined): string[] {
+  if (least !== undefined && most !== undefined) return [`${of}${least} to ${most}`];
+  if (least !== undefined) return [`${of}at least ${least}`];
+  return most === undefined ? [] : [`${of}at most ${most}`];
 }

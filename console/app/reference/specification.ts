@@ -15,13 +15,19 @@ export interface Schema {
   maxLength?: number;
   minItems?: number;
   maxItems?: number;
+  minProperties?: number;
+  maxProperties?: number;
   pattern?: string;
+  /** What a text holds, read as its media type. */
+  contentMediaType?: string;
+  contentSchema?: Schema;
   required?: string[];
   properties?: Record<string, Schema>;
   items?: Schema;
   oneOf?: Schema[];
   anyOf?: Schema[];
   allOf?: Schema[];
+  not?: Schema;
   additionalProperties?: Schema | boolean;
   "x-extensible-enum"?: unknown[];
 }

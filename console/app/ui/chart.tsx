@@ -1,79 +1,141 @@
-// A chart of stacked bars. The table beside it says the same in words.
+// A chart of stacked bars, with a scale. The table beside it says the same in words.
+import { shortDay } from "./format.ts";
 
 export interface Series {
   name: string;
+  /** Which of the colours; the same name has the same one in every chart. */
+  colour: number;
   /** One for each of the days. */
   values: number[];
 }
 
 const WIDTH = 720;
 const HEIGHT = 160;
-/** As many colours as there are; the rest are summed up. */
-export const MOST_SERIES = 6;
+/** As many colours as there are for names. */
+export const MOST_NAMES = 6;
+/** The colour of what is summed up as others. */
+export const OTHERS = MOST_NAMES;
+/** About as many lines as a scale has above zero. */
+const LINES = 4;
 
 export function Bars(props: {
   label: string;
   days: string[];
   series: Series[];
   words: (value: number) => string;
+  /** Whether there are no parts of one. */
+  isCount: boolean;
 }) {
   const { days, series } = props;
   const sums = days.map((_, day) => series.reduce((sum, one) => sum + (one.values[day] ?? 0), 0));
-  const most = Math.max(...sums, 0);
+  const marks = scale(Math.max(...sums, 0), props.isCount);
+  const top = marks.at(-1) ?? 1;
   const step = WIDTH / Math.max(days.length, 1);
   return (
     <figure class="chart">
-      <figcaption>
-        {props.label} <span class="soft">highest {props.words(most)}</span>
-      </figcaption>
-      <svg
-        viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
-        role="img"
-        aria-label={`${props.label}; the table below has the numbers`}
-        preserveAspectRatio="none"
-      >
-        {days.map((day, place) => {
-          let top = HEIGHT;
-          return (
-            <g key={day}>
-              {series.map((one, index) => {
-                const value = one.values[place] ?? 0;
-                if (value === 0 || most === 0) return null;
-                const height = (value / most) * (HEIGHT - 4);
-                top -= height;
-                return (
-                  <rect
-                    key={one.name}
-                    class={`series${index}`}
-                    x={place * step + step * 0.12}
-                    y={top}
-                    width={step * 0.76}
-                    height={height}
-                  >
-                    <title>{`${day}, ${one.name}: ${props.words(value)}`}</title>
-                  </rect>
-                );
-              })}
-            </g>
-          );
-        })}
-      </svg>
-      <div class="axis soft">
-        <span>{days[0]}</span>
-        <span>{days.at(-1)}</span>
-      </div>
-      {series.length > 0 && (
-        <ul class="legend">
-          {series.map((one, index) => (
-            <li key={one.name}>
-              <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
-                <rect class={`series${index}`} width="10" height="10" rx="2" />
-              </svg>
-              {one.name}
-            </li>
+      <figcaption>{props.label}</figcaption>
+      <div class="plot">
+        <ol class="scale soft" aria-hidden="true">
+          {[...marks].reverse().map((mark) => (
+            <li key={mark}>{props.words(mark)}</li>
           ))}
-        </ul>
-      )}
+        </ol>
+        <svg
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          role="img"
+          aria-label={`${props.label}; the table below has the numbers`}
+          preserveAspectRatio="none"
+        >
+          {marks.map((mark) => {
+            const y = HEIGHT * (1 - mark / top);
+            return (
+              <line key={mark} x1="0" x2={WIDTH} y1={y} y2={y} class={mark === 0 ? "zero" : undefined} />
+            );
+          })}
+          {days.map((day, place) => {
+            let y = HEIGHT;
+            return (
+              <g key={day}>
+                {series.map((one) => {
+                  const value = one.values[place] ?? 0;
+                  if (value === 0) return null;
+                  const height = (value / top) * HEIGHT;
+                  y -= height;
+                  return (
+                    <rect
+                      key={one.name}
+                      class={`series${one.colour}`}
+                      x={place * step + step * 0.12}
+                      y={y}
+                      width={step * 0.76}
+                      // A hair of the ground between two parts, which colours alone may not tell from each other.
+                      height={height > 3 ? height - 1 : height}
+                    >
+                      <title>{`${day}, ${one.name}: ${props.words(value)}`}</title>
+                    </rect>
+                  );
+                })}
+              </g>
+            );
+          })}
+        </svg>
+        <div class="days soft">
+          <span>{shortDay(days[0] ?? "")}</span>
+          <span>{shortDay(days.at(-1) ?? "")}</span>
+        </div>
+      </div>
     </figure>
   );
+}
+
+/** What the colours of the charts mean. */
+export function Legend({ series }: { series: Pick<Series, "name" | "colour">[] }) {
+  return (
+    <ul class="legend" aria-label="Colours">
+      {series.map(({ name, colour }) => (
+        <li key={name}>
+          <svg viewBox="0 0 10 10" width="10" height="10" aria-hidden="true">
+            <rect class={`series${colour}`} width="10" height="10" rx="2" />
+          </svg>
+          {name}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Round values from zero to one that is not below `most`, all equally far apart. */
+function scale(most: number, isCount: boolean): number[] {
+  if (most <= 0) return [0, 1];
+  const about = most / LINES;
+  const magnitude = 10 ** Math.floor(Math.log10(about));
+  const round = [1, 2, 2.5, 5, 10].map((factor) => factor * magnitude).find((step) => step >= about);
+  const exact = round ?? 10 * magnitude;
+  const step = isCount ? Math.ceil(exact) : exact;
+  // Products and not sums: 0.1 and 0.2 are not 0.3 in sum.
+  return Array.from({ length: Math.ceil(most / step) + 1 }, (_, mark) => mark * step);
+}
+
+/**
+ * A colour for each name: that which it had before, else one that none of these has. `kept` is what they had, and
+ * is changed.
+ */
+export function colours(names: string[], kept: Map<string, number>): Map<string, number> {
+  const found = new Map<string, number>();
+  const taken = new Set<number>();
+  for (const name of names) {
+    const before = kept.get(name);
+    if (before === undefined || taken.has(before)) continue;
+    found.set(name, before);
+    taken.add(before);
+  }
+  for (const name of names) {
+    if (found.has(name)) continue;
+    const free = Array.from({ length: MOST_NAMES }, (_, colour) => colour).find((each) => !taken.has(each));
+    const colour = free ?? OTHERS;
+    found.set(name, colour);
+    kept.set(name, colour);
+    taken.add(colour);
+  }
+  return found;
 }

@@ -1,4 +1,5 @@
-// What a page shows of the gateway: asked when it is opened, and again from time to time while it is looked at.
+// What a page shows of the gateway: asked when it is opened, and again from time to time while it is looked at. A tab that
+// is hidden asks nothing and has no timer: what it missed it asks as soon as it is seen again.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 export interface Data<T> {
@@ -17,11 +18,10 @@ export function useData<T>(ask: (signal: AbortSignal) => Promise<T>, on: unknown
   useEffect(() => {
     const controller = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
+    let isMissed = false;
     const look = async () => {
-      if (document.hidden) {
-        timer = setTimeout(look, every);
-        return;
-      }
+      isMissed = document.hidden;
+      if (isMissed) return;
       try {
         const found = await asking.current(controller.signal);
         if (controller.signal.aborted) return;
@@ -33,8 +33,13 @@ export function useData<T>(ask: (signal: AbortSignal) => Promise<T>, on: unknown
       }
       if (every !== undefined) timer = setTimeout(look, every);
     };
+    const turn = () => {
+      if (isMissed) look();
+    };
+    document.addEventListener("visibilitychange", turn);
     look();
     return () => {
+      document.removeEventListener("visibilitychange", turn);
       controller.abort();
       clearTimeout(timer);
     };

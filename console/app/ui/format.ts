@@ -3,7 +3,11 @@
 const WHOLE = new Intl.NumberFormat("en");
 const SHORT = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const TIME = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
-const DAY_AND_TIME = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
+const SHORT_DAY_AND_TIME = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" } as const;
+const THIS_YEAR = new Intl.DateTimeFormat("en-GB", SHORT_DAY_AND_TIME);
+const DAY_AND_TIME = new Intl.DateTimeFormat("en-GB", { ...SHORT_DAY_AND_TIME, year: "numeric" });
+const FULL = new Intl.DateTimeFormat("en-GB", { dateStyle: "full", timeStyle: "long" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
 export const whole = (count: number): string => WHOLE.format(count);
 export const short = (count: number): string => SHORT.format(count);
@@ -17,8 +21,17 @@ export function money(amount: number): string {
 /** A time of day. `millis`: since 1970. */
 export const time = (millis: number): string => TIME.format(millis);
 
-/** A day and a time. `seconds`: since 1970. */
-export const moment = (seconds: number): string => DAY_AND_TIME.format(seconds * 1000);
+/** A day and a time; the year only if it is another one. `seconds`: since 1970. */
+export function moment(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return (date.getFullYear() === new Date().getFullYear() ? THIS_YEAR : DAY_AND_TIME).format(date);
+}
+
+/** A day and a time with all that is known of them. `seconds`: since 1970. */
+export const fullMoment = (seconds: number): string => FULL.format(seconds * 1000);
+
+/** A day such as `2026-03-01`, without its year. */
+export const shortDay = (day: string): string => DAY.format(new Date(day));
 
 export function duration(millis: number): string {
   if (millis < 1000) return `${Math.round(millis)} ms`;

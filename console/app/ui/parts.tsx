@@ -1,7 +1,8 @@
 // Small parts of all pages.
 import type { ComponentChildren, JSX } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Refused, words } from "../api.ts";
+import { fullMoment, moment } from "./format.ts";
 
 /** The head of a page. */
 export function Head(props: { title: string; children?: ComponentChildren; actions?: ComponentChildren }) {
@@ -139,19 +140,28 @@ export function Copy(props: { text: string; label?: string }) {
   );
 }
 
-/** A table that scrolls within its frame. */
+/** A column: its name, and what is special about its cells. Cells of `prose` are never as narrow as a word. */
+export type Column = readonly [name: string, kind?: "number" | "prose"];
+
+export interface Row {
+  key: string;
+  /** One for each column; the first names the row. */
+  cells: ComponentChildren[];
+}
+
+/** A table whose rows become cards where its columns do not fit: nothing is cut, and no action is out of view. */
 export function Table(props: {
   caption: string;
-  columns: readonly (readonly [name: string, kind?: "number"])[];
+  columns: readonly Column[];
+  rows: Row[];
   /** What is said if there are no rows. */
   empty?: string;
-  children: ComponentChildren;
-  rows: number;
 }) {
   const id = useId();
-  if (props.rows === 0 && props.empty) return <p class="empty">{props.empty}</p>;
+  const frame = useStacking();
+  if (props.rows.length === 0 && props.empty) return <p class="empty">{props.empty}</p>;
   return (
-    <div class="wide" role="region" aria-labelledby={id} tabIndex={0}>
+    <div class="wide" ref={frame} role="region" aria-labelledby={id} tabIndex={0}>
       <table>
         <caption id={id}>{props.caption}</caption>
         <thead>
@@ -163,9 +173,68 @@ export function Table(props: {
             ))}
           </tr>
         </thead>
-        <tbody>{props.children}</tbody>
+        <tbody>
+          {props.rows.map(({ key, cells }) => (
+            <tr key={key}>
+              {props.columns.map(([name, kind], place) =>
+                place === 0 ? (
+                  <th key={name} scope="row" class={kind}>
+                    {cells[place]}
+                  </th>
+                ) : (
+                  <td key={name} class={kind} data-label={name}>
+                    {cells[place]}
+                  </td>
+                ),
+              )}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
+  );
+}
+
+/** Measures a frame whenever it or what is in it changes. Widths of windows would not do: names may be long. */
+function useStacking() {
+  const frame = useRef<HTMLDivElement>(null);
+  useLayoutEffect(() => {
+    const element = frame.current;
+    if (!element) return;
+    const measure = () => {
+      element.classList.remove("stacked");
+      element.classList.toggle("stacked", element.scrollWidth > element.clientWidth);
+    };
+    measure();
+    let width = element.clientWidth;
+    const observer = new ResizeObserver(() => {
+      if (element.clientWidth === width) return;
+      width = element.clientWidth;
+      // Not here: an observer must not change what it observes.
+      requestAnimationFrame(measure);
+    });
+    observer.observe(element);
+    return () => observer.disconnect();
+  });
+  return frame;
+}
+
+/** An id or a name, on one line: a long one ends in an ellipsis, and a click selects all of it. */
+export function Id(props: { of: string; plain?: boolean }) {
+  const Tag = props.plain ? "span" : "code";
+  return (
+    <Tag class="id" title={props.of}>
+      {props.of}
+    </Tag>
+  );
+}
+
+/** A day and a time, on one line. `at`: seconds since 1970. */
+export function When({ at }: { at: number }) {
+  return (
+    <time dateTime={new Date(at * 1000).toISOString()} title={fullMoment(at)}>
+      {moment(at)}
+    </time>
   );
 }
 

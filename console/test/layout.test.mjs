@@ -1,0 +1,194 @@
+// How pages are laid out, from the narrowest window to a wide one: no word breaks inside, and nothing to press is out of view.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { startGatewayInUse } from "./in-use.mjs";
+import { brokenWords, outOfView, overflow, wideTables } from "./layout.mjs";
+import { ADMIN_KEY, KEY, startBrowser } from "./support.mjs";
+
+const WIDTHS = [360, 768, 1024, 1440];
+const PAGES = [
+  "playground",
+  "playground/images",
+  "playground/videos",
+  "models",
+  "reports",
+  "reference",
+  "reference/create_chat_completion",
+  "reference/list_response_input_items",
+  "requests",
+  "usage",
+  "upstreams",
+  "tasks",
+  "webhooks",
+  "keys",
+];
+
+let gateway;
+let browser;
+before(async () => {
+  [gateway, browser] = await Promise.all([startGatewayInUse(), startBrowser()]);
+  // Names are as long as their owners like.
+  const body = { name: "reconciliation-of-quarterly-statements-europe-west" };
+  const made = await gateway.call("/admin/keys", { key: ADMIN_KEY, method: "POST", body });
+  const { secret } = await made.json();
+  const asked = { model: "model-sol", messages: [{ role: "user", content: "Say hello." }] };
+  await gateway.call("/v1/chat/completions", { key: secret, method: "POST", body: asked });
+});
+after(() => Promise.all([gateway.stop(), browser.close()]));
+
+/** Opens a tab with both keys. */
+async function open(size) {
+  const tab = await browser.open(gateway, size);
+  await tab.signIn(KEY);
+  await tab.go("keys");
+  await tab.page.getByLabel("Admin key").waitFor();
+  await tab.signIn(ADMIN_KEY);
+  return tab;
+}
+
+async function judge(page, place) {
+  const measured = async (measure) => page.evaluate(measure);
+  assert.deepEqual(await measured(brokenWords), [], `${place}: words are broken`);
+  assert.deepEqual(await measured(outOfView), [], `${place}: out of view`);
+  assert.deepEqual(await measured(wideTables), [], `${place}: tables scroll aside`);
+  assert.ok((await measured(overflow)) <= 0, `${place}: wider than the window`);
+}
+
+for (const width of WIDTHS) {
+  test(`no word is broken and no action is out of view, ${width} px`, async () => {
+    const tab = await open({ width });
+    for (const path of PAGES) {
+      await tab.go(path);
+      await tab.page.getByRole("heading", { level: 1 }).waitFor();
+      await tab.page.getByText("Loading …").waitFor({ state: "detached" });
+      await judge(tab.page, path);
+    }
+    await tab.go("playground");
+    await tab.page.getByLabel("Two models side by side").check();
+    await judge(tab.page, "two models");
+    await tab.close();
+  });
+
+  test(`a dialog that is higher than the window scrolls within, and keeps its buttons in view, ${width} px`, async () => {
+    const tab = await open({ width, height: 800 });
+    const { page } = tab;
+    await tab.go("keys");
+    await page.getByRole("button", { name: "Create a key" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Limits").click();
+    const box = await dialog.boundingBox();
+    assert.ok(box.y >= 0 && box.y + box.height <= 800, JSON.stringify(box));
+    await page.evaluate(() => document.querySelector("[role=dialog]").scrollTo(0, 0));
+    for (const name of ["Cancel", "Create"]) {
+      const button = await dialog.getByRole("button", { name }).boundingBox();
+      assert.ok(button.y + button.height <= 800, `${name} ends at ${button.y + button.height}`);
+    }
+    // The last field is reached, and is not below the buttons.
+    const last = dialog.getByLabel("File storage in bytes");
+    await last.focus();
+    const [field, buttons] = [await last.boundingBox(), await dialog.locator(".actions").boundingBox()];
+    assert.ok(field.y + field.height <= buttons.y, `${field.y + field.height} and ${buttons.y}`);
+    assert.deepEqual(await page.evaluate(brokenWords), []);
+    await tab.close();
+  });
+}
+
+/** What would break the layout: what it is, the page where it shows, and rules that do it. */
+const BREAKS = [
+  [
+    "ids that wrap",
+    "tasks",
+    ".id { white-space: normal; overflow-wrap: anywhere; max-width: 6rem; }",
+    brokenWords,
+  ],
+  ["dates that wrap", "webhooks", "time { white-space: normal; display: block; width: 3rem; }", brokenWords],
+  ["actions beside the window", "keys", "td .actions { width: 200rem; justify-content: end; }", outOfView],
+  ["a table that scrolls aside", "keys", "td { display: block; width: 200rem; }", wideTables],
+];
+
+for (const [what, path, rules, measure] of BREAKS) {
+  test(`the measures find ${what}`, async () => {
+    const tab = await open({ width: 1024 });
+    await tab.go(path);
+    await tab.page.getByRole("row").nth(1).waitFor();
+    await tab.page.evaluate((text) => {
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync(text);
+      document.adoptedStyleSheets = [sheet];
+    }, rules);
+    assert.notDeepEqual(await tab.page.evaluate(measure), []);
+    await tab.close();
+  });
+}
+
+test("a name has the same colour in every chart, and a scale says how much its bars are", async () => {
+  const tab = await open({ width: 1440 });
+  const { page } = tab;
+  await tab.go("usage");
+  for (const [part, name] of [
+    ["key", /mobile app/],
+    ["model", /model-sol/],
+  ]) {
+    await page.getByLabel("By", { exact: true }).selectOption(part);
+    await page.getByRole("row", { name }).first().waitFor();
+    const charts = await page.locator(".chart").evaluateAll((all) =>
+      all.map((chart) => ({
+        bars: [...chart.querySelectorAll("rect")].map((bar) => [
+          bar.textContent.replace(/^[\d-]+, (.*): .*$/, "$1"),
+          getComputedStyle(bar).fill,
+        ]),
+        marks: [...chart.querySelectorAll(".scale li")].map((mark) => mark.textContent),
+      })),
+    );
+    assert.equal(charts.length, 3);
+    const colours = new Map();
+    for (const { bars, marks } of charts) {
+      for (const [name, colour] of bars) {
+        assert.equal(colours.get(name) ?? colour, colour, name);
+        colours.set(name, colour);
+      }
+      assert.equal(marks.at(-1), "0");
+      assert.ok(marks.length >= 2 && new Set(marks).size === marks.length, marks.join());
+    }
+    assert.equal(new Set(colours.values()).size, colours.size, "no two names share a colour");
+  }
+  await tab.close();
+});
+
+test("a hidden tab asks nothing and sets no timers, and asks at once when it is seen again", async () => {
+  const tab = await open({ width: 1440 });
+  const { page } = tab;
+  await page.getByRole("button", { name: "Create a key" }).waitFor();
+  const turn = (isHidden) =>
+    page.evaluate((hidden) => {
+      Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }, isHidden);
+  await page.evaluate(() => {
+    const before = globalThis.setTimeout;
+    globalThis.timers = 0;
+    globalThis.setTimeout = (...given) => {
+      globalThis.timers += 1;
+      return before(...given);
+    };
+  });
+  await turn(true);
+  const asked = [];
+  page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+  // Data that is asked once, and data that is asked again and again.
+  for (const path of ["reference", "requests"]) {
+    await tab.go(path);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await page.evaluate(() => {
+      globalThis.timers = 0;
+    });
+    await page.waitForTimeout(2500);
+    const timers = await page.evaluate(() => globalThis.timers);
+    assert.ok(timers < 5, `${path}: ${timers} timers`);
+  }
+  assert.deepEqual(asked, []);
+  await turn(false);
+  await page.getByRole("region", { name: "The newest first" }).waitFor();
+  assert.ok(asked.includes("/admin/requests"), asked.join());
+  await tab.close();
+});

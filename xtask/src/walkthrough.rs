@@ -232,17 +232,35 @@ mod tests {
         assert_eq!(error.to_string(), "the fence of line 3 is not closed");
     }
 
+    /// Those of no program and no package.
+    fn bare(folder: &Path) -> Surroundings {
+        Surroundings { programs: Vec::new(), packages: Some(folder.to_owned()), variables: Vec::new() }
+    }
+
+    /// See `.config/nextest.toml`: it starts a server.
+    mod postgres {
+        use super::*;
+
+        #[test]
+        fn sql_of_a_page_is_run_by_a_server_and_fails_where_it_refuses() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("a-page-with-sql.md");
+            let made = "```sql\nCREATE USER one PASSWORD '…';\nCREATE DATABASE two OWNER one;\n```\n";
+            let asked = "```console\n$ psql -XAt -c \"SELECT 1 FROM pg_database WHERE datname = 'two'\"\n1\n```\n";
+            std::fs::write(&path, format!("{made}{asked}")).expect("it is written");
+            run_page(&path, &bare(folder.path()), None).expect("the server knows both");
+            std::fs::write(&path, "```sql\nCREATE DATABASE;\n```\n").expect("it is written");
+            let error = run_page(&path, &bare(folder.path()), None).expect_err("it is no SQL");
+            assert!(format!("{error:#}").contains("a block failed"), "{error:#}");
+        }
+    }
+
     #[test]
     fn a_page_fails_where_a_block_fails_or_a_command_prints_something_else() {
         let folder = tempfile::tempdir().expect("a folder");
-        let bare = Surroundings {
-            programs: Vec::new(),
-            packages: Some(folder.path().to_owned()),
-            variables: Vec::new(),
-        };
+        let bare = bare(folder.path());
         for (page, complaint) in [
             ("```sh\nfalse\n```\n```sh\ntrue\n```\n", "a block failed"),
-            ("```sql\nCREATE DATABASE;\n```\n```sh\ntrue\n```\n", "a block failed"),
             ("```console\n$ echo one; false\none\n$ echo two\n2\n```\n", "`echo two` prints something else"),
         ] {
             let path = folder.path().join("a-page-that-fails.md");

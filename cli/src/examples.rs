@@ -252,7 +252,8 @@ mod tests {
                 continue;
             }
             let line = filled_in(line.trim());
-            let line = ["$ ", "- run: "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(&line).trim();
+            let line =
+                ["$ ", "- run: "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(&line).trim();
             let variables = line.split(' ').take_while(|word| {
                 word.split_once('=').is_some_and(|(name, _)| {
                     name.chars().all(|letter| letter == '_' || letter.is_ascii_uppercase())

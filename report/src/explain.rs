@@ -97,7 +97,8 @@ impl<'a> Explainer<'a> {
             }
             Broken::MinLength => {
                 let limit = count(rules.min_length);
-                let message = format!("the string has {}, fewer than {limit}", counted(length(), "character"));
+                let message =
+                    format!("the string has {}, fewer than {limit}", counted(length(), "character"));
                 ("minLength", format!("at least {}", counted(limit, "character")), message)
             }
             Broken::MaxLength => {

@@ -46,7 +46,12 @@ impl Database {
         make.args(["--no-sync", "--no-locale", "--encoding=UTF8", "--auth=trust", "--username", USER]);
         output(make.arg("--pgdata").arg(&data))?;
         let mut serve = unprivileged(is_root, &programs.join("postgres"));
-        serve.arg("-D").arg(&data).arg("-k").arg(&folder).args(["-c", "listen_addresses=", "-c", "fsync=off"]);
+        serve.arg("-D").arg(&data).arg("-k").arg(&folder).args([
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+        ]);
         let log = std::fs::File::create(folder.join("log"))?;
         serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let server = serve.spawn().context("cannot start postgres")?;

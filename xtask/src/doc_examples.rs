@@ -59,7 +59,9 @@ fn check_marks() -> Result<()> {
         let readme = std::fs::read_to_string(manifest.with_file_name("README.md"))
             .with_context(|| format!("{name} has no README.md"))?;
         let is_asked = CRATES.contains(&name);
-        for (place, is_marked) in [("README.md", is_marked(&readme)), ("crate's documentation", is_marked(&own_docs(&code)))] {
+        for (place, is_marked) in
+            [("README.md", is_marked(&readme)), ("crate's documentation", is_marked(&own_docs(&code)))]
+        {
             if is_asked == is_marked {
                 let should = if is_asked { "must not say" } else { "does not say" };
                 wrong.push(format!("{name}: its {place} {should} that it {MARK}"));
@@ -67,7 +69,10 @@ fn check_marks() -> Result<()> {
         }
     }
     if !wrong.is_empty() {
-        bail!("a published crate has examples, which this step asks for, or says that it {MARK}:\n  {}", wrong.join("\n  "));
+        bail!(
+            "a published crate has examples, which this step asks for, or says that it {MARK}:\n  {}",
+            wrong.join("\n  ")
+        );
     }
     Ok(())
 }
@@ -76,8 +81,9 @@ fn check_marks() -> Result<()> {
 fn published_library(package: &Value) -> Option<&str> {
     let is_published = package["publish"].is_null();
     let mut targets = package["targets"].as_array().into_iter().flatten().filter(|_| is_published);
-    let is_library =
-        |target: &&Value| target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"));
+    let is_library = |target: &&Value| {
+        target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"))
+    };
     targets.find(is_library)?["src_path"].as_str()
 }
 
@@ -231,11 +237,15 @@ mod tests {
 
     #[test]
     fn only_libraries_that_are_published_are_asked() {
-        let library = json!([{ "kind": ["bin"], "src_path": "main.rs" }, { "kind": ["lib"], "src_path": "lib.rs" }]);
+        let library =
+            json!([{ "kind": ["bin"], "src_path": "main.rs" }, { "kind": ["lib"], "src_path": "lib.rs" }]);
         let package = |publish: Value, targets: &Value| json!({ "publish": publish, "targets": targets });
         assert_eq!(published_library(&package(Value::Null, &library)), Some("lib.rs"));
         assert_eq!(published_library(&package(json!([]), &library)), None);
-        assert_eq!(published_library(&package(Value::Null, &json!([{ "kind": ["bin"], "src_path": "main.rs" }]))), None);
+        assert_eq!(
+            published_library(&package(Value::Null, &json!([{ "kind": ["bin"], "src_path": "main.rs" }]))),
+            None
+        );
     }
 
     #[test]

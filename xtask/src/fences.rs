@@ -85,12 +85,16 @@ fn judge(block: &Block) -> Result<()> {
     match words.as_slice() {
         [] => bail!("the fence names no language: sh, console, text, …"),
         // Blocks of `ts` are signatures, which the generator writes. The step `workflows` lints `yaml steps`.
-        ["sh" | "console" | "python" | "js" | "rust" | "ts" | "sql"] | ["toml", "config"] | ["yaml", "steps"] => {}
+        ["sh" | "console" | "python" | "js" | "rust" | "ts" | "sql"]
+        | ["toml", "config"]
+        | ["yaml", "steps"] => {}
         ["toml"] => {
             bail!("a file is `toml NAME`, a configuration `toml config`, anything else `toml fragment`")
         }
         ["yaml"] => {
-            bail!("a file is `yaml NAME`, steps of a workflow are `yaml steps`, anything else is `yaml fragment`")
+            bail!(
+                "a file is `yaml NAME`, steps of a workflow are `yaml steps`, anything else is `yaml fragment`"
+            )
         }
         ["json"] => {
             serde_json::from_str::<serde_json::Value>(&block.text).context("no JSON: say `json fragment`")?;

@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn pages_are_made_of_their_code_and_their_style() {
-        let names: Vec<_> = sources().expect("files").iter().filter_map(|file| Some(file.file_name()?.to_owned())).collect();
+        let names: Vec<_> =
+            sources().expect("files").iter().filter_map(|file| Some(file.file_name()?.to_owned())).collect();
         for name in ["page.rs", "report.rs", "trend.rs", "diff.rs", "style.css", "pictures.mjs"] {
             assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
         }

@@ -57,7 +57,10 @@ fn unnamed(page: &str, operations: &[&(String, String)]) -> Vec<String> {
         .collect();
     let is_named = |place: &str, method: &str| {
         let (place, method) = (format!("`{place}`"), format!("`{method}`"));
-        rows.iter().any(|row| row.first() == Some(&&*place) && row.get(1).is_some_and(|cell| cell.split(", ").any(|named| named == method)))
+        rows.iter().any(|row| {
+            row.first() == Some(&&*place)
+                && row.get(1).is_some_and(|cell| cell.split(", ").any(|named| named == method))
+        })
     };
     let lacking = operations.iter().filter(|(place, method)| !is_named(place, method));
     lacking.map(|(place, method)| format!("{place}.{method}")).collect()

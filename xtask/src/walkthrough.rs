@@ -246,7 +246,8 @@ mod tests {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("a-page-with-sql.md");
             let made = "```sql\nCREATE USER one PASSWORD '…';\nCREATE DATABASE two OWNER one;\n```\n";
-            let asked = "```console\n$ psql -XAt -c \"SELECT 1 FROM pg_database WHERE datname = 'two'\"\n1\n```\n";
+            let asked =
+                "```console\n$ psql -XAt -c \"SELECT 1 FROM pg_database WHERE datname = 'two'\"\n1\n```\n";
             std::fs::write(&path, format!("{made}{asked}")).expect("it is written");
             run_page(&path, &bare(folder.path()), None).expect("the server knows both");
             std::fs::write(&path, "```sql\nCREATE DATABASE;\n```\n").expect("it is written");

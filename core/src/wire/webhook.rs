@@ -123,7 +123,8 @@ impl Secret {
     pub fn several(text: &str) -> Result<Vec<Self>, Error> {
         let secrets = text.split_whitespace().map(Self::new).collect::<Result<Vec<_>, _>>()?;
         if secrets.is_empty() {
-            let message = format!("there is no webhook secret: set {WEBHOOK_SECRET_VARIABLE}, or pass `secrets`");
+            let message =
+                format!("there is no webhook secret: set {WEBHOOK_SECRET_VARIABLE}, or pass `secrets`");
             return Err(Error::new(ErrorKind::Configuration, message));
         }
         Ok(secrets)

@@ -126,12 +126,7 @@ fn parameter_row(parameter: &Parameter, owner: &str) -> String {
     }
     notes = told(&notes, &own_origin(&parameter.source, owner));
     let required = if parameter.required { "yes" } else { "no" };
-    format!(
-        "| `{}` | {place} | {} | {required} | {} |\n",
-        parameter.name,
-        link(&parameter.ty),
-        cell(&notes)
-    )
+    format!("| `{}` | {place} | {} | {required} | {} |\n", parameter.name, link(&parameter.ty), cell(&notes))
 }
 
 /// A note, and where it comes from.
@@ -167,9 +162,10 @@ fn field_table(fields: &[Field], owner: &str) -> String {
 }
 
 fn types(api: &Api) -> String {
-    let mut out = "# Types\n\nObjects keep members that are not listed, unless they are said to be closed. A field \
+    let mut out =
+        "# Types\n\nObjects keep members that are not listed, unless they are said to be closed. A field \
          has the source of its type, unless its notes name another.\n"
-        .to_owned();
+            .to_owned();
     for schema in api.schemas.values() {
         let uses = match (schema.in_request, schema.in_response) {
             (true, true) => "In requests and responses.",

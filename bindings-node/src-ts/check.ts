@@ -1,4 +1,4 @@
-/** The check kit: checks whether a service is compatible, and creates the report (specification 2.12). */
+/** The check kit: checks whether a service is compatible, and creates the report. Source: section 2.12 of the specification. */
 
 import { type EngineCheckRun, type EngineWritten, engine } from "./engine";
 import { CallSite, failure, failureOf } from "./failure";

@@ -1,4 +1,4 @@
-/** `client.images`: saves images (specification 2.11), in addition to the generated methods. */
+/** `client.images`: saves images, in addition to the generated methods. */
 
 import { CallSite } from "./failure";
 import type { SaveOptions } from "./generated/options";
@@ -19,7 +19,7 @@ export class Images extends ImagesResource {
    * `b64_json` nor `url`, `DecodeError` if `b64_json` is not base64 or the file is longer than allowed,
    * `APIStatusError` if, for example, the URL has expired (it is valid for one hour), `APIConnectionError`.
    *
-   * Source: specification 2.11, 4.
+   * Source: sections 2.11 and 4 of the specification.
    *
    * @param path A path, or a `file:` URL. A symbolic link is followed.
    */

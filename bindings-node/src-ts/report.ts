@@ -1,4 +1,4 @@
-/** Compatibility reports (specification 2.12): validation, pages and comparisons. */
+/** Compatibility reports: validation, pages and comparisons. Source: section 2.12 of the specification. */
 
 import type { Transform } from "node:stream";
 import {

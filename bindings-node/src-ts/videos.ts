@@ -1,4 +1,4 @@
-/** `client.videos`: waits for tasks (specification 3) and saves their videos, in addition to the generated methods. */
+/** `client.videos`: waits for tasks and saves their videos, in addition to the generated methods. */
 
 import type { Connection } from "./connection";
 import { CallSite } from "./failure";
@@ -19,7 +19,7 @@ export class VideoGenerations extends VideosGenerationsResource {
    *
    * Errors: `TaskFailedError` with the task's own message, `APITimeoutError`, those of `retrieve`.
    *
-   * Source: specification 2.7, 3.
+   * Source: sections 2.7 and 3 of the specification.
    */
   wait(taskId: string, options: WaitOptions = {}): ApiPromise<VideoTask> {
     const site = new CallSite(this.wait);
@@ -29,7 +29,7 @@ export class VideoGenerations extends VideosGenerationsResource {
   /**
    * Submits a task and waits for it. Errors: those of `create`, then those of `wait`.
    *
-   * Source: specification 2.6, 2.7, 3.
+   * Source: sections 2.6, 2.7 and 3 of the specification.
    */
   createAndWait(params: VideoGenerationRequest, options: WaitOptions = {}): ApiPromise<VideoTask> {
     const site = new CallSite(this.createAndWait);
@@ -48,7 +48,7 @@ export class VideoGenerations extends VideosGenerationsResource {
    * Errors: `FileError` for a problem with the disk or with `path`, `InvalidRequestError` if the task has no video
    * (yet), `APIStatusError` if, for example, the URL has expired, `APIConnectionError`.
    *
-   * Source: specification 2.7, 4.
+   * Source: sections 2.7 and 4 of the specification.
    *
    * @param path A path, or a `file:` URL. A symbolic link is followed.
    */

@@ -1,5 +1,5 @@
 /**
- * Webhooks (specification 6): verifies and parses notifications of a gateway. Needs no client.
+ * Webhooks: verifies and parses notifications of a gateway. Needs no client.
  *
  * Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of the
  * body. A notification may arrive twice, with the same `webhook-id`.
@@ -27,7 +27,7 @@ export type WebhookHeaders =
  * if the body is longer than 1 MiB or not a task; `ConfigurationError` if there is no secret or a malformed one;
  * TypeError if the body is already parsed.
  *
- * Source: specification 2.7, 6.
+ * Source: sections 2.7 and 6 of the specification.
  *
  * @param body What arrived, not parsed and written anew: `express.raw()`'s body, `await request.text()`.
  * @param headers All of the request's; the case of their names does not matter.

@@ -27,7 +27,7 @@ pub(crate) fn client(
             builder = builder.middleware(Arc::new(JsMiddleware { callbacks, index, stages }));
         }
     }
-    builder.build()
+    builder.build_saying(", or pass one: `new Client({ apiKey })`")
 }
 
 /// One call. Lists of pairs are flat: name, value, name, value.

@@ -295,7 +295,7 @@ test("address and key come from the environment; a version at the end of the add
   process.env.GATEWRIGHT_API_KEY = "sk-env";
   assert.equal(new Client().baseUrl, "http://127.0.0.1:8123");
   delete process.env.GATEWRIGHT_API_KEY;
-  assert.throws(() => new Client(), /GATEWRIGHT_API_KEY/);
+  assert.throws(() => new Client(), /set GATEWRIGHT_API_KEY, or pass one: `new Client\(\{ apiKey \}\)`/);
 });
 
 test("a printed client shows no key", async (t) => {

@@ -23,6 +23,9 @@ use crate::stream::{EngineStream, Reader};
 use crate::values;
 use crate::waiting::block_on;
 
+/// Ends the error of a client without a key, after "set GATEWRIGHT_API_KEY".
+const WAY_TO_GIVE_A_KEY: &str = ", or pass `api_key=…`";
+
 /// Path, query and header parameters of a call: each a dict by wire name, or None.
 type Parameters<'py> = (Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>, Option<Bound<'py, PyDict>>);
 
@@ -96,7 +99,7 @@ impl EngineClient {
         for index in 0..callbacks.getattr("middleware")?.len()? {
             builder = builder.middleware(Arc::new(PythonMiddleware::new(callbacks, index)?));
         }
-        let client = gatewright::contain(|| builder.clone().build());
+        let client = gatewright::contain(|| builder.clone().build_saying(WAY_TO_GIVE_A_KEY));
         let client = client.map_err(|error| error::to_python(py, &error))?;
         let base_url = client.base_url().to_owned();
         let live = Mutex::new(Live { pid: own_process::ask(), client: Some(client) });
@@ -229,7 +232,7 @@ impl EngineClient {
     fn current(&self) -> Result<gatewright::Client, gatewright::Error> {
         let mut live = self.shared.live.lock().unwrap_or_else(PoisonError::into_inner);
         if live.client.is_some() && live.pid != own_process::ask() {
-            let client = gatewright::contain(|| self.shared.builder.clone().build())?;
+            let client = gatewright::contain(|| self.shared.builder.clone().build_saying(WAY_TO_GIVE_A_KEY))?;
             *live = Live { pid: own_process::ask(), client: Some(client) };
         }
         match &live.client {

@@ -1,4 +1,4 @@
-//! Probes a gateway that speaks the responses protocol and creates the compatibility report of section 2.12: six checks
+//! Probes a gateway that speaks the responses protocol and creates the compatibility report: six checks
 //! over raw HTTP and with a coding agent, without retries, and with evidence for each.
 //!
 //! ```no_run
@@ -15,6 +15,9 @@
 //! `options` validates the options, `plan` lists the cells, `run` executes them, and `checks` has one file per check.
 //! `exchange` speaks HTTP, and `agent` runs the coding agent. `cell` collects the findings of a check, and `redaction`
 //! removes the secrets from them.
+//!
+//! It has no stable interface: it is a part of the program `gatewright` (`gatewright check`), which is what people
+//! use.
 
 mod agent;
 mod background;

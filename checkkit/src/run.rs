@@ -78,7 +78,7 @@ pub enum Progress {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Finished {
-    /// The report, valid under section 2.12.
+    /// The report, which `gatewright_report` finds valid.
     pub report: Report,
     /// The evidence of the cells that were run, in order, with the index of each cell in the report.
     pub evidence: Vec<(usize, Evidence)>,

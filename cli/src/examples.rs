@@ -232,16 +232,28 @@ mod tests {
         }
     }
 
-    /// The calls of the program in the blocks of a page for a shell, without what the shell does with them.
+    /// A line without the expressions of a workflow, which are filled in when it runs.
+    fn filled_in(line: &str) -> String {
+        let mut pieces = line.split("${{");
+        let first = pieces.next().unwrap_or_default().to_owned();
+        pieces.fold(first, |line, piece| {
+            line + "http://filled.in" + piece.split_once("}}").map_or("", |(_, rest)| rest)
+        })
+    }
+
+    /// The calls of the program in the blocks of a page for a shell or a workflow, without what the shell does with them.
     fn calls(page: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut is_shell = false;
         for line in page.replace("\\\n", " ").lines() {
-            if let Some(info) = line.strip_prefix("```") {
-                is_shell = info.starts_with("sh") || info.starts_with("console");
+            // A block may be in a list.
+            if let Some(info) = line.trim_start().strip_prefix("```") {
+                is_shell = ["sh", "console", "yaml steps"].iter().any(|kind| info.starts_with(kind));
                 continue;
             }
-            let line = line.strip_prefix("$ ").unwrap_or(line).trim();
+            let line = filled_in(line.trim());
+            let line =
+                ["$ ", "- run: "].iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(&line).trim();
             let variables = line.split(' ').take_while(|word| {
                 word.split_once('=').is_some_and(|(name, _)| {
                     name.chars().all(|letter| letter == '_' || letter.is_ascii_uppercase())

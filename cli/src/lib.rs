@@ -1,6 +1,9 @@
 //! The `gatewright` program as a library, so that the Python and Node packages can ship it.
 //!
 //! Each command has a module. The exit codes are those of the table in `docs/guides/command-line.md`.
+//!
+//! The library has no stable interface: the program `gatewright` is what people use; for calls from Rust there is the
+//! crate `gatewright`.
 
 mod amount;
 mod chat;

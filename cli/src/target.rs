@@ -28,7 +28,8 @@ impl Target {
             Some(url) if !url.is_empty() => builder.base_url(url),
             _ => builder,
         };
-        Ok(builder.build()?)
+        // Commands read the key from the environment alone: lists of processes show flags.
+        Ok(builder.build_saying("; `gatewright serve` and `gatewright keys create` print one")?)
     }
 }
 

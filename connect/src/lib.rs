@@ -6,6 +6,8 @@
 //! bytes. Where a server chooses HTTP/2 in the TLS handshake, the `hyper` crate speaks it.
 //!
 //! Neither redirects nor proxies nor retries: whoever needs them is above this crate.
+//!
+//! It has no stable interface: it is a part of the crate `gatewright`, which is what programs use.
 
 mod body;
 mod dial;

@@ -6,6 +6,9 @@
 //! assert!(page.kind.starts_with("text/html"));
 //! assert!(page.plain().starts_with(b"<!doctype html>"));
 //! ```
+//!
+//! It has no stable interface: it is a part of the program `gatewright` (`gatewright serve`), which is what people
+//! use.
 
 #[rustfmt::skip]
 mod built;

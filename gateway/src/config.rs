@@ -199,9 +199,15 @@ impl Config {
     pub fn offer(&self) -> String {
         match self.shared_config {
             Some(_) => "upstreams and models are in the store".to_owned(),
-            None => format!("{} upstream(s), {} model(s)", self.upstreams.len(), self.models.len()),
+            None => offered(self.upstreams.len(), self.models.len()),
         }
     }
+}
+
+/// `1 upstream, 2 models`.
+pub(crate) fn offered(upstreams: usize, models: usize) -> String {
+    let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+    format!("{}, {}", counted(upstreams, "upstream"), counted(models, "model"))
 }
 
 /// The models of the catalog, answered by the simulator.

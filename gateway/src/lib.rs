@@ -26,6 +26,9 @@
 //! - It draws images and encodes videos at the requested size. A video whose prompt contains [`FAILURE_MARKER`], or
 //!   `[fail: some message]`, ends as `failed`.
 //! - It injects faults on request, so that users can test their error handling: see [`FAULTS`] and [`FAULT_HEADER`].
+//!
+//! It has no stable interface: it is a part of the program `gatewright` (`gatewright serve`), whose needs it follows,
+//! and may change in any 0.x version.
 
 mod access;
 mod app;

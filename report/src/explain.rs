@@ -5,7 +5,7 @@
 
 use serde_json::Value as Json;
 
-use crate::finding::{Finding, excerpt, quoted};
+use crate::finding::{Finding, counted, excerpt, quoted};
 use crate::findings::Findings;
 use crate::rules::OURS;
 use crate::schema::{Broken, Failure, Format, Rules, Type};
@@ -97,18 +97,19 @@ impl<'a> Explainer<'a> {
             }
             Broken::MinLength => {
                 let limit = count(rules.min_length);
-                let message = format!("the string has {} characters, fewer than {limit}", length());
-                ("minLength", format!("at least {limit} characters"), message)
+                let message =
+                    format!("the string has {}, fewer than {limit}", counted(length(), "character"));
+                ("minLength", format!("at least {}", counted(limit, "character")), message)
             }
             Broken::MaxLength => {
                 let limit = count(rules.max_length);
-                let message = format!("the string has {} characters, more than {limit}", length());
-                ("maxLength", format!("at most {limit} characters"), message)
+                let message = format!("the string has {}, more than {limit}", counted(length(), "character"));
+                ("maxLength", format!("at most {}", counted(limit, "character")), message)
             }
             Broken::MinItems => {
                 let (limit, count) = (count(rules.min_items), node.items().len());
-                let message = format!("the array has {count} items, not {limit} or more");
-                ("minItems", format!("at least {limit} item(s)"), message)
+                let message = format!("the array has {}, not {limit} or more", counted(count, "item"));
+                ("minItems", format!("at least {}", counted(limit, "item")), message)
             }
             Broken::UniqueItems => {
                 let message = match first_equal_pair(node.items()) {
@@ -162,8 +163,8 @@ impl<'a> Explainer<'a> {
     /// The text of the document as written; for arrays and objects, their size.
     fn found(&self, node: &Node<'_>) -> String {
         match &node.value {
-            Value::Array(items) => format!("[{} items]", items.len()),
-            Value::Object(members) => format!("{{{} members}}", members.len()),
+            Value::Array(items) => format!("[{}]", counted(items.len(), "item")),
+            Value::Object(members) => format!("{{{}}}", counted(members.len(), "member")),
             _ => {
                 let written = self.document.get(node.start()..node.end()).unwrap_or_default();
                 excerpt(&String::from_utf8_lossy(written))

@@ -203,6 +203,16 @@ pub(crate) fn brief(text: &str) -> Cow<'_, str> {
     cut(text, BRIEF_CHARS)
 }
 
+/// `1 report`, `2 reports`, `2 addresses`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    let ending = match (count, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
 /// An excerpt of the document for a message, in double quotes.
 pub(crate) fn quoted(text: &str) -> String {
     format!("\"{}\"", excerpt(text))
@@ -231,6 +241,13 @@ mod tests {
             }
         }
         (line, column)
+    }
+
+    #[test]
+    fn what_is_counted_is_one_or_several() {
+        let told = [(1, "report"), (0, "report"), (1, "address"), (2, "address")];
+        let told = told.map(|(count, noun)| super::counted(count, noun));
+        assert_eq!(told, ["1 report", "0 reports", "1 address", "2 addresses"]);
     }
 
     proptest! {

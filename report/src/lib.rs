@@ -1,4 +1,4 @@
-//! Compatibility reports (specification 2.12): strict reading, validation, advisories, diagnostics.
+//! Compatibility reports: strict reading, validation, advisories, diagnostics.
 //!
 //! ```
 //! let outcome = gatewright_report::validate(br#"{"schema_version": "1.0"}"#);

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value as Json;
 
-/// The JSON Schema of reports (section 2.12), draft 2020-12, as published in `spec/`.
+/// The JSON Schema of reports, draft 2020-12, as published in `spec/`.
 pub const SCHEMA: &str = include_str!("report.schema.json");
 /// Section of the specification that describes the report.
 pub(crate) const SECTION: &str = "2.12";
@@ -56,9 +56,9 @@ pub struct Rule {
 pub enum RuleKind {
     /// The document can be parsed, and in only one way.
     Reading,
-    /// Section 2.12, by its JSON Schema.
+    /// The document has the form that its JSON Schema asks for. Source: section 2.12 of the specification.
     Schema,
-    /// The document is plausible. Not in the section: counts only with `strict`.
+    /// The document is plausible. The schema does not ask for it: counts only with `strict`.
     Advisory,
 }
 

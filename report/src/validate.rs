@@ -1,6 +1,6 @@
 //! The validator: takes the bytes of a report, and returns all violations or the typed report.
 //!
-//! It validates against the schema of section 2.12 itself (`spec/report.schema.json`), with formats asserted, never
+//! It validates against the schema of reports itself (`spec/report.schema.json`), with formats asserted, never
 //! against the typed model: typed models accept and reject some documents wrongly.
 
 use std::sync::{Arc, LazyLock};
@@ -32,7 +32,7 @@ const CANONICAL_GROWTH: usize = 8;
 
 static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().build());
 
-/// Validates reports against section 2.12. Cheap to clone. Keep it: building one compiles the schema.
+/// Validates reports against their schema and rules. Cheap to clone. Keep it: building one compiles the schema.
 ///
 /// ```
 /// use gatewright_report::Validator;
@@ -84,7 +84,7 @@ pub struct ValidatorBuilder {
 pub struct Outcome {
     /// Whether the document is a valid report; with `strict`, also whether it has no advisories.
     pub valid: bool,
-    /// What breaks section 2.12, in document order: the first [`MAX_FINDINGS`], unless the validator has another limit.
+    /// What breaks the form of reports, in document order: the first [`MAX_FINDINGS`], unless the validator has another limit.
     pub violations: Vec<Violation>,
     /// Suspicious content that the section allows, in document order, with the same limit. Empty if the document does
     /// not parse.

@@ -1,5 +1,7 @@
 //! TLS trust for all outgoing connections: those of the client, the check kit and the gateway's webhooks. Uses rustls
 //! with ring, and trusts the platform's roots, the bundled roots and the caller's CA bundle together.
+//!
+//! It has no stable interface: it is a part of the crate `gatewright` and of the gateway, which are what people use.
 
 use std::fmt;
 use std::io;

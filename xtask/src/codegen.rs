@@ -60,6 +60,29 @@ pub(crate) fn run_another(root: &Path, openapi: &Path, home: Home, folder: &Path
         .with_context(|| format!("cannot write to {}", folder.display()))
 }
 
+/// An operation as callers name it: where it is on the client, and the method there.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Callable {
+    pub python: (String, String),
+    pub node: (String, String),
+}
+
+/// Every operation of `spec/`.
+pub(crate) fn callables(root: &Path) -> Result<Vec<Callable>> {
+    let (api, _) = prepare(&Sources::read(root)?)?;
+    let named = api.operations.iter().map(|operation| {
+        let place = |case: fn(&str) -> String| {
+            let parts = operation.resource.iter().map(|part| case(part));
+            ["client".to_owned()].into_iter().chain(parts).collect::<Vec<_>>().join(".")
+        };
+        Callable {
+            python: (place(str::to_owned), operation.name.clone()),
+            node: (place(names::camel), names::camel(&operation.name)),
+        }
+    });
+    Ok(named.collect())
+}
+
 /// The model and what progenitor takes, of sources that keep every rule.
 fn prepare(sources: &Sources) -> Result<(Api, Lowered)> {
     let mut problems = lint::lint(&sources.openapi);
@@ -117,5 +140,6 @@ fn stop_at(sources: &Sources, problems: &[lint::Problem]) -> Result<()> {
     let place = |problem: &lint::Problem| problem.place.replacen(load::OPENAPI, &sources.name, 1);
     let list: Vec<String> =
         problems.iter().map(|problem| format!("{}: {}", place(problem), problem.message)).collect();
-    bail!("{}\n{} problem(s) in the specification", list.join("\n"), list.len())
+    let counted = if list.len() == 1 { "problem" } else { "problems" };
+    bail!("{}\n{} {counted} in the specification", list.join("\n"), list.len())
 }

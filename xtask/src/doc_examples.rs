@@ -3,20 +3,26 @@
 //! which is nearly all; so this reads rustdoc's JSON, from the root along what is public. Fields, constants, methods of
 //! traits and generated methods are not asked: the example of their type shows them. What is hidden is not in the JSON.
 
+use std::path::Path;
+
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::building::build;
-use crate::process::{cargo, root};
+use crate::process::{cargo, output, root};
 
-/// The crates that people use as libraries. Of the others the program is what people use.
+/// The crates that people use as libraries. Of the others the program is what people use, and they say so, see [`MARK`].
 const CRATES: &[&str] = &["gatewright", "gatewright-report"];
+
+/// What the README and the documentation of every other crate that is published say.
+const MARK: &str = "has no stable interface";
 
 /// What rustdoc calls the kinds of items that have an example.
 const KINDS: &[&str] = &["struct", "enum", "union", "trait", "function", "macro", "type_alias"];
 
-/// Fails with the list of the items that have none.
+/// Fails with the list of the items that have none, or of the crates that are neither asked nor marked.
 pub(crate) fn check() -> Result<()> {
+    check_marks()?;
     let mut lacking = Vec::new();
     for name in CRATES {
         let arguments = ["rustdoc", "--package", name, "--all-features", "--lib", "--"];
@@ -37,6 +43,59 @@ pub(crate) fn check() -> Result<()> {
         bail!("no example in the documentation of\n  {}", lacking.join("\n  "));
     }
     Ok(())
+}
+
+/// Errors: a crate that is published as a library is none of [`CRATES`], and does not say that it is not for use by itself; or
+/// one of [`CRATES`] says so.
+fn check_marks() -> Result<()> {
+    let arguments = ["metadata", "--format-version", "1", "--no-deps"];
+    let metadata: Value = serde_json::from_str(&output(cargo().args(arguments))?)?;
+    let mut wrong = Vec::new();
+    for package in metadata["packages"].as_array().into_iter().flatten() {
+        let Some(library) = published_library(package) else { continue };
+        let name = package["name"].as_str().unwrap_or_default();
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+        let code = std::fs::read_to_string(library).with_context(|| format!("cannot read {library}"))?;
+        let readme = std::fs::read_to_string(manifest.with_file_name("README.md"))
+            .with_context(|| format!("{name} has no README.md"))?;
+        let is_asked = CRATES.contains(&name);
+        for (place, is_marked) in
+            [("README.md", is_marked(&readme)), ("crate's documentation", is_marked(&own_docs(&code)))]
+        {
+            if is_asked == is_marked {
+                let should = if is_asked { "must not say" } else { "does not say" };
+                wrong.push(format!("{name}: its {place} {should} that it {MARK}"));
+            }
+        }
+    }
+    if !wrong.is_empty() {
+        bail!(
+            "a published crate has examples, which this step asks for, or says that it {MARK}:\n  {}",
+            wrong.join("\n  ")
+        );
+    }
+    Ok(())
+}
+
+/// The main file of a package's library, of cargo's metadata; none if the package is not published, or has none.
+fn published_library(package: &Value) -> Option<&str> {
+    let is_published = package["publish"].is_null();
+    let mut targets = package["targets"].as_array().into_iter().flatten().filter(|_| is_published);
+    let is_library = |target: &&Value| {
+        target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"))
+    };
+    targets.find(is_library)?["src_path"].as_str()
+}
+
+/// The documentation of a crate in its main file.
+fn own_docs(code: &str) -> String {
+    let lines = code.lines().filter_map(|line| line.strip_prefix("//!"));
+    lines.map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a text has the mark, wherever its lines break.
+fn is_marked(text: &str) -> bool {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").contains(MARK)
 }
 
 /// An item that users of a crate can name.
@@ -169,6 +228,31 @@ mod tests {
         let told: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
         assert_eq!(told, [("struct", "pens::Nib"), ("method", "pens::Nib::width")]);
         assert!(has_example(items[1].docs));
+    }
+
+    #[test]
+    fn every_published_crate_is_asked_for_examples_or_says_that_it_is_no_library_for_others() {
+        check_marks().expect("each is");
+    }
+
+    #[test]
+    fn only_libraries_that_are_published_are_asked() {
+        let library =
+            json!([{ "kind": ["bin"], "src_path": "main.rs" }, { "kind": ["lib"], "src_path": "lib.rs" }]);
+        let package = |publish: Value, targets: &Value| json!({ "publish": publish, "targets": targets });
+        assert_eq!(published_library(&package(Value::Null, &library)), Some("lib.rs"));
+        assert_eq!(published_library(&package(json!([]), &library)), None);
+        assert_eq!(
+            published_library(&package(Value::Null, &json!([{ "kind": ["bin"], "src_path": "main.rs" }]))),
+            None
+        );
+    }
+
+    #[test]
+    fn a_mark_counts_wherever_its_lines_break() {
+        assert!(is_marked("It has no\nstable interface: it is internal."));
+        assert!(is_marked(&own_docs("//! Pens.\n//!\n//! It has no stable\n//! interface.\nmod nib;\n")));
+        assert!(!is_marked("A library.") && !is_marked(&own_docs("// It has no stable interface\n")));
     }
 
     #[test]

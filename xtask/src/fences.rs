@@ -84,10 +84,17 @@ fn judge(block: &Block) -> Result<()> {
     let words: Vec<&str> = block.info.split_whitespace().collect();
     match words.as_slice() {
         [] => bail!("the fence names no language: sh, console, text, …"),
-        // Blocks of `ts` are signatures, which the generator writes.
-        ["sh" | "console" | "python" | "js" | "rust" | "ts" | "sql" | "yaml"] | ["toml", "config"] => {}
+        // Blocks of `ts` are signatures, which the generator writes. The step `workflows` lints `yaml steps`.
+        ["sh" | "console" | "python" | "js" | "rust" | "ts" | "sql"]
+        | ["toml", "config"]
+        | ["yaml", "steps"] => {}
         ["toml"] => {
             bail!("a file is `toml NAME`, a configuration `toml config`, anything else `toml fragment`")
+        }
+        ["yaml"] => {
+            bail!(
+                "a file is `yaml NAME`, steps of a workflow are `yaml steps`, anything else is `yaml fragment`"
+            )
         }
         ["json"] => {
             serde_json::from_str::<serde_json::Value>(&block.text).context("no JSON: say `json fragment`")?;
@@ -125,6 +132,8 @@ mod tests {
             ("sh fragment", "gatewright serve"),
             ("toml conf/a.toml", "a = 1"),
             ("toml config", ""),
+            ("yaml steps", "- run: true"),
+            ("sql", "SELECT 1;"),
             ("json", "{}"),
             ("text", "what a command said"),
         ] {
@@ -133,6 +142,7 @@ mod tests {
         for (info, text) in [
             ("", "gatewright serve"),
             ("toml", "a = 1"),
+            ("yaml", "a: 1"),
             ("json", "{…}"),
             ("text", "gatewright serve"),
             ("pyhton", "1"),
@@ -146,6 +156,24 @@ mod tests {
         let page = "1. One\n\n   ```sh\n   if true; then\n     true\n   fi\n   ```\n";
         let text = "if true; then\n  true\nfi\n".to_owned();
         assert_eq!(blocks(page).expect("it is closed"), [Block { line: 3, info: "sh".to_owned(), text }]);
+    }
+
+    #[test]
+    fn a_block_that_runs_is_of_a_page_that_runs() {
+        // Their blocks are those of the examples, which have a step of their own.
+        let mut run = ["README.md", "core/README.md"].map(|page| root().join(page)).to_vec();
+        run.extend(crate::guides::pages().expect("pages"));
+        run.extend(crate::clients::pages().expect("pages"));
+        // It quotes scripts, which have a step of their own; the blocks of this one are documentation tests.
+        run.extend(["docs/guides/migrating.md", "docs/reference/rust.md"].map(|page| root().join(page)));
+        for page in pages().expect("the pages of git") {
+            let text = std::fs::read_to_string(root().join(&page)).expect("text");
+            for block in blocks(&text).expect("its fences are closed") {
+                let runs = ["sh", "console", "python", "js", "rust", "sql", "toml config"];
+                let is_run = run.contains(&root().join(&page));
+                assert!(is_run || !runs.contains(&&*block.info), "{}:{}", page.display(), block.line);
+            }
+        }
     }
 
     #[test]

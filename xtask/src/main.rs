@@ -11,6 +11,7 @@ mod checkkit;
 mod clients;
 mod codegen;
 mod console;
+mod database;
 mod demo;
 mod deny;
 mod deploy;

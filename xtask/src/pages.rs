@@ -6,11 +6,12 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 use crate::artefacts::{npm_ci, program, target};
 use crate::local_gateway::LocalGateway;
 use crate::other_server::OtherServer;
-use crate::process::{command, root, run};
+use crate::process::{command, files_of, root, run};
 use crate::terminal_pictures;
 
 /// Stands in the pages for the address of the run, which is another one each time.
@@ -24,6 +25,7 @@ const MODELS: [(&str, &str); 3] = [
 
 /// Opens every kind of page at three widths, light and dark, and on paper.
 pub(crate) fn test_pages() -> Result<()> {
+    check_pictures()?;
     terminal_pictures::check()?;
     npm_ci(&tests())?;
     let folder = make(Times::Settled)?;
@@ -40,7 +42,44 @@ pub(crate) fn take_pictures() -> Result<()> {
     let other = OtherServer::start("server.mjs", &MODELS.map(|(id, _)| id))?;
     checked(&folder, "other-server", &other.address, "any-key", Times::Taken)?;
     terminal_pictures::take()?;
-    run(command("node").arg(tests().join("pictures.mjs")).arg(folder).arg(root().join("docs/pictures")))
+    run(command("node").arg(tests().join("pictures.mjs")).arg(folder).arg(root().join("docs/pictures")))?;
+    Ok(std::fs::write(root().join(TAKEN_OF), format!("{}\n", digest(&sources()?)?))?)
+}
+
+/// Of which sources the pictures of reports are: the digest of these when they were taken. Dates would not say so: a checkout has
+/// none.
+const TAKEN_OF: &str = "docs/pictures/reports.sha256";
+
+/// Errors: what makes the pages, or takes the pictures, has changed since.
+fn check_pictures() -> Result<()> {
+    let taken = std::fs::read_to_string(root().join(TAKEN_OF)).unwrap_or_default();
+    if taken.trim_end() != digest(&sources()?)? {
+        bail!("the pictures of reports are older than report/src/page; run cargo xtask pictures");
+    }
+    Ok(())
+}
+
+/// What decides how a page looks, beside the report that it shows.
+fn sources() -> Result<Vec<PathBuf>> {
+    let pages = root().join("report/src/page");
+    let mut files = vec![root().join("report/src/page.rs"), tests().join("pictures.mjs")];
+    for extension in ["rs", "css"] {
+        files.extend(files_of(&pages, extension)?);
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A digest of the names and contents of files.
+fn digest(files: &[PathBuf]) -> Result<String> {
+    let mut sum = Sha256::new();
+    for file in files {
+        let content = std::fs::read(file)?;
+        let name = file.strip_prefix(root()).unwrap_or(file);
+        sum.update(format!("{} {}\n", name.display(), content.len()));
+        sum.update(content);
+    }
+    Ok(format!("{:x}", sum.finalize()))
 }
 
 fn tests() -> PathBuf {
@@ -134,4 +173,28 @@ fn settle_times(report: &mut Value) {
 fn report(folder: &Path, arguments: &[&str], name: &str) -> Result<()> {
     let mut call: Command = command(program());
     run(call.current_dir(folder).arg("report").args(arguments).arg("--out").arg(format!("{name}.html")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_what_makes_a_page_is_seen() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("page.rs");
+        std::fs::write(&file, "one").expect("it is written");
+        let before = digest(std::slice::from_ref(&file)).expect("it is read");
+        std::fs::write(&file, "two").expect("it is written");
+        assert_ne!(digest(&[file]).expect("it is read"), before);
+    }
+
+    #[test]
+    fn pages_are_made_of_their_code_and_their_style() {
+        let names: Vec<_> =
+            sources().expect("files").iter().filter_map(|file| Some(file.file_name()?.to_owned())).collect();
+        for name in ["page.rs", "report.rs", "trend.rs", "diff.rs", "style.css", "pictures.mjs"] {
+            assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+        }
+    }
 }

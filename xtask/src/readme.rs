@@ -1,10 +1,10 @@
-//! Checks that the code of the READMEs is that of the examples, which the step `examples` runs, and that each block of every page
-//! says whether it runs, and each picture is shown by one.
+//! Checks that the code of the READMEs is that of the examples, which the step `examples` runs, that those of the packages name
+//! every operation, that each block of every page says whether it runs, and that each picture is shown by one.
 
 use anyhow::{Context, Result, bail};
 
 use crate::process::root;
-use crate::{fences, pictures};
+use crate::{codegen, fences, pictures};
 
 const BLOCKS: [(&str, &str, &str); 4] = [
     ("README.md", "rust", "examples/rust/readme.rs"),
@@ -17,6 +17,7 @@ const BLOCKS: [(&str, &str, &str); 4] = [
 pub(crate) fn check_readme() -> Result<()> {
     fences::check()?;
     pictures::check()?;
+    check_operations()?;
     for (readme, language, path) in BLOCKS {
         let text = std::fs::read_to_string(root().join(readme))?;
         let block = text
@@ -30,4 +31,55 @@ pub(crate) fn check_readme() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Errors: the table of calls in a package's README lacks an operation of the specification.
+fn check_operations() -> Result<()> {
+    let callables = codegen::callables(&root())?;
+    let python: Vec<_> = callables.iter().map(|callable| &callable.python).collect();
+    let node: Vec<_> = callables.iter().map(|callable| &callable.node).collect();
+    for (readme, operations) in [("bindings-python/README.md", python), ("bindings-node/README.md", node)] {
+        let text = std::fs::read_to_string(root().join(readme))?;
+        let lacking = unnamed(&text, &operations);
+        if !lacking.is_empty() {
+            bail!("the table of calls of {readme} lacks {}", lacking.join(", "));
+        }
+    }
+    Ok(())
+}
+
+/// The operations, each a place and a method, that no row of a table names.
+fn unnamed(page: &str, operations: &[&(String, String)]) -> Vec<String> {
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix('|'))
+        .map(|row| row.split('|').map(str::trim).collect())
+        .collect();
+    let is_named = |place: &str, method: &str| {
+        let (place, method) = (format!("`{place}`"), format!("`{method}`"));
+        rows.iter().any(|row| {
+            row.first() == Some(&&*place)
+                && row.get(1).is_some_and(|cell| cell.split(", ").any(|named| named == method))
+        })
+    };
+    let lacking = operations.iter().filter(|(place, method)| !is_named(place, method));
+    lacking.map(|(place, method)| format!("{place}.{method}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_that_no_row_names_is_told() {
+        let page = "| place | methods |\n| --- | --- |\n| `client.pens`  | `create`, `list` |\nalso `client.pens.delete`\n";
+        let operation = |method: &str| ("client.pens".to_owned(), method.to_owned());
+        let operations = ["create", "list", "lis", "delete"].map(operation);
+        assert_eq!(unnamed(page, &operations.each_ref()), ["client.pens.lis", "client.pens.delete"]);
+    }
+
+    #[test]
+    fn readmes_of_the_packages_name_every_operation() {
+        check_operations().expect("they do");
+    }
 }

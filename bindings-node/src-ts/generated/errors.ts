@@ -149,7 +149,7 @@ export class StreamError extends APIError {
   declare readonly kind: "stream";
 }
 
-/** A video task ended as failed; the message is the task's own (2.7). */
+/** A video task ended as failed; the message is the task's own. */
 export class TaskFailedError extends APIError {
   declare readonly kind: "task_failed";
 }

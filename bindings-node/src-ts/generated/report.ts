@@ -3,7 +3,7 @@
 /**
  * Compatibility report that a client-side check kit produces against a gateway. No property other than those listed is allowed at any level.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Report {
   /** Version of this document format. */
@@ -41,14 +41,14 @@ export interface Report {
 /**
  * `pass` when no check failed, else `fail`.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export type OverallStatus = "pass" | "fail";
 
 /**
  * The check kit that made the report.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Kit {
   /** Name of the kit. */
@@ -64,7 +64,7 @@ export interface Kit {
 /**
  * What the kit was told to do.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Configuration {
   /**
@@ -102,14 +102,14 @@ export interface Configuration {
 /**
  * Which models the agent check runs on.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export type AgentMode = "skipped" | "one-model" | "all-models";
 
 /**
  * How often a request is repeated: a check kit shows what a service does at the first attempt.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Retries {
   /** Retries of API requests. */
@@ -123,7 +123,7 @@ export interface Retries {
 /**
  * Where the kit ran.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Environment {
   /**
@@ -157,21 +157,21 @@ export interface Environment {
 /**
  * Id of a model under test.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export type TestedModel = "model-sol" | "model-terra" | "model-luna" | (string & {});
 
 /**
  * Id of the model under test; null for a check of no particular model.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export type TestedModelOrNone = "model-sol" | "model-terra" | "model-luna" | (string & {}) | null;
 
 /**
  * Result of one check on one model.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Check {
   /** Which check this is. */
@@ -253,28 +253,28 @@ export interface Check {
 /**
  * Which check this is.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export type CheckId = "models_endpoint" | "model_access" | "responses_text" | "responses_stream" | "responses_function_tool" | "agent_cli_smoke";
 
 /**
  * Whether the API was called or an agent was run.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export type Layer = "api" | "agent";
 
 /**
  * Result of the check.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export type Status = "pass" | "fail" | "skip";
 
 /**
  * Headers of the response that help to find the request again or to plan the next.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface ResponseHeaders {
   /** Id of the request. */
@@ -302,7 +302,7 @@ export interface ResponseHeaders {
 /**
  * Tokens a check used, as the service reported them; a part it did not report is null, never 0.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Usage {
   /**
@@ -346,7 +346,7 @@ export interface Usage {
 /**
  * What went wrong first.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface CheckError {
   /**
@@ -372,7 +372,7 @@ export interface CheckError {
 /**
  * How many checks had which result.
  *
- * Source: specification 2.12.
+ * Source: section 2.12 of the specification.
  */
 export interface Summary {
   /**

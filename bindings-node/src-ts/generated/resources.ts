@@ -64,7 +64,7 @@ export interface GenerateContentParams extends GenerateContentRequest {
   /**
    * The model id.
    *
-   * Source: specification 2.5.
+   * Source: section 2.5 of the specification.
    */
   model: string;
 }
@@ -74,7 +74,7 @@ export interface StreamGenerateContentParams extends GenerateContentRequest {
   /**
    * The model id.
    *
-   * Source: specification 2.5.
+   * Source: section 2.5 of the specification.
    */
   model: string;
 }
@@ -84,7 +84,7 @@ export interface CountTokensParams extends CountTokensRequest {
   /**
    * The model id.
    *
-   * Source: specification 2.5.
+   * Source: section 2.5 of the specification.
    */
   model: string;
 }
@@ -94,13 +94,13 @@ export interface ListNativeModelsParams {
   /**
    * Most models on one page.
    *
-   * 1 to 1000. Default: `50`. Source: ours (the specification does not state it).
+   * 1 to 1000. Default: `50`. An addition of this gateway.
    */
   pageSize?: number;
   /**
    * nextPageToken of the page before.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   pageToken?: string;
 }
@@ -112,7 +112,7 @@ export class ChatCompletionsResource extends Resource {
    *
    * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
-   * Source: specification 4, 2.1, 2.2, 2.3.
+   * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
    */
   create(params: ChatCompletionRequest & { stream?: false | null }, options?: RequestOptions): ApiPromise<ChatCompletion>;
   /**
@@ -120,7 +120,7 @@ export class ChatCompletionsResource extends Resource {
    *
    * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
-   * Source: specification 4, 2.1, 2.2, 2.3.
+   * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
    */
   create(params: ChatCompletionRequest & { stream: true }, options?: RequestOptions): ApiPromise<ChatCompletionStream>;
   /**
@@ -128,7 +128,7 @@ export class ChatCompletionsResource extends Resource {
    *
    * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
-   * Source: specification 4, 2.1, 2.2, 2.3.
+   * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
    */
   create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | ChatCompletionStream>;
   create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | ChatCompletionStream> {
@@ -151,7 +151,7 @@ export class ResponsesInputItemsResource extends Resource {
    *
    * @param responseId The id of the response.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   list(responseId: string, params?: ListResponseInputItemsParams, options?: RequestOptions): ApiPromise<ResponseItemList> {
     return this.send(operations.list_response_input_items, [responseId], params, options);
@@ -166,25 +166,25 @@ export class ResponsesResource extends Resource {
   /**
    * Create a response
    *
-   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others (4 rule 1). With stream true the response arrives as named events.
+   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others. With stream true the response arrives as named events.
    *
-   * Source: specification 4, 2.4.
+   * Source: sections 4 and 2.4 of the specification.
    */
   create(params: ResponseRequest & { stream?: false | null }, options?: RequestOptions): ApiPromise<Response>;
   /**
    * Create a response
    *
-   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others (4 rule 1). With stream true the response arrives as named events.
+   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others. With stream true the response arrives as named events.
    *
-   * Source: specification 4, 2.4.
+   * Source: sections 4 and 2.4 of the specification.
    */
   create(params: ResponseRequest & { stream: true }, options?: RequestOptions): ApiPromise<ResponseStream>;
   /**
    * Create a response
    *
-   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others (4 rule 1). With stream true the response arrives as named events.
+   * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others. With stream true the response arrives as named events.
    *
-   * Source: specification 4, 2.4.
+   * Source: sections 4 and 2.4 of the specification.
    */
   create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | ResponseStream>;
   create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | ResponseStream> {
@@ -196,7 +196,7 @@ export class ResponsesResource extends Resource {
    *
    * For clients that use the compaction path of the responses protocol, including context compaction in coding-agent flows. The output of the response replaces the conversation so far; send it in the next input.
    *
-   * Source: specification 4.
+   * Source: section 4 of the specification.
    */
   compact(params: CompactRequest, options?: RequestOptions): ApiPromise<CompactedResponse> {
     return this.send(operations.compact_response, [], params, options);
@@ -209,7 +209,7 @@ export class ResponsesResource extends Resource {
    *
    * @param responseId The id of the response.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   retrieve(responseId: string, options?: RequestOptions): ApiPromise<Response> {
     return this.send(operations.retrieve_response, [responseId], undefined, options);
@@ -222,7 +222,7 @@ export class ResponsesResource extends Resource {
    *
    * @param responseId The id of the response.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   delete(responseId: string, options?: RequestOptions): ApiPromise<DeletedResponse> {
     return this.send(operations.delete_response, [responseId], undefined, options);
@@ -236,7 +236,7 @@ export class MessagesResource extends Resource {
    *
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   create(params: MessageRequest & { stream?: false | null }, options?: RequestOptions): ApiPromise<Message>;
   /**
@@ -244,7 +244,7 @@ export class MessagesResource extends Resource {
    *
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   create(params: MessageRequest & { stream: true }, options?: RequestOptions): ApiPromise<MessageStream>;
   /**
@@ -252,7 +252,7 @@ export class MessagesResource extends Resource {
    *
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   create(params: MessageRequest, options?: RequestOptions): ApiPromise<Message | MessageStream>;
   create(params: MessageRequest, options?: RequestOptions): ApiPromise<Message | MessageStream> {
@@ -264,7 +264,7 @@ export class MessagesResource extends Resource {
    *
    * Counts the tokens that a conversation in the messages protocol takes as input of the model.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   countTokens(params: CountMessageTokensRequest, options?: RequestOptions): ApiPromise<CountMessageTokensResponse> {
     return this.send(operations.count_message_tokens, [], params, options);
@@ -278,7 +278,7 @@ export class ModelsResource extends Resource {
    *
    * The models that the key gives access to.
    *
-   * Source: specification 4, 2.4.
+   * Source: sections 4 and 2.4 of the specification.
    */
   list(options?: RequestOptions): ApiPromise<ModelList> {
     return this.send(operations.list_models, [], undefined, options);
@@ -291,7 +291,7 @@ export class ModelsResource extends Resource {
    *
    * @param model The model id, as the list has it.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   retrieve(model: string, options?: RequestOptions): ApiPromise<Model> {
     return this.send(operations.retrieve_model, [model], undefined, options);
@@ -305,7 +305,7 @@ export class NativeModelsResource extends Resource {
    *
    * Lists the models that the native protocol serves, page by page.
    *
-   * Source: specification 4, 2.5.
+   * Source: sections 4 and 2.5 of the specification.
    */
   list(params?: ListNativeModelsParams, options?: RequestOptions): ApiPromise<NativeModelList> {
     return this.send(operations.list_native_models, [], params, options);
@@ -318,7 +318,7 @@ export class NativeModelsResource extends Resource {
    *
    * @param model The model id, as the list has it.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   get(model: string, options?: RequestOptions): ApiPromise<NativeModel> {
     return this.send(operations.retrieve_native_model, [model], undefined, options);
@@ -335,7 +335,7 @@ export class NativeResource extends Resource {
    *
    * Native generate-content protocol; the model id is part of the path.
    *
-   * Source: specification 4, 2.5.
+   * Source: sections 4 and 2.5 of the specification.
    */
   generateContent(params: GenerateContentParams, options?: RequestOptions): ApiPromise<GenerateContentResponse> {
     return this.send(operations.generate_content, [], params, options);
@@ -346,7 +346,7 @@ export class NativeResource extends Resource {
    *
    * Like generate_content, but the response arrives as server-sent events, each with a part of it. Without alt=sse, or with alt=json, a gateway streams the same documents as the elements of one JSON array.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   streamGenerateContent(params: StreamGenerateContentParams, options?: RequestOptions): ApiPromise<GenerateContentResponseStream> {
     return this.send(operations.stream_generate_content, [], params, options, GenerateContentResponseStream);
@@ -357,7 +357,7 @@ export class NativeResource extends Resource {
    *
    * Counts the tokens of the contents as input of the model.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   countTokens(params: CountTokensParams, options?: RequestOptions): ApiPromise<CountTokensResponse> {
     return this.send(operations.count_tokens, [], params, options);
@@ -369,9 +369,9 @@ export class VideosGenerationsResource extends Resource {
   /**
    * Submit a video generation task
    *
-   * Asynchronous: the response is the task, already processing; poll it until it is completed or failed, or set a webhook_url. Preview (1).
+   * Asynchronous: the response is the task, already processing; poll it until it is completed or failed, or set a webhook_url. Preview.
    *
-   * Source: specification 4, 2.6, 3.
+   * Source: sections 4, 2.6 and 3 of the specification.
    */
   create(params: VideoGenerationRequest, options?: RequestOptions): ApiPromise<VideoTask> {
     return this.send(operations.create_video, [], params, options);
@@ -384,7 +384,7 @@ export class VideosGenerationsResource extends Resource {
    *
    * @param taskId The id from submission.
    *
-   * Source: specification 4, 2.7, 3.
+   * Source: sections 4, 2.7 and 3 of the specification.
    */
   retrieve(taskId: string, options?: RequestOptions): ApiPromise<VideoTask> {
     return this.send(operations.retrieve_video, [taskId], undefined, options);
@@ -402,9 +402,9 @@ export class ImagesResource extends Resource {
   /**
    * Generate images
    *
-   * Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview (1).
+   * Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
    *
-   * Source: specification 4, 2.8.
+   * Source: sections 4 and 2.8 of the specification.
    */
   generate(params: ImageGenerationRequest, options?: RequestOptions): ApiPromise<ImageGenerationResponse> {
     return this.send(operations.create_image, [], params, options);

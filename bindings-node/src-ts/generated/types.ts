@@ -3,7 +3,7 @@
 /**
  * Error body of the chat, responses, model, image and video endpoints.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface StandardErrorBody {
   /** What went wrong; all four members are always present. */
@@ -13,7 +13,7 @@ export interface StandardErrorBody {
 /**
  * What went wrong; all four members are always present.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface StandardError {
   /** For a person. */
@@ -31,7 +31,7 @@ export interface StandardError {
 /**
  * One broken rule of a request.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface RequestViolation {
   /** JSON Pointer into the request body. */
@@ -47,7 +47,7 @@ export interface RequestViolation {
 /**
  * Error body of the native endpoints.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeErrorBody {
   /** What went wrong, native form. */
@@ -57,7 +57,7 @@ export interface NativeErrorBody {
 /**
  * What went wrong, native form.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeError {
   /** HTTP status. */
@@ -73,7 +73,7 @@ export interface NativeError {
 /**
  * One detail of a native error.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeErrorDetail {
   /** Type address. */
@@ -87,7 +87,7 @@ export interface NativeErrorDetail {
 /**
  * Error body of the messages endpoints; also the event that ends a stream with an error.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageErrorBody {
   /** Kind of the record. */
@@ -101,7 +101,7 @@ export interface MessageErrorBody {
 /**
  * What went wrong, messages form.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageError {
   /** Class of the error. */
@@ -119,7 +119,7 @@ export interface MessageError {
 /**
  * Chat completion request.
  *
- * Source: specification 2.1.
+ * Source: section 2.1 of the specification.
  */
 export interface ChatCompletionRequest {
   /**
@@ -181,99 +181,99 @@ export interface ChatCompletionRequest {
   /**
    * Upper bound on generated tokens; newer name of max_tokens.
    *
-   * At least 1. Source: ours (the specification does not state it).
+   * At least 1. An addition of this gateway.
    */
   max_completion_tokens?: number | null;
   /**
    * Options of a stream.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   stream_options?: ChatStreamOptions | null;
   /**
    * Tools the model may call.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tools?: ChatTool[] | null;
   /**
    * Whether and which tool is called.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tool_choice?: "none" | "auto" | "required" | (string & {}) | ChatToolChoice | null;
   /**
    * Whether several tools may be called at once.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   parallel_tool_calls?: boolean | null;
   /**
    * Format of the response.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   response_format?: ChatResponseFormat | null;
   /**
    * Requests repeatable sampling.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   seed?: number | null;
   /**
    * An id of the end user.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   user?: string | null;
   /**
    * Whether to return log probabilities.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   logprobs?: boolean | null;
   /**
    * How many alternatives per token.
    *
-   * 0 to 20. Source: ours (the specification does not state it).
+   * 0 to 20. An addition of this gateway.
    */
   top_logprobs?: number | null;
   /**
    * Bias by token id.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   logit_bias?: { [key: string]: number } | null;
   /**
    * How long the model may think.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   reasoning_effort?: "none" | "minimal" | "low" | "medium" | "high" | (string & {}) | null;
   /**
    * Arbitrary key-value pairs, stored with the completion.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   metadata?: { [key: string]: string } | null;
   /**
    * Whether the completion is stored.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   store?: boolean | null;
   /**
    * Processing tier.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   service_tier?: string | null;
 }
 
 /**
- * One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
+ * One message of the conversation. The specification names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are additions of this gateway. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
  *
- * Source: specification 2.1.
+ * Source: section 2.1 of the specification.
  */
 export interface ChatMessage {
   /** Who speaks. */
@@ -283,19 +283,19 @@ export interface ChatMessage {
   /**
    * Name of the speaker.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   name?: string | null;
   /**
    * Calls the assistant made.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tool_calls?: ChatToolCall[] | null;
   /**
    * The call that a tool message responds to.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tool_call_id?: string | null;
 }
@@ -303,14 +303,14 @@ export interface ChatMessage {
 /**
  * One part of a message's content; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ChatContentPart = ChatTextPart | ChatImagePart;
 
 /**
  * Text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatTextPart {
   /** Kind of the part. */
@@ -322,7 +322,7 @@ export interface ChatTextPart {
 /**
  * An image by URL or as a data URL.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatImagePart {
   /** Kind of the part. */
@@ -334,7 +334,7 @@ export interface ChatImagePart {
 /**
  * Where an image is.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatImageUrl {
   /** URL or data URL. */
@@ -346,7 +346,7 @@ export interface ChatImageUrl {
 /**
  * Options of a chat stream.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatStreamOptions {
   /** Adds a last chunk with empty choices and the usage. */
@@ -356,14 +356,14 @@ export interface ChatStreamOptions {
 /**
  * A tool the model may call; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ChatTool = ChatFunctionTool | ChatCustomTool;
 
 /**
  * A function as a tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatFunctionTool {
   /** Kind of the tool. */
@@ -375,7 +375,7 @@ export interface ChatFunctionTool {
 /**
  * A tool that takes free text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatCustomTool {
   /** Kind of the tool. */
@@ -387,7 +387,7 @@ export interface ChatCustomTool {
 /**
  * A tool that takes free text and that the caller can run.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatCustom {
   /**
@@ -405,14 +405,14 @@ export interface ChatCustom {
 /**
  * Format of the text; any text if absent. Unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ChatCustomFormat = CustomTextFormat | ChatGrammarFormat;
 
 /**
  * Any text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CustomTextFormat {
   /** Kind of the format. */
@@ -422,7 +422,7 @@ export interface CustomTextFormat {
 /**
  * Text of a grammar.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatGrammarFormat {
   /** Kind of the format. */
@@ -434,7 +434,7 @@ export interface ChatGrammarFormat {
 /**
  * A grammar and how it is written.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CustomGrammar {
   /** How it is written. */
@@ -446,7 +446,7 @@ export interface CustomGrammar {
 /**
  * A function that the caller can run.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatFunction {
   /**
@@ -466,14 +466,14 @@ export interface ChatFunction {
 /**
  * Which tools are called; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ChatToolChoice = ChatNamedToolChoice | ChatNamedCustomToolChoice | ChatAllowedToolsChoice;
 
 /**
  * Forces one function.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatNamedToolChoice {
   /** Kind of the tool. */
@@ -485,7 +485,7 @@ export interface ChatNamedToolChoice {
 /**
  * Forces one custom tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatNamedCustomToolChoice {
   /** Kind of the tool. */
@@ -497,7 +497,7 @@ export interface ChatNamedCustomToolChoice {
 /**
  * Limits the choice to some of the tools.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatAllowedToolsChoice {
   /** Kind of the choice. */
@@ -509,7 +509,7 @@ export interface ChatAllowedToolsChoice {
 /**
  * Some of the tools, and whether one must be called.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatAllowedTools {
   /** required forces a call. */
@@ -525,7 +525,7 @@ export interface ChatAllowedTools {
 /**
  * A tool by name.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatToolName {
   /** Name of the tool. */
@@ -535,14 +535,14 @@ export interface ChatToolName {
 /**
  * Format of the response; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ChatResponseFormat = TextFormat | JsonObjectFormat | ChatJsonSchemaResponseFormat;
 
 /**
  * Plain text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface TextFormat {
   /** Kind of the form. */
@@ -552,7 +552,7 @@ export interface TextFormat {
 /**
  * Any JSON object.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface JsonObjectFormat {
   /** Kind of the form. */
@@ -562,7 +562,7 @@ export interface JsonObjectFormat {
 /**
  * JSON that follows a schema.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatJsonSchemaResponseFormat {
   /** Kind of the form. */
@@ -574,7 +574,7 @@ export interface ChatJsonSchemaResponseFormat {
 /**
  * A JSON Schema that the response must follow.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatJsonSchemaFormat {
   /**
@@ -594,14 +594,14 @@ export interface ChatJsonSchemaFormat {
 /**
  * A call of a tool; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ChatToolCall = ChatFunctionToolCall | ChatCustomToolCall;
 
 /**
  * A call of a function.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatFunctionToolCall {
   /** Id of the call; a tool message names it. */
@@ -615,7 +615,7 @@ export interface ChatFunctionToolCall {
 /**
  * A call of a custom tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatCustomToolCall {
   /** Id of the call; a tool message names it. */
@@ -629,7 +629,7 @@ export interface ChatCustomToolCall {
 /**
  * A custom tool and the text for it.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatCustomCall {
   /** Name of the tool. */
@@ -641,7 +641,7 @@ export interface ChatCustomCall {
 /**
  * A function and its arguments.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatFunctionCall {
   /** Name of the function. */
@@ -653,7 +653,7 @@ export interface ChatFunctionCall {
 /**
  * Chat completion response (stream false).
  *
- * Source: specification 2.2.
+ * Source: section 2.2 of the specification.
  */
 export interface ChatCompletion {
   /** Completion identifier. */
@@ -675,13 +675,13 @@ export interface ChatCompletion {
   /**
    * Identifies the configuration that generated the response.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   system_fingerprint?: string | null;
   /**
    * Processing tier used.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   service_tier?: string | null;
 }
@@ -689,7 +689,7 @@ export interface ChatCompletion {
 /**
  * One choice.
  *
- * Source: specification 2.2.
+ * Source: section 2.2 of the specification.
  */
 export interface ChatChoice {
   /**
@@ -705,7 +705,7 @@ export interface ChatChoice {
   /**
    * Log probabilities of the tokens; null unless requested.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   logprobs?: ChatLogprobs | null;
 }
@@ -713,29 +713,29 @@ export interface ChatChoice {
 /**
  * The assistant's message.
  *
- * Source: specification 2.2.
+ * Source: section 2.2 of the specification.
  */
 export interface ChatCompletionMessage {
   /** Always assistant. */
   role: "assistant" | (string & {});
-  /** The text; null beside tool calls (ours). */
+  /** The text; null beside tool calls. */
   content: string | null;
   /**
    * Why the model declined.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   refusal?: string | null;
   /**
    * The model's reasoning if the provider shows it.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   reasoning_content?: string | null;
   /**
    * Calls of tools.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tool_calls?: ChatToolCall[];
 }
@@ -743,7 +743,7 @@ export interface ChatCompletionMessage {
 /**
  * Tokens used.
  *
- * Source: specification 2.2.
+ * Source: section 2.2 of the specification.
  */
 export interface ChatUsage {
   /**
@@ -767,13 +767,13 @@ export interface ChatUsage {
   /**
    * Parts of the input tokens.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   prompt_tokens_details?: ChatPromptTokensDetails | null;
   /**
    * Parts of the generated tokens.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   completion_tokens_details?: ChatCompletionTokensDetails | null;
 }
@@ -781,7 +781,7 @@ export interface ChatUsage {
 /**
  * Parts of the input tokens.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatPromptTokensDetails {
   /**
@@ -795,7 +795,7 @@ export interface ChatPromptTokensDetails {
 /**
  * Parts of the generated tokens.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatCompletionTokensDetails {
   /**
@@ -809,43 +809,43 @@ export interface ChatCompletionTokensDetails {
 /**
  * Chat completion stream chunk (stream true).
  *
- * Source: specification 2.3.
+ * Source: section 2.3 of the specification.
  */
 export interface ChatCompletionChunk {
   /** The same on every chunk. */
   id: string;
   /** Kind of the record. */
   object: "chat.completion.chunk";
-  /** The new content of each choice; empty on a usage chunk (ours). */
+  /** The new content of each choice; empty on a usage chunk. */
   choices: ChatChunkChoice[];
   /**
    * Unix time in seconds.
    *
-   * Format int64. Source: ours (the specification does not state it).
+   * Format int64. An addition of this gateway.
    */
   created?: number;
   /**
    * Model id.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   model?: string;
   /**
    * Tokens used; on the last chunk if requested.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   usage?: ChatUsage | null;
   /**
    * Identifies the configuration that generates the response.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   system_fingerprint?: string | null;
   /**
    * Processing tier used.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   service_tier?: string | null;
 }
@@ -853,7 +853,7 @@ export interface ChatCompletionChunk {
 /**
  * What is new of one choice.
  *
- * Source: specification 2.3.
+ * Source: section 2.3 of the specification.
  */
 export interface ChatChunkChoice {
   /**
@@ -869,7 +869,7 @@ export interface ChatChunkChoice {
   /**
    * Log probabilities of the tokens; null unless requested.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   logprobs?: ChatLogprobs | null;
 }
@@ -877,7 +877,7 @@ export interface ChatChunkChoice {
 /**
  * Log probabilities of the tokens of a choice or of its new piece.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatLogprobs {
   /** Those of the text. */
@@ -889,7 +889,7 @@ export interface ChatLogprobs {
 /**
  * The probability of a token and of its alternatives.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface TokenLogprob {
   /** The token. */
@@ -905,7 +905,7 @@ export interface TokenLogprob {
 /**
  * One of the most likely tokens at a position.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface TopLogprob {
   /** The token. */
@@ -919,7 +919,7 @@ export interface TopLogprob {
 /**
  * The new piece; empty on the last chunk.
  *
- * Source: specification 2.3.
+ * Source: section 2.3 of the specification.
  */
 export interface ChatDelta {
   /** New text. */
@@ -927,25 +927,25 @@ export interface ChatDelta {
   /**
    * On the first chunk.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   role?: "assistant" | (string & {}) | null;
   /**
    * New refusal text.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   refusal?: string | null;
   /**
    * New reasoning if the provider shows it.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   reasoning_content?: string | null;
   /**
    * New pieces of tool calls.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tool_calls?: ChatToolCallDelta[];
 }
@@ -953,7 +953,7 @@ export interface ChatDelta {
 /**
  * A piece of a tool call; pieces with the same index belong together.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatToolCallDelta {
   /**
@@ -975,7 +975,7 @@ export interface ChatToolCallDelta {
 /**
  * A piece of a function call.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatFunctionCallDelta {
   /** On the first piece. */
@@ -987,7 +987,7 @@ export interface ChatFunctionCallDelta {
 /**
  * A piece of a custom tool's call.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ChatCustomCallDelta {
   /** On the first piece. */
@@ -997,9 +997,9 @@ export interface ChatCustomCallDelta {
 }
 
 /**
- * Responses request. The source shows model and input as a string; the other fields, and input as a list of items, are ours.
+ * Responses request. The specification shows model and input as a string; the other fields, and input as a list of items, are additions of this gateway.
  *
- * Source: specification 2.4.
+ * Source: section 2.4 of the specification.
  */
 export interface ResponseRequest {
   /**
@@ -1013,133 +1013,133 @@ export interface ResponseRequest {
   /**
    * System text put before the input.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   instructions?: string | null;
   /**
    * Upper bound on generated tokens.
    *
-   * At least 1. Source: ours (the specification does not state it).
+   * At least 1. An addition of this gateway.
    */
   max_output_tokens?: number | null;
   /**
    * true switches the reply to server-sent events.
    *
-   * Default: `false`. Source: ours (the specification does not state it).
+   * Default: `false`. An addition of this gateway.
    */
   stream?: boolean | null;
   /**
    * Tools the model may call; unknown kinds pass through.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tools?: ResponseTool[] | null;
   /**
    * Whether and which tool is called.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tool_choice?: "none" | "auto" | "required" | (string & {}) | ResponseToolChoice | null;
   /**
    * Whether several tools may be called at once.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   parallel_tool_calls?: boolean | null;
   /**
    * The response to continue.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   previous_response_id?: string | null;
   /**
    * Whether the response is stored for previous_response_id.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   store?: boolean | null;
   /**
    * Higher is more random.
    *
-   * 0 to 2. Source: ours (the specification does not state it).
+   * 0 to 2. An addition of this gateway.
    */
   temperature?: number | null;
   /**
    * Nucleus sampling.
    *
-   * 0 to 1. Source: ours (the specification does not state it).
+   * 0 to 1. An addition of this gateway.
    */
   top_p?: number | null;
   /**
    * Form of the text.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   text?: ResponseTextOptions | null;
   /**
    * How the model may think.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   reasoning?: ResponseReasoningOptions | null;
   /**
    * What happens to input that is too long.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   truncation?: "auto" | "disabled" | (string & {}) | null;
   /**
    * Further output to include.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   include?: string[] | null;
   /**
    * Arbitrary key-value pairs, stored with the response.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   metadata?: { [key: string]: string } | null;
   /**
    * Groups requests that share a prefix.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   prompt_cache_key?: string | null;
   /**
    * Processing tier.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   service_tier?: string | null;
   /**
    * An id of the end user.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   user?: string | null;
   /**
    * A stable id of the end user that reveals nothing about them.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   safety_identifier?: string | null;
   /**
    * Upper bound on calls of built-in tools.
    *
-   * At least 1. Source: ours (the specification does not state it).
+   * At least 1. An addition of this gateway.
    */
   max_tool_calls?: number | null;
   /**
    * How many alternatives per token.
    *
-   * 0 to 20. Source: ours (the specification does not state it).
+   * 0 to 20. An addition of this gateway.
    */
   top_logprobs?: number | null;
   /**
    * Whether the response is generated in the background after the request returns.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   background?: boolean | null;
 }
@@ -1147,14 +1147,14 @@ export interface ResponseRequest {
 /**
  * One item of the input; unknown kinds are accepted and passed on.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type InputItem = InputMessage | FunctionCallOutputItem | FunctionCallItem | CustomToolCallOutputItem | CustomToolCallItem | ReasoningItem | CompactionItem | CompactionTriggerItem;
 
 /**
  * A message; type may be left out.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface InputMessage {
   /** Kind of the item. */
@@ -1172,14 +1172,14 @@ export interface InputMessage {
 /**
  * One part of a message; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type InputContent = InputTextContent | InputImageContent | OutputTextContent | RefusalContent;
 
 /**
  * Text of the caller.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface InputTextContent {
   /** Kind of the part. */
@@ -1191,7 +1191,7 @@ export interface InputTextContent {
 /**
  * An image of the caller.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface InputImageContent {
   /** Kind of the part. */
@@ -1205,7 +1205,7 @@ export interface InputImageContent {
 /**
  * Text of the model.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface OutputTextContent {
   /** Kind of the part. */
@@ -1221,7 +1221,7 @@ export interface OutputTextContent {
 /**
  * Why the model declined.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface RefusalContent {
   /** Kind of the part. */
@@ -1233,7 +1233,7 @@ export interface RefusalContent {
 /**
  * The result of a function call.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface FunctionCallOutputItem {
   /** Kind of the item. */
@@ -1251,7 +1251,7 @@ export interface FunctionCallOutputItem {
 /**
  * A function call of the model.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface FunctionCallItem {
   /** Kind of the item. */
@@ -1271,7 +1271,7 @@ export interface FunctionCallItem {
 /**
  * What the model thought.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ReasoningItem {
   /** Kind of the item. */
@@ -1289,7 +1289,7 @@ export interface ReasoningItem {
 /**
  * Represents a conversation that was compacted.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CompactionItem {
   /** Kind of the item. */
@@ -1303,7 +1303,7 @@ export interface CompactionItem {
 /**
  * As the last input item, requests one compaction item instead of a reply.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CompactionTriggerItem {
   /** Kind of the item. */
@@ -1313,7 +1313,7 @@ export interface CompactionTriggerItem {
 /**
  * A call of a custom tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CustomToolCallItem {
   /** Kind of the item. */
@@ -1333,7 +1333,7 @@ export interface CustomToolCallItem {
 /**
  * The result of a custom tool's call.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CustomToolCallOutputItem {
   /** Kind of the item. */
@@ -1351,14 +1351,14 @@ export interface CustomToolCallOutputItem {
 /**
  * A tool; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ResponseTool = ResponseFunctionTool | ResponseCustomTool | ResponseWebSearchTool;
 
 /**
  * A function that the caller can run.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseFunctionTool {
   /** Kind of the tool. */
@@ -1380,7 +1380,7 @@ export interface ResponseFunctionTool {
 /**
  * A tool that takes free text and that the caller can run.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseCustomTool {
   /** Kind of the tool. */
@@ -1400,14 +1400,14 @@ export interface ResponseCustomTool {
 /**
  * Format of the text; any text if absent. Unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ResponseCustomFormat = CustomTextFormat | ResponseGrammarFormat;
 
 /**
  * Text of a grammar.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseGrammarFormat {
   /** Kind of the format. */
@@ -1421,7 +1421,7 @@ export interface ResponseGrammarFormat {
 /**
  * A search that the provider runs; its options pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseWebSearchTool {
   /** Kind of the tool. */
@@ -1431,14 +1431,14 @@ export interface ResponseWebSearchTool {
 /**
  * Which tools are called; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ResponseToolChoice = ResponseNamedToolChoice | ResponseNamedCustomToolChoice | ResponseAllowedToolsChoice;
 
 /**
  * Forces one function.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseNamedToolChoice {
   /** Kind of the tool. */
@@ -1450,7 +1450,7 @@ export interface ResponseNamedToolChoice {
 /**
  * Forces one custom tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseNamedCustomToolChoice {
   /** Kind of the tool. */
@@ -1462,7 +1462,7 @@ export interface ResponseNamedCustomToolChoice {
 /**
  * Limits the choice to some of the tools.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseAllowedToolsChoice {
   /** Kind of the choice. */
@@ -1480,7 +1480,7 @@ export interface ResponseAllowedToolsChoice {
 /**
  * Form of the text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseTextOptions {
   /** Format of the response; unknown kinds pass through. */
@@ -1492,14 +1492,14 @@ export interface ResponseTextOptions {
 /**
  * Format of the response; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ResponseTextFormat = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat;
 
 /**
  * JSON that follows a schema.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseJsonSchemaFormat {
   /** Kind of the form. */
@@ -1521,7 +1521,7 @@ export interface ResponseJsonSchemaFormat {
 /**
  * How the model may think.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseReasoningOptions {
   /** How long. */
@@ -1533,7 +1533,7 @@ export interface ResponseReasoningOptions {
 /**
  * A response.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface Response {
   /** Id of the response. */
@@ -1605,7 +1605,7 @@ export interface Response {
 /**
  * Why a response failed.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseError {
   /** Machine-readable code. */
@@ -1617,7 +1617,7 @@ export interface ResponseError {
 /**
  * Why a response is incomplete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseIncompleteDetails {
   /** The reason. */
@@ -1627,7 +1627,7 @@ export interface ResponseIncompleteDetails {
 /**
  * Tokens used.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseUsage {
   /**
@@ -1657,7 +1657,7 @@ export interface ResponseUsage {
 /**
  * Parts of the input tokens.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseInputTokensDetails {
   /**
@@ -1677,7 +1677,7 @@ export interface ResponseInputTokensDetails {
 /**
  * Parts of the generated tokens.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseOutputTokensDetails {
   /**
@@ -1691,14 +1691,14 @@ export interface ResponseOutputTokensDetails {
 /**
  * One item of the output; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type OutputItem = OutputMessage | FunctionCallItem | ReasoningItem | CustomToolCallItem | CompactionItem;
 
 /**
  * A message of the model.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface OutputMessage {
   /** Kind of the item. */
@@ -1716,14 +1716,14 @@ export interface OutputMessage {
 /**
  * One part of an output message; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type OutputContent = OutputTextContent | RefusalContent;
 
 /**
  * Compaction request.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CompactRequest {
   /**
@@ -1743,7 +1743,7 @@ export interface CompactRequest {
 /**
  * A compacted conversation.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CompactedResponse {
   /** Id of the compaction. */
@@ -1761,7 +1761,7 @@ export interface CompactedResponse {
 /**
  * One page of the items that a response was generated from.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseItemList {
   /** Kind of the record. */
@@ -1781,14 +1781,14 @@ export interface ResponseItemList {
 /**
  * An item that a response was generated from, as stored; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ResponseItem = ResponseMessageItem | FunctionCallItem | FunctionCallOutputItem | CustomToolCallItem | CustomToolCallOutputItem | ReasoningItem | CompactionItem;
 
 /**
  * A message of the conversation.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseMessageItem {
   /** Kind of the item. */
@@ -1806,7 +1806,7 @@ export interface ResponseMessageItem {
 /**
  * A stored response was deleted.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface DeletedResponse {
   /** Id of the response. */
@@ -1820,14 +1820,14 @@ export interface DeletedResponse {
 /**
  * One event of a responses stream; unknown types pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type ResponseStreamEvent = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseCustomToolCallInputDeltaEvent | ResponseCustomToolCallInputDoneEvent | ResponseErrorEvent;
 
 /**
  * The response exists.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseCreatedEvent {
   /** Name of the event. */
@@ -1845,7 +1845,7 @@ export interface ResponseCreatedEvent {
 /**
  * The model works.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseInProgressEvent {
   /** Name of the event. */
@@ -1863,7 +1863,7 @@ export interface ResponseInProgressEvent {
 /**
  * Terminal: the whole response.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseCompletedEvent {
   /** Name of the event. */
@@ -1881,7 +1881,7 @@ export interface ResponseCompletedEvent {
 /**
  * Terminal: the response failed.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseFailedEvent {
   /** Name of the event. */
@@ -1899,7 +1899,7 @@ export interface ResponseFailedEvent {
 /**
  * Terminal: the response stopped early.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseIncompleteEvent {
   /** Name of the event. */
@@ -1917,7 +1917,7 @@ export interface ResponseIncompleteEvent {
 /**
  * A new item.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseOutputItemAddedEvent {
   /** Name of the event. */
@@ -1941,7 +1941,7 @@ export interface ResponseOutputItemAddedEvent {
 /**
  * An item is complete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseOutputItemDoneEvent {
   /** Name of the event. */
@@ -1965,7 +1965,7 @@ export interface ResponseOutputItemDoneEvent {
 /**
  * A new part.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseContentPartAddedEvent {
   /** Name of the event. */
@@ -1997,7 +1997,7 @@ export interface ResponseContentPartAddedEvent {
 /**
  * A part is complete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseContentPartDoneEvent {
   /** Name of the event. */
@@ -2029,7 +2029,7 @@ export interface ResponseContentPartDoneEvent {
 /**
  * New text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseTextDeltaEvent {
   /** Name of the event. */
@@ -2063,7 +2063,7 @@ export interface ResponseTextDeltaEvent {
 /**
  * A text is complete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseTextDoneEvent {
   /** Name of the event. */
@@ -2097,7 +2097,7 @@ export interface ResponseTextDoneEvent {
 /**
  * New piece of arguments.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseFunctionCallArgumentsDeltaEvent {
   /** Name of the event. */
@@ -2123,7 +2123,7 @@ export interface ResponseFunctionCallArgumentsDeltaEvent {
 /**
  * Arguments are complete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseFunctionCallArgumentsDoneEvent {
   /** Name of the event. */
@@ -2151,7 +2151,7 @@ export interface ResponseFunctionCallArgumentsDoneEvent {
 /**
  * New piece of a custom tool's text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseCustomToolCallInputDeltaEvent {
   /** Name of the event. */
@@ -2177,7 +2177,7 @@ export interface ResponseCustomToolCallInputDeltaEvent {
 /**
  * A custom tool's text is complete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseCustomToolCallInputDoneEvent {
   /** Name of the event. */
@@ -2203,7 +2203,7 @@ export interface ResponseCustomToolCallInputDoneEvent {
 /**
  * The stream failed; the members are at the top level or under error.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ResponseErrorEvent {
   /** Name of the event. */
@@ -2227,7 +2227,7 @@ export interface ResponseErrorEvent {
 /**
  * Message request.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageRequest {
   /**
@@ -2297,7 +2297,7 @@ export interface MessageRequest {
 /**
  * What to count; members as in a message request.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CountMessageTokensRequest {
   /**
@@ -2327,7 +2327,7 @@ export interface CountMessageTokensRequest {
 /**
  * The count.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CountMessageTokensResponse {
   /**
@@ -2341,7 +2341,7 @@ export interface CountMessageTokensResponse {
 /**
  * One turn of the conversation.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageTurn {
   /** Who speaks. */
@@ -2353,14 +2353,14 @@ export interface MessageTurn {
 /**
  * One block of a message's content, the same in requests and responses, so that a response's content is the next turn of the assistant. Unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageBlock = MessageTextBlock | MessageImageBlock | MessageDocumentBlock | MessageToolUseBlock | MessageToolResultBlock | MessageThinkingBlock | MessageRedactedThinkingBlock;
 
 /**
  * Text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageTextBlock {
   /** Kind of the block. */
@@ -2376,7 +2376,7 @@ export interface MessageTextBlock {
 /**
  * An image of the caller.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageImageBlock {
   /** Kind of the block. */
@@ -2390,7 +2390,7 @@ export interface MessageImageBlock {
 /**
  * A document of the caller.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageDocumentBlock {
   /** Kind of the block. */
@@ -2410,14 +2410,14 @@ export interface MessageDocumentBlock {
 /**
  * Where an image or a document is; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageSource = MessageBase64Source | MessageUrlSource | MessageFileSource | MessageTextSource;
 
 /**
  * Data with its media type.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageBase64Source {
   /** Kind of the source. */
@@ -2431,7 +2431,7 @@ export interface MessageBase64Source {
 /**
  * An address.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageUrlSource {
   /** Kind of the source. */
@@ -2443,7 +2443,7 @@ export interface MessageUrlSource {
 /**
  * A file that the provider keeps.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageFileSource {
   /** Kind of the source. */
@@ -2455,7 +2455,7 @@ export interface MessageFileSource {
 /**
  * A document as plain text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageTextSource {
   /** Kind of the source. */
@@ -2469,7 +2469,7 @@ export interface MessageTextSource {
 /**
  * A call of a tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageToolUseBlock {
   /** Kind of the block. */
@@ -2487,7 +2487,7 @@ export interface MessageToolUseBlock {
 /**
  * The result of a call.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageToolResultBlock {
   /** Kind of the block. */
@@ -2505,7 +2505,7 @@ export interface MessageToolResultBlock {
 /**
  * What the model thought.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageThinkingBlock {
   /** Kind of the block. */
@@ -2519,7 +2519,7 @@ export interface MessageThinkingBlock {
 /**
  * What the model thought and does not show.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageRedactedThinkingBlock {
   /** Kind of the block. */
@@ -2531,7 +2531,7 @@ export interface MessageRedactedThinkingBlock {
 /**
  * Marks the end of a prefix to cache.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageCacheControl {
   /** Kind of the cache. */
@@ -2543,14 +2543,14 @@ export interface MessageCacheControl {
 /**
  * A tool the model may call; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageTool = MessageCustomTool;
 
 /**
  * A tool that the caller can run; type may be left out.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageCustomTool {
   /** Kind of the tool. */
@@ -2574,14 +2574,14 @@ export interface MessageCustomTool {
 /**
  * Which tools are called; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageToolChoice = MessageAutoToolChoice | MessageAnyToolChoice | MessageNamedToolChoice | MessageNoToolChoice;
 
 /**
  * The model decides.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageAutoToolChoice {
   /** Kind of the choice. */
@@ -2593,7 +2593,7 @@ export interface MessageAutoToolChoice {
 /**
  * The model calls a tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageAnyToolChoice {
   /** Kind of the choice. */
@@ -2605,7 +2605,7 @@ export interface MessageAnyToolChoice {
 /**
  * The model calls this tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageNamedToolChoice {
   /** Kind of the choice. */
@@ -2619,7 +2619,7 @@ export interface MessageNamedToolChoice {
 /**
  * The model calls no tool.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageNoToolChoice {
   /** Kind of the choice. */
@@ -2629,14 +2629,14 @@ export interface MessageNoToolChoice {
 /**
  * Whether and how long the model thinks; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageThinking = MessageEnabledThinking | MessageAdaptiveThinking | MessageDisabledThinking;
 
 /**
  * The model thinks, within a budget.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageEnabledThinking {
   /** Kind of thinking. */
@@ -2654,7 +2654,7 @@ export interface MessageEnabledThinking {
 /**
  * The model decides how long it thinks.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageAdaptiveThinking {
   /** Kind of thinking. */
@@ -2666,7 +2666,7 @@ export interface MessageAdaptiveThinking {
 /**
  * The model does not think first.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageDisabledThinking {
   /** Kind of thinking. */
@@ -2676,7 +2676,7 @@ export interface MessageDisabledThinking {
 /**
  * On whose behalf a request is.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageMetadata {
   /** A stable id of the end user that reveals nothing about them. */
@@ -2686,7 +2686,7 @@ export interface MessageMetadata {
 /**
  * Effort and form of the output.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageOutputConfig {
   /** How thorough the model is. */
@@ -2698,14 +2698,14 @@ export interface MessageOutputConfig {
 /**
  * Form of the output; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageOutputFormat = MessageJsonSchemaFormat;
 
 /**
  * JSON that follows a schema.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageJsonSchemaFormat {
   /** Kind of the form. */
@@ -2717,7 +2717,7 @@ export interface MessageJsonSchemaFormat {
 /**
  * A message of the model.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface Message {
   /** Id of the message. */
@@ -2747,7 +2747,7 @@ export interface Message {
 /**
  * Tokens used. Tokens written to and read from a cache are not part of input_tokens.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageUsage {
   /**
@@ -2785,7 +2785,7 @@ export interface MessageUsage {
 /**
  * Tokens written to a cache.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageCacheCreation {
   /**
@@ -2805,14 +2805,14 @@ export interface MessageCacheCreation {
 /**
  * One event of a messages stream; unknown types pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageStreamEvent = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody;
 
 /**
  * The message exists; its content is empty.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageStartEvent {
   /** Name of the event. */
@@ -2824,7 +2824,7 @@ export interface MessageStartEvent {
 /**
  * A new block.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageBlockStartEvent {
   /** Name of the event. */
@@ -2842,7 +2842,7 @@ export interface MessageBlockStartEvent {
 /**
  * A new piece of a block.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageBlockDeltaEvent {
   /** Name of the event. */
@@ -2860,14 +2860,14 @@ export interface MessageBlockDeltaEvent {
 /**
  * A piece of a block; unknown kinds pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export type MessageBlockDelta = MessageTextDelta | MessageInputJsonDelta | MessageThinkingDelta | MessageSignatureDelta | MessageCitationsDelta;
 
 /**
  * New text.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageTextDelta {
   /** Kind of the piece. */
@@ -2879,7 +2879,7 @@ export interface MessageTextDelta {
 /**
  * New piece of a call's input.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageInputJsonDelta {
   /** Kind of the piece. */
@@ -2891,7 +2891,7 @@ export interface MessageInputJsonDelta {
 /**
  * New text of the model's thoughts.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageThinkingDelta {
   /** Kind of the piece. */
@@ -2903,7 +2903,7 @@ export interface MessageThinkingDelta {
 /**
  * The signature of the thoughts before it.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageSignatureDelta {
   /** Kind of the piece. */
@@ -2915,7 +2915,7 @@ export interface MessageSignatureDelta {
 /**
  * What the text before it cites.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageCitationsDelta {
   /** Kind of the piece. */
@@ -2927,7 +2927,7 @@ export interface MessageCitationsDelta {
 /**
  * A block is complete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageBlockStopEvent {
   /** Name of the event. */
@@ -2943,7 +2943,7 @@ export interface MessageBlockStopEvent {
 /**
  * What changed of the message itself.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageDeltaEvent {
   /** Name of the event. */
@@ -2957,7 +2957,7 @@ export interface MessageDeltaEvent {
 /**
  * Members of the message that are now known.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageDelta {
   /** Why generation ended. */
@@ -2969,7 +2969,7 @@ export interface MessageDelta {
 /**
  * Tokens used so far.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageDeltaUsage {
   /**
@@ -3003,7 +3003,7 @@ export interface MessageDeltaUsage {
 /**
  * Terminal: the message is complete.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessageStopEvent {
   /** Name of the event. */
@@ -3013,7 +3013,7 @@ export interface MessageStopEvent {
 /**
  * A sign of life.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface MessagePingEvent {
   /** Name of the event. */
@@ -3023,7 +3023,7 @@ export interface MessagePingEvent {
 /**
  * Model list.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface ModelList {
   /** Kind of the record. */
@@ -3037,7 +3037,7 @@ export interface ModelList {
 /**
  * A model.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface Model {
   /** Model id. */
@@ -3059,9 +3059,9 @@ export interface Model {
 }
 
 /**
- * Native generate-content request. The source shows contents; the other fields are ours.
+ * Native generate-content request. The specification shows contents; the other fields are additions of this gateway.
  *
- * Source: specification 2.5.
+ * Source: section 2.5 of the specification.
  */
 export interface GenerateContentRequest {
   /**
@@ -3073,37 +3073,37 @@ export interface GenerateContentRequest {
   /**
    * System text.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   systemInstruction?: NativeContent | null;
   /**
    * How to generate.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   generationConfig?: NativeGenerationConfig | null;
   /**
    * Tools the model may call; unknown kinds pass through.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   tools?: NativeTool[] | null;
   /**
    * Whether and which function is called.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   toolConfig?: NativeToolConfig | null;
   /**
    * Passed on to the provider.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   safetySettings?: { [key: string]: unknown }[] | null;
   /**
    * Passed on to the provider.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   cachedContent?: string | null;
 }
@@ -3111,7 +3111,7 @@ export interface GenerateContentRequest {
 /**
  * One turn.
  *
- * Source: specification 2.5.
+ * Source: section 2.5 of the specification.
  */
 export interface NativeContent {
   /**
@@ -3123,17 +3123,17 @@ export interface NativeContent {
   /**
    * Role of the speaker; user if absent. Turns are by user, model or function.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   role?: "user" | "model" | "function" | "system" | (string & {}) | null;
 }
 
 /**
- * One part. The source shows text; the other members are ours, and unknown ones pass through.
+ * One part. The specification shows text; the other members are additions of this gateway, and unknown ones pass through.
  *
  * At least 1 member.
  *
- * Source: specification 2.5.
+ * Source: section 2.5 of the specification.
  */
 export interface NativePart {
   /** The text. */
@@ -3141,31 +3141,31 @@ export interface NativePart {
   /**
    * Whether the text is a thought.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   thought?: boolean | null;
   /**
    * Opaque; send it back unchanged.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   thoughtSignature?: string | null;
   /**
    * Data inside the request.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   inlineData?: NativeBlob | null;
   /**
    * A call of the model.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   functionCall?: NativeFunctionCall | null;
   /**
    * The result of a call.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   functionResponse?: NativeFunctionResponse | null;
 }
@@ -3173,7 +3173,7 @@ export interface NativePart {
 /**
  * Data with its media type.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeBlob {
   /** Media type. */
@@ -3189,7 +3189,7 @@ export interface NativeBlob {
 /**
  * A function and its arguments.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeFunctionCall {
   /** Id of the call. */
@@ -3203,7 +3203,7 @@ export interface NativeFunctionCall {
 /**
  * A function's result.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeFunctionResponse {
   /** Id of the call. */
@@ -3217,7 +3217,7 @@ export interface NativeFunctionResponse {
 /**
  * Tools; kinds other than functions pass through.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeTool {
   /** Functions that the caller can run. */
@@ -3227,7 +3227,7 @@ export interface NativeTool {
 /**
  * A function that the caller can run.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeFunctionDeclaration {
   /** Name of the function. */
@@ -3243,7 +3243,7 @@ export interface NativeFunctionDeclaration {
 /**
  * Whether and which function is called.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeToolConfig {
   /** Whether and which function is called. */
@@ -3253,7 +3253,7 @@ export interface NativeToolConfig {
 /**
  * Whether and which function is called.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeFunctionCallingConfig {
   /** ANY forces a call. */
@@ -3265,7 +3265,7 @@ export interface NativeFunctionCallingConfig {
 /**
  * How to generate.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeGenerationConfig {
   /**
@@ -3315,7 +3315,7 @@ export interface NativeGenerationConfig {
 /**
  * Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeSchema {
   /** Type of the value, such as OBJECT. */
@@ -3391,7 +3391,7 @@ export interface NativeSchema {
 /**
  * Native response, or one event of a native stream.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface GenerateContentResponse {
   /** The candidates. */
@@ -3409,7 +3409,7 @@ export interface GenerateContentResponse {
 /**
  * One candidate.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeCandidate {
   /**
@@ -3427,7 +3427,7 @@ export interface NativeCandidate {
 /**
  * Tokens used.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeUsage {
   /**
@@ -3465,7 +3465,7 @@ export interface NativeUsage {
 /**
  * What to count; contents, or a whole generate-content request.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CountTokensRequest {
   /** The conversation. */
@@ -3477,7 +3477,7 @@ export interface CountTokensRequest {
 /**
  * The count.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface CountTokensResponse {
   /**
@@ -3491,7 +3491,7 @@ export interface CountTokensResponse {
 /**
  * One page of the native model list.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeModelList {
   /** The models. */
@@ -3505,7 +3505,7 @@ export interface NativeModelList {
 /**
  * A model of the native list.
  *
- * Source: ours (the specification does not state it).
+ * An addition of this gateway.
  */
 export interface NativeModel {
   /** models/ and the model id. */
@@ -3537,11 +3537,11 @@ export interface NativeModel {
 /**
  * Video generation request.
  *
- * Source: specification 2.6.
+ * Source: section 2.6 of the specification.
  */
 export interface VideoGenerationRequest {
   /**
-   * A video model id; see the catalog (2.9).
+   * A video model id; see the catalog.
    *
    * At least 1 character.
    */
@@ -3553,7 +3553,7 @@ export interface VideoGenerationRequest {
    */
   prompt: string;
   /**
-   * Seconds. The range depends on the model (2.9).
+   * Seconds. The range depends on the model.
    *
    * 3 to 15. Default: `5`.
    */
@@ -3581,12 +3581,12 @@ export interface VideoGenerationRequest {
 /**
  * Video task record: returned by submission, by the status look-up, and posted to the webhook.
  *
- * Source: specification 2.7.
+ * Source: section 2.7 of the specification.
  */
 export interface VideoTask {
   /** Task id. */
   id: string;
-  /** State (3); treat unknown states as unfinished. */
+  /** State; treat unknown states as unfinished. */
   status: "pending" | "processing" | "completed" | "failed" | (string & {});
   /**
    * Unix time in seconds.
@@ -3600,14 +3600,14 @@ export interface VideoTask {
   estimated_time?: number;
   /** The finished video; present when completed. */
   output?: VideoOutput;
-  /** Why a task failed; the source shows only message. */
+  /** Why a task failed; the specification shows only message. */
   error?: VideoError;
 }
 
 /**
  * The finished video; present when completed.
  *
- * Source: specification 2.7.
+ * Source: section 2.7 of the specification.
  */
 export interface VideoOutput {
   /** URL of the video file. */
@@ -3625,9 +3625,9 @@ export interface VideoOutput {
 }
 
 /**
- * Why a task failed; the source shows only message.
+ * Why a task failed; the specification shows only message.
  *
- * Source: specification 2.7, 7.
+ * Source: sections 2.7 and 7 of the specification.
  */
 export interface VideoError {
   /** For a person. */
@@ -3635,19 +3635,19 @@ export interface VideoError {
   /**
    * Machine-readable code.
    *
-   * Source: ours (the specification does not state it).
+   * An addition of this gateway.
    */
   code?: string | null;
 }
 
 /**
- * Image generation request. The catalog lists the limits of each model (2.8, 2.10).
+ * Image generation request. The catalog lists the limits of each model.
  *
- * Source: specification 2.8.
+ * Source: section 2.8 of the specification.
  */
 export interface ImageGenerationRequest {
   /**
-   * An image model id; see the catalog (2.10).
+   * An image model id; see the catalog.
    *
    * At least 1 character.
    */
@@ -3693,7 +3693,7 @@ export interface ImageGenerationRequest {
 /**
  * Image generation response.
  *
- * Source: specification 2.11.
+ * Source: section 2.11 of the specification.
  */
 export interface ImageGenerationResponse {
   /**
@@ -3709,7 +3709,7 @@ export interface ImageGenerationResponse {
 /**
  * One image.
  *
- * Source: specification 2.11.
+ * Source: section 2.11 of the specification.
  */
 export interface Image {
   /** Present when response_format is url. Expires after 1 hour. */

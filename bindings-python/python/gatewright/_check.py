@@ -1,4 +1,4 @@
-"""The check kit: checks whether a service is compatible, and creates the report (specification 2.12)."""
+"""The check kit: checks whether a service is compatible, and creates the report. Source: section 2.12 of the specification."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class CheckResult:
         self._run = run
         self.json, evidence, self.interrupted = run.result()
         self.report: Report = json.loads(self.json)
-        """The report, as section 2.12 has it."""
+        """The report, in the form that `gatewright.report` validates."""
         self.evidence: list[dict[str, Any]] = json.loads(evidence)
         """Per check that was run: `id`, `model`, `assertions`, `exchange`; secrets are taken out."""
 

@@ -1,4 +1,4 @@
-"""client.images: saves images (specification 2.11), in addition to the generated methods."""
+"""client.images: saves images, in addition to the generated methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""client.videos: waits for tasks (specification 3) and saves videos, in addition to the generated
+"""client.videos: waits for tasks and saves videos, in addition to the generated
 methods."""
 
 from __future__ import annotations

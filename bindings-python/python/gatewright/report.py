@@ -1,4 +1,4 @@
-"""Compatibility reports (specification 2.12): validation with every violation at once, pages and comparisons.
+"""Compatibility reports: validation with every violation at once, pages and comparisons.
 
 >>> from gatewright import report
 >>> outcome = report.validate('{"schema_version": "1.0"}')
@@ -86,7 +86,7 @@ class Outcome(NamedTuple):
     valid: bool
     """Whether the document is a valid report; if strict, also free of advisories."""
     violations: list[Violation]
-    """What breaks section 2.12, in document order: the first 1000, or `max_findings`."""
+    """What breaks the form of reports, in document order: the first 1000, or `max_findings`."""
     advisories: list[Violation]
     """What the section allows and is suspicious all the same, in document order, as many at most."""
     more_violations: int = 0

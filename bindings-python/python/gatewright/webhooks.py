@@ -1,4 +1,4 @@
-"""Webhooks (specification 6): verifies and parses notifications of a gateway. Needs no client.
+"""Webhooks: verifies and parses notifications of a gateway. Needs no client.
 
 Signatures are Standard Webhooks: `webhook-id`, `webhook-timestamp` and `webhook-signature` over the bytes of
 the body. A notification may arrive twice, with the same `webhook-id`.

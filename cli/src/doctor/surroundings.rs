@@ -138,8 +138,7 @@ fn read(file: &Path) -> (Finding, Option<PathBuf>) {
             (Finding::new("configuration", Verdict::Fail, told).advise(advice), None)
         }
         Ok(read) => {
-            let (upstreams, models) = (read.config.upstreams.len(), read.config.models.len());
-            let told = format!("{shown} is right: {upstreams} upstream(s), {models} model(s)");
+            let told = format!("{shown} is right: {}", read.config.offer());
             let finding = match read.warnings.first() {
                 None => Finding::new("configuration", Verdict::Ok, told),
                 Some(first) => Finding::new("configuration", Verdict::Warn, format!("{told}\n{first}"))

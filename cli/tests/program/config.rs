@@ -178,7 +178,7 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
     let more = "[models.more]\ntargets = [{ upstream = \"one\" }]\n[limits]\nmax_connections = 7\n";
     std::fs::write(&other, format!("{RIGHT}{more}")).expect("written");
     std::fs::rename(&other, &file).expect("renamed");
-    assert_eq!(gateway.says(), format!("gatewright: {name} was read again: 1 upstream(s), 2 model(s)"));
+    assert_eq!(gateway.says(), format!("gatewright: {name} was read again: 1 upstream, 2 models"));
     assert!(gateway.says().ends_with("takes effect at the next start only: limits.max_connections"));
     gateway.models("sk-canary-1");
 }
@@ -285,7 +285,7 @@ fn hangups_under_load_take_the_new_file_and_fail_no_request() {
             std::process::Command::new("kill").args(["-HUP", &id]).status().expect("kill runs").success()
         );
         // The change of the file may have been seen before the signal.
-        let told = format!("{} model(s)", number + 1);
+        let told = format!("{} models", number + 1);
         while !gateway.says().contains(&told) {}
     }
     over.store(true, Ordering::Relaxed);

@@ -76,7 +76,7 @@ impl ChatCompletion {
 }
 
 impl ChatCompletionChunk {
-    /// The new text of the first choice; none for chunks without text, such as the last (2.3).
+    /// The new text of the first choice; none for chunks without text, such as the last.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

@@ -10,7 +10,7 @@ impl From<&str> for NativePart {
 }
 
 impl GenerateContentRequest {
-    /// A request of one turn with one text (2.5); the other fields are public.
+    /// A request of one turn with one text; the other fields are public.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

@@ -57,7 +57,7 @@ pub struct Operation {
     pub resource: &'static str,
     /// The method's name: `create`.
     pub name: &'static str,
-    /// Section of the source specification, or `ours`.
+    /// Sections of the specification that state it, or `ours` for an addition of this gateway.
     pub source: &'static str,
 }
 

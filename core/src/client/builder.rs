@@ -36,11 +36,18 @@ impl ClientBuilder {
     /// # Ok::<(), gatewright::Error>(())
     /// ```
     pub fn build(self) -> Result<Client, Error> {
+        self.build_saying(", or give one to the builder: `.api_key(…)`")
+    }
+
+    /// As [`build`](Self::build), for front ends, whose users call no builder. way: how they give a key, in the words of
+    /// their language. It ends the error where there is none, after "set GATEWRIGHT_API_KEY".
+    #[doc(hidden)]
+    pub fn build_saying(self, way: &str) -> Result<Client, Error> {
         may_panic_on_purpose!(Build);
         let settled = self.settled();
         let base = self.base_url.or_else(|| variable(BASE_URL_VARIABLE));
         let base = BaseUrl::parse(base.as_deref().unwrap_or(DEFAULT_BASE_URL))?;
-        let key = key_source(self.api_key, self.api_key_provider)?;
+        let key = key_source(self.api_key, self.api_key_provider, way)?;
         check_default_headers(&self.default_headers)?;
         let ca_bundle = self.ca_bundle.or_else(|| variable(CA_BUNDLE_VARIABLE).map(PathBuf::from));
         let connecting = Connecting {
@@ -92,7 +99,11 @@ impl fmt::Debug for ClientBuilder {
     }
 }
 
-fn key_source(key: Option<String>, provider: Option<Arc<dyn ApiKeyProvider>>) -> Result<KeySource, Error> {
+fn key_source(
+    key: Option<String>,
+    provider: Option<Arc<dyn ApiKeyProvider>>,
+    way: &str,
+) -> Result<KeySource, Error> {
     let key = match (key, provider) {
         (Some(_), Some(_)) => {
             let message = "both an API key and an API key provider are set: give only one";
@@ -102,7 +113,7 @@ fn key_source(key: Option<String>, provider: Option<Arc<dyn ApiKeyProvider>>) ->
         (key, None) => key.or_else(|| variable(API_KEY_VARIABLE)),
     };
     let key = key.ok_or_else(|| {
-        let message = format!("there is no API key: set {API_KEY_VARIABLE} or give one");
+        let message = format!("there is no API key: set {API_KEY_VARIABLE}{way}");
         Error::new(ErrorKind::Configuration, message)
     })?;
     read_key(&key).map(KeySource::Fixed)

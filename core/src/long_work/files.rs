@@ -1,4 +1,4 @@
-//! Generated files (4 rule 4): downloads the images and videos that responses point to and streams them to disk.
+//! Generated files: downloads the images and videos that responses point to and streams them to disk.
 
 mod landing;
 
@@ -73,7 +73,7 @@ impl Client {
     /// Errors: InvalidRequest if `url` is not an http or https URL; Connection; Timeout; the kind of an unsuccessful
     /// status.
     ///
-    /// Source: 2.7, 2.11, 4 rule 4.
+    /// Source: sections 2.7, 2.11 and 4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -107,7 +107,7 @@ impl Client {
     /// Errors: as [`Client::download`]; Io for a problem with the disk or with `path`, with the system's error as its
     /// source; Decode if the file is longer than allowed, has a content encoding or is a page (`text/html`).
     ///
-    /// Source: 2.7, 2.11, 4 rule 4.
+    /// Source: sections 2.7, 2.11 and 4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {

@@ -17,7 +17,7 @@ impl Images<'_> {
     ///
     /// Errors: InvalidRequest if it has neither; Decode if `b64_json` is not strict base64; those of [`Client::save`].
     ///
-    /// Source: 2.11, 4 rule 4.
+    /// Source: sections 2.11 and 4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -42,7 +42,7 @@ impl Images<'_> {
 }
 
 impl Client {
-    /// The raw form of `images().save`. image: the JSON of one item of a response's `data` (2.11).
+    /// The raw form of `images().save`. image: the JSON of one item of a response's `data`.
     ///
     /// Errors: also InvalidRequest if it is not an image.
     ///

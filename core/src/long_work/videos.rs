@@ -1,4 +1,4 @@
-//! Waiting for a video task (section 3), typed and raw, and saving its video. The operations themselves are
+//! Waiting for a video task, typed and raw, and saving its video. The operations themselves are
 //! generated.
 
 use std::fmt;
@@ -50,10 +50,10 @@ impl VideosGenerations<'_> {
     /// Once the gateway has answered a poll, temporary failures do not end the wait (no connection, a timeout, 408,
     /// 409, 429, 5xx except 501, each after the client's own retries): it polls again until the deadline.
     ///
-    /// Errors: TaskFailed with the task's own message (2.7) and record; Timeout, with the latest failure as its source
+    /// Errors: TaskFailed with the task's own message and record; Timeout, with the latest failure as its source
     /// if there was one; the errors of a poll.
     ///
-    /// Source: 2.7, 3.
+    /// Source: sections 2.7 and 3 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -72,7 +72,7 @@ impl VideosGenerations<'_> {
 
     /// Submits a task and waits for it. Errors: those of `create`, then those of `wait`.
     ///
-    /// Source: 2.6, 2.7, 3.
+    /// Source: sections 2.6, 2.7 and 3 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -99,7 +99,7 @@ impl VideosGenerations<'_> {
     ///
     /// Errors: InvalidRequest if the task has no video (yet); those of [`Client::save`].
     ///
-    /// Source: 2.7, 4 rule 4.
+    /// Source: sections 2.7 and 4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), gatewright::Error> {
@@ -172,7 +172,7 @@ impl Client {
         }
     }
 
-    /// The raw form of `videos().generations().save`. task: the JSON of its record (2.7).
+    /// The raw form of `videos().generations().save`. task: the JSON of its record.
     ///
     /// Errors: also InvalidRequest if it is not the record of a task.
     ///

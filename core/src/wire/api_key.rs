@@ -1,4 +1,4 @@
-//! The API key (section 5), in a type that does not show it. Clients, gateways and the check kit use it.
+//! The API key, in a type that does not show it. Clients, gateways and the check kit use it.
 
 use std::fmt;
 

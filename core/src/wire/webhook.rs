@@ -1,4 +1,4 @@
-//! Webhooks: verifies and parses the notifications of a gateway (section 6). Needs neither a client nor a network. The
+//! Webhooks: verifies and parses the notifications of a gateway. Needs neither a client nor a network. The
 //! gateway signs with the same code.
 //!
 //! The signature scheme is ours, after Standard Webhooks: `webhook-signature` contains any number of `v1,<base64>`,
@@ -123,7 +123,8 @@ impl Secret {
     pub fn several(text: &str) -> Result<Vec<Self>, Error> {
         let secrets = text.split_whitespace().map(Self::new).collect::<Result<Vec<_>, _>>()?;
         if secrets.is_empty() {
-            let message = format!("there is no webhook secret: set {WEBHOOK_SECRET_VARIABLE} or give one");
+            let message =
+                format!("there is no webhook secret: set {WEBHOOK_SECRET_VARIABLE}, or pass `secrets`");
             return Err(Error::new(ErrorKind::Configuration, message));
         }
         Ok(secrets)
@@ -178,7 +179,7 @@ impl fmt::Debug for Secret {
 /// `no_matching_signature`; Configuration if there are no secrets; Decode if the body is not the record of a task or is
 /// longer than [`MAX_WEBHOOK_BODY_BYTES`].
 ///
-/// Source: 2.7, 6.
+/// Source: sections 2.7 and 6 of the specification.
 ///
 /// ```
 /// # fn example(body: &[u8], headers: &http::HeaderMap) -> Result<(), gatewright::Error> {
@@ -226,7 +227,7 @@ pub fn verify<N: AsRef<str>, V: AsRef<[u8]>>(
 ///
 /// Errors (Decode): as [`unwrap`].
 ///
-/// Source: 2.7, 6.
+/// Source: sections 2.7 and 6 of the specification.
 ///
 /// ```
 /// let body = br#"{"id": "video_1", "object": "video", "created": 1767323045, "model": "video_model_1", "status": "pending"}"#;

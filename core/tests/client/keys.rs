@@ -171,6 +171,22 @@ fn a_key_and_a_provider_of_one_contradict_each_other() {
 }
 
 #[tokio::test]
+async fn error_without_a_key_says_how_to_give_one() {
+    if child::task().is_some() {
+        let error = Client::builder().build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        let expected =
+            "there is no API key: set GATEWRIGHT_API_KEY, or give one to the builder: `.api_key(…)`";
+        assert_eq!(error.message(), expected);
+        return;
+    }
+    // An empty variable counts as unset.
+    let variables = [("GATEWRIGHT_API_KEY", "")];
+    let output = child::run("keys::error_without_a_key_says_how_to_give_one", "build", &variables).await;
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[tokio::test]
 async fn key_and_address_come_from_the_environment() {
     if child::task().is_some() {
         Client::from_env().unwrap().call(chat_call()).await.unwrap();

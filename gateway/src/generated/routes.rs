@@ -132,92 +132,92 @@ pub(crate) static ROUTES: &[Route] = &[
 
 /// What answers the operations. Each is 501 until an implementation takes its place.
 pub trait Service: Send + Sync {
-    /// Create a chat completion (4, 2.1, 2.2, 2.3): `POST /v1/chat/completions`.
+    /// Create a chat completion: `POST /v1/chat/completions`. Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
     fn create_chat_completion(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Create a response (4, 2.4): `POST /v1/responses`.
+    /// Create a response: `POST /v1/responses`. Source: sections 4 and 2.4 of the specification.
     fn create_response(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Compact a conversation (4): `POST /v1/responses/compact`.
+    /// Compact a conversation: `POST /v1/responses/compact`. Source: section 4 of the specification.
     fn compact_response(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Retrieve a response (ours): `GET /v1/responses/{response_id}`.
+    /// Retrieve a response: `GET /v1/responses/{response_id}`. An addition of this gateway.
     fn retrieve_response(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Delete a response (ours): `DELETE /v1/responses/{response_id}`.
+    /// Delete a response: `DELETE /v1/responses/{response_id}`. An addition of this gateway.
     fn delete_response(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// List the input items of a response (ours): `GET /v1/responses/{response_id}/input_items`.
+    /// List the input items of a response: `GET /v1/responses/{response_id}/input_items`. An addition of this gateway.
     fn list_response_input_items(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Create a message (ours): `POST /v1/messages`.
+    /// Create a message: `POST /v1/messages`. An addition of this gateway.
     fn create_message(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Count the tokens of a message request (ours): `POST /v1/messages/count_tokens`.
+    /// Count the tokens of a message request: `POST /v1/messages/count_tokens`. An addition of this gateway.
     fn count_message_tokens(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// List models (4, 2.4): `GET /v1/models`.
+    /// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
     fn list_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Look up a model (ours): `GET /v1/models/{model}`.
+    /// Look up a model: `GET /v1/models/{model}`. An addition of this gateway.
     fn retrieve_model(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Generate content (4, 2.5): `POST /v1beta/models/{model}:generateContent`.
+    /// Generate content: `POST /v1beta/models/{model}:generateContent`. Source: sections 4 and 2.5 of the specification.
     fn generate_content(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Stream generated content (ours): `POST /v1beta/models/{model}:streamGenerateContent`.
+    /// Stream generated content: `POST /v1beta/models/{model}:streamGenerateContent`. An addition of this gateway.
     fn stream_generate_content(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Count tokens (ours): `POST /v1beta/models/{model}:countTokens`.
+    /// Count tokens: `POST /v1beta/models/{model}:countTokens`. An addition of this gateway.
     fn count_tokens(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// List models, native style (4, 2.5): `GET /v1beta/models`.
+    /// List models, native style: `GET /v1beta/models`. Source: sections 4 and 2.5 of the specification.
     fn list_native_models(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Look up a model, native style (ours): `GET /v1beta/models/{model}`.
+    /// Look up a model, native style: `GET /v1beta/models/{model}`. An addition of this gateway.
     fn retrieve_native_model(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Submit a video generation task (4, 2.6, 3): `POST /v1/videos/generations`.
+    /// Submit a video generation task: `POST /v1/videos/generations`. Source: sections 4, 2.6 and 3 of the specification.
     fn create_video(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Look up a video generation task (4, 2.7, 3): `GET /v1/videos/generations/{task_id}`.
+    /// Look up a video generation task: `GET /v1/videos/generations/{task_id}`. Source: sections 4, 2.7 and 3 of the specification.
     fn retrieve_video(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }
 
-    /// Generate images (4, 2.8): `POST /v1/images/generations`.
+    /// Generate images: `POST /v1/images/generations`. Source: sections 4 and 2.8 of the specification.
     fn create_image(&self, call: Call) -> impl Future<Output = Response> + Send {
         async move { not_implemented(call.operation) }
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::bind_error::BindError;
 use crate::app::App;
+use crate::config::offered;
 use crate::shared::Shared;
 use crate::store::{ConfigRevision, StoreError};
 use crate::supervised::supervise;
@@ -141,7 +142,8 @@ async fn use_revision(app: &Arc<App>, revision: ConfigRevision, document: String
     // After a panic, too, the one of before stays.
     match used.await.unwrap_or_else(|_| Err("the gateway failed to read it".to_owned())) {
         Ok((upstreams, models)) => tracing::info!(
-            "revision {number} of the shared configuration is in use: {upstreams} upstream(s), {models} model(s)"
+            "revision {number} of the shared configuration is in use: {}",
+            offered(upstreams, models)
         ),
         Err(why) => {
             if app.shared.as_ref().is_some_and(|shared| shared.refuse(&revision, &why)) {

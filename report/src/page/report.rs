@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::bar::{bar, results};
 use super::{check_name, code, facts, page, shown, shown_lines, status, text};
 use crate::evidence::{Assertion, Evidence, EvidenceFile};
+use crate::finding::counted;
 use crate::matrix::{Headline, Matrix, Row, duration, model_name, participle, tally};
 use crate::model::{Check, CheckError, CheckId, Report, Status, Usage};
 
@@ -79,7 +80,7 @@ fn html_of(report: &Report, drawn: &Report, evidence: &[EvidenceFile]) -> String
                     h2 #cells { "Cells" }
                     @for cell in &cells { (cell) }
                     @if !unclaimed.is_empty() {
-                        p.warn { (unclaimed.len()) " evidence file(s) belong to no cell of this report:" }
+                        p.warn { (counted(unclaimed.len(), "evidence file")) " of no cell of this report:" }
                         ul { @for file in unclaimed.values() { li { (link(file)) } } }
                     }
                 }

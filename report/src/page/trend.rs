@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use super::bar::{bar, key, results, scaled};
 use super::{check_name, page, shown, status, verdict};
 use crate::clock::instant;
-use crate::finding::brief;
+use crate::finding::{brief, counted};
 use crate::matrix::{duration, model_name, participle, tally};
 use crate::model::{CheckId, OverallStatus, Report, Status};
 
@@ -179,11 +179,11 @@ impl Trend {
             header {
                 h1 { "Reports over time" }
                 p {
-                    (self.points.len()) " report(s), " (addresses.len()) " address(es). "
+                    (counted(self.points.len(), "report")) ", " (counted(addresses.len(), "address")) ". "
                     "In each picture the oldest report stands on the left."
                 }
-                @if left_out > 0 { p.warn { (left_out) " older report(s) are left out." } }
-                @if more > 0 { p.warn { (more) " address(es) with older reports are left out." } }
+                @if left_out > 0 { p.warn { "Left out: " (counted(left_out, "older report")) "." } }
+                @if more > 0 { p.warn { "Left out: " (counted(more, "address")) ", with older reports." } }
             }
             main {
                 @for (index, (address, points)) in addresses.iter().take(MAX_TREND_ENDPOINTS).enumerate() {

@@ -143,7 +143,7 @@ impl Output {
             return Ok(());
         }
         bail!(
-            "{}\n{} generated file(s) differ from spec/; run `cargo xtask codegen`",
+            "{}\nthe generated files are not those of spec/ ({} differ); run `cargo xtask codegen`",
             problems.join("\n"),
             problems.len()
         );

@@ -103,7 +103,7 @@ class StreamError(APIError):
 
 
 class TaskFailedError(APIError):
-    """A video task ended as failed; the message is the task's own (2.7)."""
+    """A video task ended as failed; the message is the task's own."""
 
     __module__ = "gatewright"
     kind = "task_failed"

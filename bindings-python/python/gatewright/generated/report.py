@@ -26,30 +26,32 @@ __all__ = [
 ]
 
 OverallStatus: TypeAlias = Literal["pass", "fail"]
-"""`pass` when no check failed, else `fail`. (2.12)"""
+"""`pass` when no check failed, else `fail`. Source: section 2.12 of the specification."""
 
 AgentMode: TypeAlias = Literal["skipped", "one-model", "all-models"]
-"""Which models the agent check runs on. (2.12)"""
+"""Which models the agent check runs on. Source: section 2.12 of the specification."""
 
 TestedModel: TypeAlias = Literal["model-sol", "model-terra", "model-luna"] | str
-"""Id of a model under test. (2.12)"""
+"""Id of a model under test. Source: section 2.12 of the specification."""
 
 TestedModelOrNone: TypeAlias = Literal["model-sol", "model-terra", "model-luna"] | str | None
-"""Id of the model under test; null for a check of no particular model. (2.12)"""
+"""Id of the model under test; null for a check of no particular model. Source: section 2.12 of the
+specification.
+"""
 
 CheckId: TypeAlias = Literal["models_endpoint", "model_access", "responses_text", "responses_stream", "responses_function_tool", "agent_cli_smoke"]
-"""Which check this is. (2.12)"""
+"""Which check this is. Source: section 2.12 of the specification."""
 
 Layer: TypeAlias = Literal["api", "agent"]
-"""Whether the API was called or an agent was run. (2.12)"""
+"""Whether the API was called or an agent was run. Source: section 2.12 of the specification."""
 
 Status: TypeAlias = Literal["pass", "fail", "skip"]
-"""Result of the check. (2.12)"""
+"""Result of the check. Source: section 2.12 of the specification."""
 
 
 class Report(TypedDict):
     """Compatibility report that a client-side check kit produces against a gateway. No property other
-    than those listed is allowed at any level. (2.12)
+    than those listed is allowed at any level. Source: section 2.12 of the specification.
     """
 
     schema_version: Literal["1.0"]
@@ -73,7 +75,7 @@ class Report(TypedDict):
 
 
 class Kit(TypedDict):
-    """The check kit that made the report. (2.12)"""
+    """The check kit that made the report. Source: section 2.12 of the specification."""
 
     name: Literal["gatewright-checkkit"] | str
     """Name of the kit."""
@@ -82,7 +84,7 @@ class Kit(TypedDict):
 
 
 class Configuration(TypedDict):
-    """What the kit was told to do. (2.12)"""
+    """What the kit was told to do. Source: section 2.12 of the specification."""
 
     base_path: str
     """Path under the endpoint that the API's paths are appended to. Matches `^/`."""
@@ -102,7 +104,7 @@ class Configuration(TypedDict):
 
 class Retries(TypedDict):
     """How often a request is repeated: a check kit shows what a service does at the first attempt.
-    (2.12)
+    Source: section 2.12 of the specification.
     """
 
     api: Literal[0]
@@ -114,7 +116,7 @@ class Retries(TypedDict):
 
 
 class Environment(TypedDict):
-    """Where the kit ran. (2.12)"""
+    """Where the kit ran. Source: section 2.12 of the specification."""
 
     architecture: str
     """Processor architecture. At least 1 character."""
@@ -142,7 +144,7 @@ class _RequiredCheck(TypedDict):
 
 
 class Check(_RequiredCheck, total=False):
-    """Result of one check on one model. (2.12)"""
+    """Result of one check on one model. Source: section 2.12 of the specification."""
 
     reason: str
     """Why the check was skipped or failed. At least 1 character."""
@@ -208,12 +210,14 @@ ResponseHeaders = TypedDict(
     },
     total=False,
 )
-"""Headers of the response that help to find the request again or to plan the next. (2.12)"""
+"""Headers of the response that help to find the request again or to plan the next. Source: section
+2.12 of the specification.
+"""
 
 
 class Usage(TypedDict):
     """Tokens a check used, as the service reported them; a part it did not report is null, never 0.
-    (2.12)
+    Source: section 2.12 of the specification.
     """
 
     input_tokens: int | None
@@ -231,7 +235,7 @@ class Usage(TypedDict):
 
 
 class CheckError(TypedDict):
-    """What went wrong first. (2.12)"""
+    """What went wrong first. Source: section 2.12 of the specification."""
 
     category: str
     """Kind of failure. At least 1 character."""
@@ -246,7 +250,7 @@ class CheckError(TypedDict):
 
 
 class Summary(TypedDict):
-    """How many checks had which result. (2.12)"""
+    """How many checks had which result. Source: section 2.12 of the specification."""
 
     passed: int
     """Checks that passed. At least 0."""

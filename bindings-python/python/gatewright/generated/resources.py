@@ -71,22 +71,22 @@ class ChatCompletions:
                 0.
             stop: Up to 4 stop sequences.
             n: Number of choices generated per input. 1 to 128; the gateway assumes 1.
-            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1.
-                (ours)
-            stream_options: Options of a stream. (ours)
-            tools: Tools the model may call. (ours)
-            tool_choice: Whether and which tool is called. (ours)
-            parallel_tool_calls: Whether several tools may be called at once. (ours)
-            response_format: Format of the response. (ours)
-            seed: Requests repeatable sampling. (ours)
-            user: An id of the end user. (ours)
-            logprobs: Whether to return log probabilities. (ours)
-            top_logprobs: How many alternatives per token. 0 to 20. (ours)
-            logit_bias: Bias by token id. (ours)
-            reasoning_effort: How long the model may think. (ours)
-            metadata: Arbitrary key-value pairs, stored with the completion. (ours)
-            store: Whether the completion is stored. (ours)
-            service_tier: Processing tier. (ours)
+            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1. An
+                addition of this gateway.
+            stream_options: Options of a stream. An addition of this gateway.
+            tools: Tools the model may call. An addition of this gateway.
+            tool_choice: Whether and which tool is called. An addition of this gateway.
+            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            response_format: Format of the response. An addition of this gateway.
+            seed: Requests repeatable sampling. An addition of this gateway.
+            user: An id of the end user. An addition of this gateway.
+            logprobs: Whether to return log probabilities. An addition of this gateway.
+            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            logit_bias: Bias by token id. An addition of this gateway.
+            reasoning_effort: How long the model may think. An addition of this gateway.
+            metadata: Arbitrary key-value pairs, stored with the completion. An addition of this gateway.
+            store: Whether the completion is stored. An addition of this gateway.
+            service_tier: Processing tier. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.chat.completions.create(
@@ -94,7 +94,7 @@ class ChatCompletions:
         ...     messages=[{"role": "user", "content": "Say hello."}],
         ... )
 
-        Source: specification 4, 2.1, 2.2, 2.3.
+        Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -175,7 +175,7 @@ class ResponsesInputItems:
             before: Id of the item that the page goes up to. At most 256 characters.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"response_id": response_id}, {"limit": limit, "order": order, "after": after, "before": before}, None)
         body = None
@@ -227,35 +227,36 @@ class Responses:
         """Create a response.
 
         Runs one model turn over a prompt or a list of items. Serves models of one provider family;
-        use chat completions for the others (4 rule 1). With stream true the response arrives as
-        named events.
+        use chat completions for the others. With stream true the response arrives as named events.
 
         Args:
             model: A model id of the family this endpoint serves. At least 1 character.
             input: The prompt text, or a list of items.
-            instructions: System text put before the input. (ours)
-            max_output_tokens: Upper bound on generated tokens. At least 1. (ours)
-            stream: true switches the reply to server-sent events. The gateway assumes false. (ours)
-            tools: Tools the model may call; unknown kinds pass through. (ours)
-            tool_choice: Whether and which tool is called. (ours)
-            parallel_tool_calls: Whether several tools may be called at once. (ours)
-            previous_response_id: The response to continue. (ours)
-            store: Whether the response is stored for previous_response_id. (ours)
-            temperature: Higher is more random. 0 to 2. (ours)
-            top_p: Nucleus sampling. 0 to 1. (ours)
-            text: Form of the text. (ours)
-            reasoning: How the model may think. (ours)
-            truncation: What happens to input that is too long. (ours)
-            include: Further output to include. (ours)
-            metadata: Arbitrary key-value pairs, stored with the response. (ours)
-            prompt_cache_key: Groups requests that share a prefix. (ours)
-            service_tier: Processing tier. (ours)
-            user: An id of the end user. (ours)
-            safety_identifier: A stable id of the end user that reveals nothing about them. (ours)
-            max_tool_calls: Upper bound on calls of built-in tools. At least 1. (ours)
-            top_logprobs: How many alternatives per token. 0 to 20. (ours)
-            background: Whether the response is generated in the background after the request returns.
-                (ours)
+            instructions: System text put before the input. An addition of this gateway.
+            max_output_tokens: Upper bound on generated tokens. At least 1. An addition of this gateway.
+            stream: true switches the reply to server-sent events. The gateway assumes false. An addition of
+                this gateway.
+            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
+            tool_choice: Whether and which tool is called. An addition of this gateway.
+            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            previous_response_id: The response to continue. An addition of this gateway.
+            store: Whether the response is stored for previous_response_id. An addition of this gateway.
+            temperature: Higher is more random. 0 to 2. An addition of this gateway.
+            top_p: Nucleus sampling. 0 to 1. An addition of this gateway.
+            text: Form of the text. An addition of this gateway.
+            reasoning: How the model may think. An addition of this gateway.
+            truncation: What happens to input that is too long. An addition of this gateway.
+            include: Further output to include. An addition of this gateway.
+            metadata: Arbitrary key-value pairs, stored with the response. An addition of this gateway.
+            prompt_cache_key: Groups requests that share a prefix. An addition of this gateway.
+            service_tier: Processing tier. An addition of this gateway.
+            user: An id of the end user. An addition of this gateway.
+            safety_identifier: A stable id of the end user that reveals nothing about them. An addition of
+                this gateway.
+            max_tool_calls: Upper bound on calls of built-in tools. At least 1. An addition of this gateway.
+            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            background: Whether the response is generated in the background after the request returns. An
+                addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.responses.create(
@@ -263,7 +264,7 @@ class Responses:
         ...     input="Say hello.",
         ... )
 
-        Source: specification 4, 2.4.
+        Source: sections 4 and 2.4 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -323,7 +324,7 @@ class Responses:
         ...     input="A long conversation.",
         ... )
 
-        Source: specification 4.
+        Source: section 4 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -347,7 +348,7 @@ class Responses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -366,7 +367,7 @@ class Responses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -435,7 +436,7 @@ class Messages:
         ...     messages=[{"role": "user", "content": "Say hello."}],
         ... )
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = (None, None, None)
         body = {
@@ -492,7 +493,7 @@ class Messages:
         ...     messages=[{"role": "user", "content": "How long is this?"}],
         ... )
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = (None, None, None)
         body = {
@@ -528,7 +529,7 @@ class Models:
 
         >>> answer = client.models.list()
 
-        Source: specification 4, 2.4.
+        Source: sections 4 and 2.4 of the specification.
         """
         parameters = (None, None, None)
         body = None
@@ -551,7 +552,7 @@ class Models:
         ...     model="model-luna",
         ... )
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -578,13 +579,14 @@ class NativeModels:
         Lists the models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. (ours)
-            pageToken: nextPageToken of the page before. (ours)
+            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. An addition of this
+                gateway.
+            pageToken: nextPageToken of the page before. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.models.list()
 
-        Source: specification 4, 2.5.
+        Source: sections 4 and 2.5 of the specification.
         """
         parameters = (None, {"pageSize": pageSize, "pageToken": pageToken}, None)
         body = None
@@ -607,7 +609,7 @@ class NativeModels:
         ...     model="model-luna",
         ... )
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -645,14 +647,14 @@ class Native:
         Native generate-content protocol; the model id is part of the path.
 
         Args:
-            model: The model id. (2.5)
+            model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
-            systemInstruction: System text. (ours)
-            generationConfig: How to generate. (ours)
-            tools: Tools the model may call; unknown kinds pass through. (ours)
-            toolConfig: Whether and which function is called. (ours)
-            safetySettings: Passed on to the provider. (ours)
-            cachedContent: Passed on to the provider. (ours)
+            systemInstruction: System text. An addition of this gateway.
+            generationConfig: How to generate. An addition of this gateway.
+            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
+            toolConfig: Whether and which function is called. An addition of this gateway.
+            safetySettings: Passed on to the provider. An addition of this gateway.
+            cachedContent: Passed on to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.generate_content(
@@ -660,7 +662,7 @@ class Native:
         ...     contents=[{"parts": [{"text": "Say hello."}]}],
         ... )
 
-        Source: specification 4, 2.5.
+        Source: sections 4 and 2.5 of the specification.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -694,14 +696,14 @@ class Native:
         of one JSON array.
 
         Args:
-            model: The model id. (2.5)
+            model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
-            systemInstruction: System text. (ours)
-            generationConfig: How to generate. (ours)
-            tools: Tools the model may call; unknown kinds pass through. (ours)
-            toolConfig: Whether and which function is called. (ours)
-            safetySettings: Passed on to the provider. (ours)
-            cachedContent: Passed on to the provider. (ours)
+            systemInstruction: System text. An addition of this gateway.
+            generationConfig: How to generate. An addition of this gateway.
+            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
+            toolConfig: Whether and which function is called. An addition of this gateway.
+            safetySettings: Passed on to the provider. An addition of this gateway.
+            cachedContent: Passed on to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.stream_generate_content(
@@ -709,7 +711,7 @@ class Native:
         ...     contents=[{"parts": [{"text": "Say hello."}]}],
         ... )
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -736,7 +738,7 @@ class Native:
         Counts the tokens of the contents as input of the model.
 
         Args:
-            model: The model id. (2.5)
+            model: The model id. Source: section 2.5 of the specification.
             contents: The conversation.
             generateContentRequest: A whole request.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -746,7 +748,7 @@ class Native:
         ...     contents=[{"parts": [{"text": "How long is this?"}]}],
         ... )
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -778,13 +780,13 @@ class VideosGenerations:
         """Submit a video generation task.
 
         Asynchronous: the response is the task, already processing; poll it until it is completed or
-        failed, or set a webhook_url. Preview (1).
+        failed, or set a webhook_url. Preview.
 
         Args:
-            model: A video model id; see the catalog (2.9). At least 1 character.
+            model: A video model id; see the catalog. At least 1 character.
             prompt: Text description: subject, action, environment, camera angle, style. At least 1
                 character.
-            duration: Seconds. The range depends on the model (2.9). 3 to 15; the gateway assumes 5.
+            duration: Seconds. The range depends on the model. 3 to 15; the gateway assumes 5.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
             aspect_ratio: Width to height. The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
@@ -797,7 +799,7 @@ class VideosGenerations:
         ...     duration=3,
         ... )
 
-        Source: specification 4, 2.6, 3.
+        Source: sections 4, 2.6 and 3 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -820,10 +822,10 @@ class VideosGenerations:
         Returns the current task; it has output once completed, error once failed.
 
         Args:
-            task_id: The id from submission. (4)
+            task_id: The id from submission. Source: section 4 of the specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.7, 3.
+        Source: sections 4, 2.7 and 3 of the specification.
         """
         parameters = ({"task_id": task_id}, None, None)
         body = None
@@ -866,11 +868,10 @@ class Images:
     ):
         """Generate images.
 
-        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview
-        (1).
+        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
 
         Args:
-            model: An image model id; see the catalog (2.10). At least 1 character.
+            model: An image model id; see the catalog. At least 1 character.
             prompt: What to draw; the maximum length varies by model. At least 1 character.
             n: How many images; image_model_1 only supports 1. 1 to 10; the gateway assumes 1.
             size: Width x height in pixels; depends on the model. Matches
@@ -886,7 +887,7 @@ class Images:
         ...     size="256x256",
         ... )
 
-        Source: specification 4, 2.8.
+        Source: sections 4 and 2.8 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -997,25 +998,25 @@ class AsyncChatCompletions:
                 0.
             stop: Up to 4 stop sequences.
             n: Number of choices generated per input. 1 to 128; the gateway assumes 1.
-            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1.
-                (ours)
-            stream_options: Options of a stream. (ours)
-            tools: Tools the model may call. (ours)
-            tool_choice: Whether and which tool is called. (ours)
-            parallel_tool_calls: Whether several tools may be called at once. (ours)
-            response_format: Format of the response. (ours)
-            seed: Requests repeatable sampling. (ours)
-            user: An id of the end user. (ours)
-            logprobs: Whether to return log probabilities. (ours)
-            top_logprobs: How many alternatives per token. 0 to 20. (ours)
-            logit_bias: Bias by token id. (ours)
-            reasoning_effort: How long the model may think. (ours)
-            metadata: Arbitrary key-value pairs, stored with the completion. (ours)
-            store: Whether the completion is stored. (ours)
-            service_tier: Processing tier. (ours)
+            max_completion_tokens: Upper bound on generated tokens; newer name of max_tokens. At least 1. An
+                addition of this gateway.
+            stream_options: Options of a stream. An addition of this gateway.
+            tools: Tools the model may call. An addition of this gateway.
+            tool_choice: Whether and which tool is called. An addition of this gateway.
+            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            response_format: Format of the response. An addition of this gateway.
+            seed: Requests repeatable sampling. An addition of this gateway.
+            user: An id of the end user. An addition of this gateway.
+            logprobs: Whether to return log probabilities. An addition of this gateway.
+            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            logit_bias: Bias by token id. An addition of this gateway.
+            reasoning_effort: How long the model may think. An addition of this gateway.
+            metadata: Arbitrary key-value pairs, stored with the completion. An addition of this gateway.
+            store: Whether the completion is stored. An addition of this gateway.
+            service_tier: Processing tier. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.1, 2.2, 2.3.
+        Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -1096,7 +1097,7 @@ class AsyncResponsesInputItems:
             before: Id of the item that the page goes up to. At most 256 characters.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"response_id": response_id}, {"limit": limit, "order": order, "after": after, "before": before}, None)
         body = None
@@ -1148,38 +1149,39 @@ class AsyncResponses:
         """Create a response.
 
         Runs one model turn over a prompt or a list of items. Serves models of one provider family;
-        use chat completions for the others (4 rule 1). With stream true the response arrives as
-        named events.
+        use chat completions for the others. With stream true the response arrives as named events.
 
         Args:
             model: A model id of the family this endpoint serves. At least 1 character.
             input: The prompt text, or a list of items.
-            instructions: System text put before the input. (ours)
-            max_output_tokens: Upper bound on generated tokens. At least 1. (ours)
-            stream: true switches the reply to server-sent events. The gateway assumes false. (ours)
-            tools: Tools the model may call; unknown kinds pass through. (ours)
-            tool_choice: Whether and which tool is called. (ours)
-            parallel_tool_calls: Whether several tools may be called at once. (ours)
-            previous_response_id: The response to continue. (ours)
-            store: Whether the response is stored for previous_response_id. (ours)
-            temperature: Higher is more random. 0 to 2. (ours)
-            top_p: Nucleus sampling. 0 to 1. (ours)
-            text: Form of the text. (ours)
-            reasoning: How the model may think. (ours)
-            truncation: What happens to input that is too long. (ours)
-            include: Further output to include. (ours)
-            metadata: Arbitrary key-value pairs, stored with the response. (ours)
-            prompt_cache_key: Groups requests that share a prefix. (ours)
-            service_tier: Processing tier. (ours)
-            user: An id of the end user. (ours)
-            safety_identifier: A stable id of the end user that reveals nothing about them. (ours)
-            max_tool_calls: Upper bound on calls of built-in tools. At least 1. (ours)
-            top_logprobs: How many alternatives per token. 0 to 20. (ours)
-            background: Whether the response is generated in the background after the request returns.
-                (ours)
+            instructions: System text put before the input. An addition of this gateway.
+            max_output_tokens: Upper bound on generated tokens. At least 1. An addition of this gateway.
+            stream: true switches the reply to server-sent events. The gateway assumes false. An addition of
+                this gateway.
+            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
+            tool_choice: Whether and which tool is called. An addition of this gateway.
+            parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            previous_response_id: The response to continue. An addition of this gateway.
+            store: Whether the response is stored for previous_response_id. An addition of this gateway.
+            temperature: Higher is more random. 0 to 2. An addition of this gateway.
+            top_p: Nucleus sampling. 0 to 1. An addition of this gateway.
+            text: Form of the text. An addition of this gateway.
+            reasoning: How the model may think. An addition of this gateway.
+            truncation: What happens to input that is too long. An addition of this gateway.
+            include: Further output to include. An addition of this gateway.
+            metadata: Arbitrary key-value pairs, stored with the response. An addition of this gateway.
+            prompt_cache_key: Groups requests that share a prefix. An addition of this gateway.
+            service_tier: Processing tier. An addition of this gateway.
+            user: An id of the end user. An addition of this gateway.
+            safety_identifier: A stable id of the end user that reveals nothing about them. An addition of
+                this gateway.
+            max_tool_calls: Upper bound on calls of built-in tools. At least 1. An addition of this gateway.
+            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            background: Whether the response is generated in the background after the request returns. An
+                addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.4.
+        Source: sections 4 and 2.4 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -1234,7 +1236,7 @@ class AsyncResponses:
             previous_response_id: The response to compact from.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4.
+        Source: section 4 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -1258,7 +1260,7 @@ class AsyncResponses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -1277,7 +1279,7 @@ class AsyncResponses:
             response_id: The id of the response.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"response_id": response_id}, None, None)
         body = None
@@ -1340,7 +1342,7 @@ class AsyncMessages:
             cache_control: Caches up to the last block that can be cached.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = (None, None, None)
         body = {
@@ -1392,7 +1394,7 @@ class AsyncMessages:
             output_config: Effort and form of the output.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = (None, None, None)
         body = {
@@ -1426,7 +1428,7 @@ class AsyncModels:
         Args:
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.4.
+        Source: sections 4 and 2.4 of the specification.
         """
         parameters = (None, None, None)
         body = None
@@ -1445,7 +1447,7 @@ class AsyncModels:
             model: The model id, as the list has it.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -1472,11 +1474,12 @@ class AsyncNativeModels:
         Lists the models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. (ours)
-            pageToken: nextPageToken of the page before. (ours)
+            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. An addition of this
+                gateway.
+            pageToken: nextPageToken of the page before. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.5.
+        Source: sections 4 and 2.5 of the specification.
         """
         parameters = (None, {"pageSize": pageSize, "pageToken": pageToken}, None)
         body = None
@@ -1495,7 +1498,7 @@ class AsyncNativeModels:
             model: The model id, as the list has it.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = None
@@ -1533,17 +1536,17 @@ class AsyncNative:
         Native generate-content protocol; the model id is part of the path.
 
         Args:
-            model: The model id. (2.5)
+            model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
-            systemInstruction: System text. (ours)
-            generationConfig: How to generate. (ours)
-            tools: Tools the model may call; unknown kinds pass through. (ours)
-            toolConfig: Whether and which function is called. (ours)
-            safetySettings: Passed on to the provider. (ours)
-            cachedContent: Passed on to the provider. (ours)
+            systemInstruction: System text. An addition of this gateway.
+            generationConfig: How to generate. An addition of this gateway.
+            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
+            toolConfig: Whether and which function is called. An addition of this gateway.
+            safetySettings: Passed on to the provider. An addition of this gateway.
+            cachedContent: Passed on to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.5.
+        Source: sections 4 and 2.5 of the specification.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -1577,17 +1580,17 @@ class AsyncNative:
         of one JSON array.
 
         Args:
-            model: The model id. (2.5)
+            model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
-            systemInstruction: System text. (ours)
-            generationConfig: How to generate. (ours)
-            tools: Tools the model may call; unknown kinds pass through. (ours)
-            toolConfig: Whether and which function is called. (ours)
-            safetySettings: Passed on to the provider. (ours)
-            cachedContent: Passed on to the provider. (ours)
+            systemInstruction: System text. An addition of this gateway.
+            generationConfig: How to generate. An addition of this gateway.
+            tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
+            toolConfig: Whether and which function is called. An addition of this gateway.
+            safetySettings: Passed on to the provider. An addition of this gateway.
+            cachedContent: Passed on to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -1614,12 +1617,12 @@ class AsyncNative:
         Counts the tokens of the contents as input of the model.
 
         Args:
-            model: The model id. (2.5)
+            model: The model id. Source: section 2.5 of the specification.
             contents: The conversation.
             generateContentRequest: A whole request.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Not shown in the source specification (ours).
+        An addition of this gateway.
         """
         parameters = ({"model": model}, None, None)
         body = {
@@ -1651,20 +1654,20 @@ class AsyncVideosGenerations:
         """Submit a video generation task.
 
         Asynchronous: the response is the task, already processing; poll it until it is completed or
-        failed, or set a webhook_url. Preview (1).
+        failed, or set a webhook_url. Preview.
 
         Args:
-            model: A video model id; see the catalog (2.9). At least 1 character.
+            model: A video model id; see the catalog. At least 1 character.
             prompt: Text description: subject, action, environment, camera angle, style. At least 1
                 character.
-            duration: Seconds. The range depends on the model (2.9). 3 to 15; the gateway assumes 5.
+            duration: Seconds. The range depends on the model. 3 to 15; the gateway assumes 5.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
             aspect_ratio: Width to height. The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
                 characters, format uri.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.6, 3.
+        Source: sections 4, 2.6 and 3 of the specification.
         """
         parameters = (None, None, None)
         body = {
@@ -1687,10 +1690,10 @@ class AsyncVideosGenerations:
         Returns the current task; it has output once completed, error once failed.
 
         Args:
-            task_id: The id from submission. (4)
+            task_id: The id from submission. Source: section 4 of the specification.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.7, 3.
+        Source: sections 4, 2.7 and 3 of the specification.
         """
         parameters = ({"task_id": task_id}, None, None)
         body = None
@@ -1733,11 +1736,10 @@ class AsyncImages:
     ):
         """Generate images.
 
-        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview
-        (1).
+        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
 
         Args:
-            model: An image model id; see the catalog (2.10). At least 1 character.
+            model: An image model id; see the catalog. At least 1 character.
             prompt: What to draw; the maximum length varies by model. At least 1 character.
             n: How many images; image_model_1 only supports 1. 1 to 10; the gateway assumes 1.
             size: Width x height in pixels; depends on the model. Matches
@@ -1747,7 +1749,7 @@ class AsyncImages:
             response_format: Whether images are returned as URLs or as base64. The gateway assumes "url".
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
-        Source: specification 4, 2.8.
+        Source: sections 4 and 2.8 of the specification.
         """
         parameters = (None, None, None)
         body = {

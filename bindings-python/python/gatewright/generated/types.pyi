@@ -258,13 +258,15 @@ __all__ = [
 ]
 
 class StandardErrorBody(Record):
-    """Error body of the chat, responses, model, image and video endpoints. (ours)"""
+    """Error body of the chat, responses, model, image and video endpoints. An addition of this
+    gateway.
+    """
     @property
     def error(self) -> StandardError:
         """What went wrong; all four members are always present."""
 
 class StandardError(Record):
-    """What went wrong; all four members are always present. (ours)"""
+    """What went wrong; all four members are always present. An addition of this gateway."""
     @property
     def message(self) -> str:
         """For a person."""
@@ -282,7 +284,7 @@ class StandardError(Record):
         """All violations of the request, at most 100; the message says whether there are more."""
 
 class RequestViolation(Record):
-    """One broken rule of a request. (ours)"""
+    """One broken rule of a request. An addition of this gateway."""
     @property
     def pointer(self) -> str:
         """JSON Pointer into the request body."""
@@ -297,13 +299,13 @@ class RequestViolation(Record):
         """Section of the specification."""
 
 class NativeErrorBody(Record):
-    """Error body of the native endpoints. (ours)"""
+    """Error body of the native endpoints. An addition of this gateway."""
     @property
     def error(self) -> NativeError:
         """What went wrong, native form."""
 
 class NativeError(Record):
-    """What went wrong, native form. (ours)"""
+    """What went wrong, native form. An addition of this gateway."""
     @property
     def code(self) -> int:
         """HTTP status."""
@@ -318,7 +320,7 @@ class NativeError(Record):
         """Typed details, distinguished by @type."""
 
 class NativeErrorDetail(Record):
-    """One detail of a native error. (ours)"""
+    """One detail of a native error. An addition of this gateway."""
     # "@type" is read by item.
     @property
     def reason(self) -> str | None:
@@ -328,7 +330,9 @@ class NativeErrorDetail(Record):
         """Where the reason is defined."""
 
 class MessageErrorBody(Record):
-    """Error body of the messages endpoints; also the event that ends a stream with an error. (ours)"""
+    """Error body of the messages endpoints; also the event that ends a stream with an error. An
+    addition of this gateway.
+    """
     @property
     def type(self) -> Literal["error"]:
         """Kind of the record."""
@@ -340,7 +344,7 @@ class MessageErrorBody(Record):
         """Id of the request, if the service repeats it here; the header x-request-id has it."""
 
 class MessageError(Record):
-    """What went wrong, messages form. (ours)"""
+    """What went wrong, messages form. An addition of this gateway."""
     @property
     def type(self) -> Literal["invalid_request_error", "authentication_error", "permission_error", "not_found_error", "request_too_large", "rate_limit_error", "timeout_error", "api_error", "overloaded_error"] | str:
         """Class of the error."""
@@ -358,7 +362,7 @@ class MessageError(Record):
         """All violations of the request, at most 100; the message says whether there are more."""
 
 class ChatCompletionRequest(TypedDict, total=False):
-    """Chat completion request. (2.1)"""
+    """Chat completion request. Source: section 2.1 of the specification."""
     model: Required[str]
     """A supported model id. At least 1 character."""
     messages: Required[Sequence[ChatMessageParam | Record]]
@@ -380,101 +384,103 @@ class ChatCompletionRequest(TypedDict, total=False):
     n: int | None
     """Number of choices generated per input. 1 to 128; the gateway assumes 1."""
     max_completion_tokens: int | None
-    """Upper bound on generated tokens; newer name of max_tokens. At least 1. (ours)"""
+    """Upper bound on generated tokens; newer name of max_tokens. At least 1. An addition of this
+    gateway.
+    """
     stream_options: ChatStreamOptionsParam | Record | None
-    """Options of a stream. (ours)"""
+    """Options of a stream. An addition of this gateway."""
     tools: Sequence[ChatToolParam] | None
-    """Tools the model may call. (ours)"""
+    """Tools the model may call. An addition of this gateway."""
     tool_choice: Literal["none", "auto", "required"] | str | ChatToolChoiceParam | None
-    """Whether and which tool is called. (ours)"""
+    """Whether and which tool is called. An addition of this gateway."""
     parallel_tool_calls: bool | None
-    """Whether several tools may be called at once. (ours)"""
+    """Whether several tools may be called at once. An addition of this gateway."""
     response_format: ChatResponseFormatParam | None
-    """Format of the response. (ours)"""
+    """Format of the response. An addition of this gateway."""
     seed: int | None
-    """Requests repeatable sampling. (ours)"""
+    """Requests repeatable sampling. An addition of this gateway."""
     user: str | None
-    """An id of the end user. (ours)"""
+    """An id of the end user. An addition of this gateway."""
     logprobs: bool | None
-    """Whether to return log probabilities. (ours)"""
+    """Whether to return log probabilities. An addition of this gateway."""
     top_logprobs: int | None
-    """How many alternatives per token. 0 to 20. (ours)"""
+    """How many alternatives per token. 0 to 20. An addition of this gateway."""
     logit_bias: Mapping[str, float] | None
-    """Bias by token id. (ours)"""
+    """Bias by token id. An addition of this gateway."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
-    """How long the model may think. (ours)"""
+    """How long the model may think. An addition of this gateway."""
     metadata: Mapping[str, str] | None
-    """Arbitrary key-value pairs, stored with the completion. (ours)"""
+    """Arbitrary key-value pairs, stored with the completion. An addition of this gateway."""
     store: bool | None
-    """Whether the completion is stored. (ours)"""
+    """Whether the completion is stored. An addition of this gateway."""
     service_tier: str | None
-    """Processing tier. (ours)"""
+    """Processing tier. An addition of this gateway."""
 
 class ChatMessageParam(TypedDict, total=False):
-    """One message of the conversation. The source names the roles system, user and assistant and
-    string content; the roles developer and tool, content parts and tool calls are ours. A message
-    has content, or tool calls; content is null, or a list without parts, only beside tool calls.
-    (2.1)
+    """One message of the conversation. The specification names the roles system, user and assistant
+    and string content; the roles developer and tool, content parts and tool calls are additions of
+    this gateway. A message has content, or tool calls; content is null, or a list without parts,
+    only beside tool calls. Source: section 2.1 of the specification.
     """
     role: Required[Literal["system", "user", "assistant", "developer", "tool"]]
     """Who speaks."""
     content: str | Sequence[ChatContentPartParam] | None
     """The text; null beside tool calls."""
     name: str | None
-    """Name of the speaker. (ours)"""
+    """Name of the speaker. An addition of this gateway."""
     tool_calls: Sequence[ChatToolCallParam] | None
-    """Calls the assistant made. (ours)"""
+    """Calls the assistant made. An addition of this gateway."""
     tool_call_id: str | None
-    """The call that a tool message responds to. (ours)"""
+    """The call that a tool message responds to. An addition of this gateway."""
 
 ChatContentPartParam: TypeAlias = ChatTextPartParam | ChatImagePartParam | Record
-"""One part of a message's content; unknown kinds pass through. (ours)"""
+"""One part of a message's content; unknown kinds pass through. An addition of this gateway."""
 
 class ChatTextPartParam(TypedDict, total=False):
-    """Text. (ours)"""
+    """Text. An addition of this gateway."""
     type: Required[Literal["text"]]
     """Kind of the part."""
     text: Required[str]
     """The text."""
 
 class ChatImagePartParam(TypedDict, total=False):
-    """An image by URL or as a data URL. (ours)"""
+    """An image by URL or as a data URL. An addition of this gateway."""
     type: Required[Literal["image_url"]]
     """Kind of the part."""
     image_url: Required[ChatImageUrlParam | Record]
     """Where an image is."""
 
 class ChatImageUrlParam(TypedDict, total=False):
-    """Where an image is. (ours)"""
+    """Where an image is. An addition of this gateway."""
     url: Required[str]
     """URL or data URL."""
     detail: Literal["auto", "low", "high"] | str | None
     """How closely to look."""
 
 class ChatStreamOptionsParam(TypedDict, total=False):
-    """Options of a chat stream. (ours)"""
+    """Options of a chat stream. An addition of this gateway."""
     include_usage: bool | None
     """Adds a last chunk with empty choices and the usage."""
 
 ChatToolParam: TypeAlias = ChatFunctionToolParam | ChatCustomToolParam | Record
-"""A tool the model may call; unknown kinds pass through. (ours)"""
+"""A tool the model may call; unknown kinds pass through. An addition of this gateway."""
 
 class ChatFunctionToolParam(TypedDict, total=False):
-    """A function as a tool. (ours)"""
+    """A function as a tool. An addition of this gateway."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     function: Required[ChatFunctionParam | Record]
     """A function that the caller can run."""
 
 class ChatCustomToolParam(TypedDict, total=False):
-    """A tool that takes free text. (ours)"""
+    """A tool that takes free text. An addition of this gateway."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     custom: Required[ChatCustomParam | Record]
     """A tool that takes free text and that the caller can run."""
 
 class ChatCustomParam(TypedDict, total=False):
-    """A tool that takes free text and that the caller can run. (ours)"""
+    """A tool that takes free text and that the caller can run. An addition of this gateway."""
     name: Required[str]
     """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -483,35 +489,35 @@ class ChatCustomParam(TypedDict, total=False):
     """Format of the text; any text if absent. Unknown kinds pass through."""
 
 ChatCustomFormatParam: TypeAlias = CustomTextFormatParam | ChatGrammarFormatParam | Record
-"""Format of the text; any text if absent. Unknown kinds pass through. (ours)"""
+"""Format of the text; any text if absent. Unknown kinds pass through. An addition of this gateway."""
 
 class CustomTextFormat(Record):
-    """Any text. (ours)"""
+    """Any text. An addition of this gateway."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the format."""
 
 class CustomTextFormatParam(TypedDict, total=False):
-    """Any text. (ours)"""
+    """Any text. An addition of this gateway."""
     type: Required[Literal["text"]]
     """Kind of the format."""
 
 class ChatGrammarFormatParam(TypedDict, total=False):
-    """Text of a grammar. (ours)"""
+    """Text of a grammar. An addition of this gateway."""
     type: Required[Literal["grammar"]]
     """Kind of the format."""
     grammar: Required[CustomGrammarParam | Record]
     """A grammar and how it is written."""
 
 class CustomGrammarParam(TypedDict, total=False):
-    """A grammar and how it is written. (ours)"""
+    """A grammar and how it is written. An addition of this gateway."""
     syntax: Required[Literal["lark", "regex"]]
     """How it is written."""
     definition: Required[str]
     """The grammar."""
 
 class ChatFunctionParam(TypedDict, total=False):
-    """A function that the caller can run. (ours)"""
+    """A function that the caller can run. An addition of this gateway."""
     name: Required[str]
     """Name of the function. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -522,75 +528,75 @@ class ChatFunctionParam(TypedDict, total=False):
     """Whether arguments must follow the schema exactly."""
 
 ChatToolChoiceParam: TypeAlias = ChatNamedToolChoiceParam | ChatNamedCustomToolChoiceParam | ChatAllowedToolsChoiceParam | Record
-"""Which tools are called; unknown kinds pass through. (ours)"""
+"""Which tools are called; unknown kinds pass through. An addition of this gateway."""
 
 class ChatNamedToolChoiceParam(TypedDict, total=False):
-    """Forces one function. (ours)"""
+    """Forces one function. An addition of this gateway."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     function: Required[ChatToolNameParam | Record]
     """A tool by name."""
 
 class ChatNamedCustomToolChoiceParam(TypedDict, total=False):
-    """Forces one custom tool. (ours)"""
+    """Forces one custom tool. An addition of this gateway."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     custom: Required[ChatToolNameParam | Record]
     """A tool by name."""
 
 class ChatAllowedToolsChoiceParam(TypedDict, total=False):
-    """Limits the choice to some of the tools. (ours)"""
+    """Limits the choice to some of the tools. An addition of this gateway."""
     type: Required[Literal["allowed_tools"]]
     """Kind of the choice."""
     allowed_tools: Required[ChatAllowedToolsParam | Record]
     """Some of the tools, and whether one must be called."""
 
 class ChatAllowedToolsParam(TypedDict, total=False):
-    """Some of the tools, and whether one must be called. (ours)"""
+    """Some of the tools, and whether one must be called. An addition of this gateway."""
     mode: Required[Literal["auto", "required"]]
     """required forces a call."""
     tools: Required[Sequence[ChatToolChoiceParam]]
     """The tools, named as in a choice that forces one. At least 1 item."""
 
 class ChatToolNameParam(TypedDict, total=False):
-    """A tool by name. (ours)"""
+    """A tool by name. An addition of this gateway."""
     name: Required[str]
     """Name of the tool."""
 
 ChatResponseFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ChatJsonSchemaResponseFormatParam | Record
-"""Format of the response; unknown kinds pass through. (ours)"""
+"""Format of the response; unknown kinds pass through. An addition of this gateway."""
 
 class TextFormat(Record):
-    """Plain text. (ours)"""
+    """Plain text. An addition of this gateway."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the form."""
 
 class TextFormatParam(TypedDict, total=False):
-    """Plain text. (ours)"""
+    """Plain text. An addition of this gateway."""
     type: Required[Literal["text"]]
     """Kind of the form."""
 
 class JsonObjectFormat(Record):
-    """Any JSON object. (ours)"""
+    """Any JSON object. An addition of this gateway."""
     @property
     def type(self) -> Literal["json_object"]:
         """Kind of the form."""
 
 class JsonObjectFormatParam(TypedDict, total=False):
-    """Any JSON object. (ours)"""
+    """Any JSON object. An addition of this gateway."""
     type: Required[Literal["json_object"]]
     """Kind of the form."""
 
 class ChatJsonSchemaResponseFormatParam(TypedDict, total=False):
-    """JSON that follows a schema. (ours)"""
+    """JSON that follows a schema. An addition of this gateway."""
     type: Required[Literal["json_schema"]]
     """Kind of the form."""
     json_schema: Required[ChatJsonSchemaFormatParam | Record]
     """A JSON Schema that the response must follow."""
 
 class ChatJsonSchemaFormatParam(TypedDict, total=False):
-    """A JSON Schema that the response must follow. (ours)"""
+    """A JSON Schema that the response must follow. An addition of this gateway."""
     name: Required[str]
     """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -601,13 +607,13 @@ class ChatJsonSchemaFormatParam(TypedDict, total=False):
     """Whether it must be followed exactly."""
 
 ChatToolCall: TypeAlias = ChatFunctionToolCall | ChatCustomToolCall
-"""A call of a tool; unknown kinds pass through. (ours)"""
+"""A call of a tool; unknown kinds pass through. An addition of this gateway."""
 
 ChatToolCallParam: TypeAlias = ChatFunctionToolCallParam | ChatCustomToolCallParam | Record
-"""A call of a tool; unknown kinds pass through. (ours)"""
+"""A call of a tool; unknown kinds pass through. An addition of this gateway."""
 
 class ChatFunctionToolCall(Record):
-    """A call of a function. (ours)"""
+    """A call of a function. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Id of the call; a tool message names it."""
@@ -619,7 +625,7 @@ class ChatFunctionToolCall(Record):
         """A function and its arguments."""
 
 class ChatFunctionToolCallParam(TypedDict, total=False):
-    """A call of a function. (ours)"""
+    """A call of a function. An addition of this gateway."""
     id: Required[str]
     """Id of the call; a tool message names it."""
     type: Required[Literal["function"]]
@@ -628,7 +634,7 @@ class ChatFunctionToolCallParam(TypedDict, total=False):
     """A function and its arguments."""
 
 class ChatCustomToolCall(Record):
-    """A call of a custom tool. (ours)"""
+    """A call of a custom tool. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Id of the call; a tool message names it."""
@@ -640,7 +646,7 @@ class ChatCustomToolCall(Record):
         """A custom tool and the text for it."""
 
 class ChatCustomToolCallParam(TypedDict, total=False):
-    """A call of a custom tool. (ours)"""
+    """A call of a custom tool. An addition of this gateway."""
     id: Required[str]
     """Id of the call; a tool message names it."""
     type: Required[Literal["custom"]]
@@ -649,7 +655,7 @@ class ChatCustomToolCallParam(TypedDict, total=False):
     """A custom tool and the text for it."""
 
 class ChatCustomCall(Record):
-    """A custom tool and the text for it. (ours)"""
+    """A custom tool and the text for it. An addition of this gateway."""
     @property
     def name(self) -> str:
         """Name of the tool."""
@@ -658,14 +664,14 @@ class ChatCustomCall(Record):
         """Free text for the tool."""
 
 class ChatCustomCallParam(TypedDict, total=False):
-    """A custom tool and the text for it. (ours)"""
+    """A custom tool and the text for it. An addition of this gateway."""
     name: Required[str]
     """Name of the tool."""
     input: Required[str]
     """Free text for the tool."""
 
 class ChatFunctionCall(Record):
-    """A function and its arguments. (ours)"""
+    """A function and its arguments. An addition of this gateway."""
     @property
     def name(self) -> str:
         """Name of the function."""
@@ -674,14 +680,14 @@ class ChatFunctionCall(Record):
         """The arguments as JSON text."""
 
 class ChatFunctionCallParam(TypedDict, total=False):
-    """A function and its arguments. (ours)"""
+    """A function and its arguments. An addition of this gateway."""
     name: Required[str]
     """Name of the function."""
     arguments: Required[str]
     """The arguments as JSON text."""
 
 class ChatCompletion(Record):
-    """Chat completion response (stream false). (2.2)"""
+    """Chat completion response (stream false). Source: section 2.2 of the specification."""
     @property
     def id(self) -> str:
         """Completion identifier."""
@@ -702,13 +708,13 @@ class ChatCompletion(Record):
         """Tokens used."""
     @property
     def system_fingerprint(self) -> str | None:
-        """Identifies the configuration that generated the response. (ours)"""
+        """Identifies the configuration that generated the response. An addition of this gateway."""
     @property
     def service_tier(self) -> str | None:
-        """Processing tier used. (ours)"""
+        """Processing tier used. An addition of this gateway."""
 
 class ChatChoice(Record):
-    """One choice. (2.2)"""
+    """One choice. Source: section 2.2 of the specification."""
     @property
     def index(self) -> int:
         """Place among the choices. At least 0."""
@@ -720,28 +726,28 @@ class ChatChoice(Record):
         """Why generation ended."""
     @property
     def logprobs(self) -> ChatLogprobs | None:
-        """Log probabilities of the tokens; null unless requested. (ours)"""
+        """Log probabilities of the tokens; null unless requested. An addition of this gateway."""
 
 class ChatCompletionMessage(Record):
-    """The assistant's message. (2.2)"""
+    """The assistant's message. Source: section 2.2 of the specification."""
     @property
     def role(self) -> Literal["assistant"] | str:
         """Always assistant."""
     @property
     def content(self) -> str | None:
-        """The text; null beside tool calls (ours)."""
+        """The text; null beside tool calls."""
     @property
     def refusal(self) -> str | None:
-        """Why the model declined. (ours)"""
+        """Why the model declined. An addition of this gateway."""
     @property
     def reasoning_content(self) -> str | None:
-        """The model's reasoning if the provider shows it. (ours)"""
+        """The model's reasoning if the provider shows it. An addition of this gateway."""
     @property
     def tool_calls(self) -> list[ChatToolCall] | None:
-        """Calls of tools. (ours)"""
+        """Calls of tools. An addition of this gateway."""
 
 class ChatUsage(Record):
-    """Tokens used. (2.2)"""
+    """Tokens used. Source: section 2.2 of the specification."""
     @property
     def prompt_tokens(self) -> int:
         """Tokens of the input. At least 0."""
@@ -753,25 +759,25 @@ class ChatUsage(Record):
         """Their sum. At least 0."""
     @property
     def prompt_tokens_details(self) -> ChatPromptTokensDetails | None:
-        """Parts of the input tokens. (ours)"""
+        """Parts of the input tokens. An addition of this gateway."""
     @property
     def completion_tokens_details(self) -> ChatCompletionTokensDetails | None:
-        """Parts of the generated tokens. (ours)"""
+        """Parts of the generated tokens. An addition of this gateway."""
 
 class ChatPromptTokensDetails(Record):
-    """Parts of the input tokens. (ours)"""
+    """Parts of the input tokens. An addition of this gateway."""
     @property
     def cached_tokens(self) -> int | None:
         """Read from a cache. At least 0."""
 
 class ChatCompletionTokensDetails(Record):
-    """Parts of the generated tokens. (ours)"""
+    """Parts of the generated tokens. An addition of this gateway."""
     @property
     def reasoning_tokens(self) -> int | None:
         """Spent on reasoning. At least 0."""
 
 class ChatCompletionChunk(Record):
-    """Chat completion stream chunk (stream true). (2.3)"""
+    """Chat completion stream chunk (stream true). Source: section 2.3 of the specification."""
     @property
     def id(self) -> str:
         """The same on every chunk."""
@@ -780,25 +786,25 @@ class ChatCompletionChunk(Record):
         """Kind of the record."""
     @property
     def choices(self) -> list[ChatChunkChoice]:
-        """The new content of each choice; empty on a usage chunk (ours)."""
+        """The new content of each choice; empty on a usage chunk."""
     @property
     def created(self) -> int | None:
-        """Unix time in seconds. Format int64. (ours)"""
+        """Unix time in seconds. Format int64. An addition of this gateway."""
     @property
     def model(self) -> str | None:
-        """Model id. (ours)"""
+        """Model id. An addition of this gateway."""
     @property
     def usage(self) -> ChatUsage | None:
-        """Tokens used; on the last chunk if requested. (ours)"""
+        """Tokens used; on the last chunk if requested. An addition of this gateway."""
     @property
     def system_fingerprint(self) -> str | None:
-        """Identifies the configuration that generates the response. (ours)"""
+        """Identifies the configuration that generates the response. An addition of this gateway."""
     @property
     def service_tier(self) -> str | None:
-        """Processing tier used. (ours)"""
+        """Processing tier used. An addition of this gateway."""
 
 class ChatChunkChoice(Record):
-    """What is new of one choice. (2.3)"""
+    """What is new of one choice. Source: section 2.3 of the specification."""
     @property
     def index(self) -> int:
         """Place among the choices. At least 0."""
@@ -810,10 +816,10 @@ class ChatChunkChoice(Record):
         """null on content chunks; the reason on the last chunk."""
     @property
     def logprobs(self) -> ChatLogprobs | None:
-        """Log probabilities of the tokens; null unless requested. (ours)"""
+        """Log probabilities of the tokens; null unless requested. An addition of this gateway."""
 
 class ChatLogprobs(Record):
-    """Log probabilities of the tokens of a choice or of its new piece. (ours)"""
+    """Log probabilities of the tokens of a choice or of its new piece. An addition of this gateway."""
     @property
     def content(self) -> list[TokenLogprob] | None:
         """Those of the text."""
@@ -822,7 +828,7 @@ class ChatLogprobs(Record):
         """Those of a refusal."""
 
 class TokenLogprob(Record):
-    """The probability of a token and of its alternatives. (ours)"""
+    """The probability of a token and of its alternatives. An addition of this gateway."""
     @property
     def token(self) -> str:
         """The token."""
@@ -837,7 +843,7 @@ class TokenLogprob(Record):
         """The most likely tokens at this position, as many as requested."""
 
 class TokenLogprobParam(TypedDict, total=False):
-    """The probability of a token and of its alternatives. (ours)"""
+    """The probability of a token and of its alternatives. An addition of this gateway."""
     token: Required[str]
     """The token."""
     logprob: Required[float | None]
@@ -848,7 +854,7 @@ class TokenLogprobParam(TypedDict, total=False):
     """The most likely tokens at this position, as many as requested."""
 
 class TopLogprob(Record):
-    """One of the most likely tokens at a position. (ours)"""
+    """One of the most likely tokens at a position. An addition of this gateway."""
     @property
     def token(self) -> str:
         """The token."""
@@ -860,7 +866,7 @@ class TopLogprob(Record):
         """Its UTF-8 bytes."""
 
 class TopLogprobParam(TypedDict, total=False):
-    """One of the most likely tokens at a position. (ours)"""
+    """One of the most likely tokens at a position. An addition of this gateway."""
     token: Required[str]
     """The token."""
     logprob: Required[float | None]
@@ -869,25 +875,25 @@ class TopLogprobParam(TypedDict, total=False):
     """Its UTF-8 bytes."""
 
 class ChatDelta(Record):
-    """The new piece; empty on the last chunk. (2.3)"""
+    """The new piece; empty on the last chunk. Source: section 2.3 of the specification."""
     @property
     def content(self) -> str | None:
         """New text."""
     @property
     def role(self) -> Literal["assistant"] | str | None:
-        """On the first chunk. (ours)"""
+        """On the first chunk. An addition of this gateway."""
     @property
     def refusal(self) -> str | None:
-        """New refusal text. (ours)"""
+        """New refusal text. An addition of this gateway."""
     @property
     def reasoning_content(self) -> str | None:
-        """New reasoning if the provider shows it. (ours)"""
+        """New reasoning if the provider shows it. An addition of this gateway."""
     @property
     def tool_calls(self) -> list[ChatToolCallDelta] | None:
-        """New pieces of tool calls. (ours)"""
+        """New pieces of tool calls. An addition of this gateway."""
 
 class ChatToolCallDelta(Record):
-    """A piece of a tool call; pieces with the same index belong together. (ours)"""
+    """A piece of a tool call; pieces with the same index belong together. An addition of this gateway."""
     @property
     def index(self) -> int | None:
         """Place among the calls. At least 0."""
@@ -905,7 +911,7 @@ class ChatToolCallDelta(Record):
         """A piece of a custom tool's call."""
 
 class ChatFunctionCallDelta(Record):
-    """A piece of a function call. (ours)"""
+    """A piece of a function call. An addition of this gateway."""
     @property
     def name(self) -> str | None:
         """On the first piece."""
@@ -914,7 +920,7 @@ class ChatFunctionCallDelta(Record):
         """New piece of the arguments' JSON text."""
 
 class ChatCustomCallDelta(Record):
-    """A piece of a custom tool's call. (ours)"""
+    """A piece of a custom tool's call. An addition of this gateway."""
     @property
     def name(self) -> str | None:
         """On the first piece."""
@@ -923,63 +929,68 @@ class ChatCustomCallDelta(Record):
         """New piece of the text."""
 
 class ResponseRequest(TypedDict, total=False):
-    """Responses request. The source shows model and input as a string; the other fields, and input as
-    a list of items, are ours. (2.4)
+    """Responses request. The specification shows model and input as a string; the other fields, and
+    input as a list of items, are additions of this gateway. Source: section 2.4 of the
+    specification.
     """
     model: Required[str]
     """A model id of the family this endpoint serves. At least 1 character."""
     input: Required[str | Sequence[InputItemParam]]
     """The prompt text, or a list of items."""
     instructions: str | None
-    """System text put before the input. (ours)"""
+    """System text put before the input. An addition of this gateway."""
     max_output_tokens: int | None
-    """Upper bound on generated tokens. At least 1. (ours)"""
+    """Upper bound on generated tokens. At least 1. An addition of this gateway."""
     stream: bool | None
-    """true switches the reply to server-sent events. The gateway assumes false. (ours)"""
+    """true switches the reply to server-sent events. The gateway assumes false. An addition of this
+    gateway.
+    """
     tools: Sequence[ResponseToolParam] | None
-    """Tools the model may call; unknown kinds pass through. (ours)"""
+    """Tools the model may call; unknown kinds pass through. An addition of this gateway."""
     tool_choice: Literal["none", "auto", "required"] | str | ResponseToolChoiceParam | None
-    """Whether and which tool is called. (ours)"""
+    """Whether and which tool is called. An addition of this gateway."""
     parallel_tool_calls: bool | None
-    """Whether several tools may be called at once. (ours)"""
+    """Whether several tools may be called at once. An addition of this gateway."""
     previous_response_id: str | None
-    """The response to continue. (ours)"""
+    """The response to continue. An addition of this gateway."""
     store: bool | None
-    """Whether the response is stored for previous_response_id. (ours)"""
+    """Whether the response is stored for previous_response_id. An addition of this gateway."""
     temperature: float | None
-    """Higher is more random. 0 to 2. (ours)"""
+    """Higher is more random. 0 to 2. An addition of this gateway."""
     top_p: float | None
-    """Nucleus sampling. 0 to 1. (ours)"""
+    """Nucleus sampling. 0 to 1. An addition of this gateway."""
     text: ResponseTextOptionsParam | Record | None
-    """Form of the text. (ours)"""
+    """Form of the text. An addition of this gateway."""
     reasoning: ResponseReasoningOptionsParam | Record | None
-    """How the model may think. (ours)"""
+    """How the model may think. An addition of this gateway."""
     truncation: Literal["auto", "disabled"] | str | None
-    """What happens to input that is too long. (ours)"""
+    """What happens to input that is too long. An addition of this gateway."""
     include: Sequence[str] | None
-    """Further output to include. (ours)"""
+    """Further output to include. An addition of this gateway."""
     metadata: Mapping[str, str] | None
-    """Arbitrary key-value pairs, stored with the response. (ours)"""
+    """Arbitrary key-value pairs, stored with the response. An addition of this gateway."""
     prompt_cache_key: str | None
-    """Groups requests that share a prefix. (ours)"""
+    """Groups requests that share a prefix. An addition of this gateway."""
     service_tier: str | None
-    """Processing tier. (ours)"""
+    """Processing tier. An addition of this gateway."""
     user: str | None
-    """An id of the end user. (ours)"""
+    """An id of the end user. An addition of this gateway."""
     safety_identifier: str | None
-    """A stable id of the end user that reveals nothing about them. (ours)"""
+    """A stable id of the end user that reveals nothing about them. An addition of this gateway."""
     max_tool_calls: int | None
-    """Upper bound on calls of built-in tools. At least 1. (ours)"""
+    """Upper bound on calls of built-in tools. At least 1. An addition of this gateway."""
     top_logprobs: int | None
-    """How many alternatives per token. 0 to 20. (ours)"""
+    """How many alternatives per token. 0 to 20. An addition of this gateway."""
     background: bool | None
-    """Whether the response is generated in the background after the request returns. (ours)"""
+    """Whether the response is generated in the background after the request returns. An addition of
+    this gateway.
+    """
 
 InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | CustomToolCallOutputItemParam | CustomToolCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
-"""One item of the input; unknown kinds are accepted and passed on. (ours)"""
+"""One item of the input; unknown kinds are accepted and passed on. An addition of this gateway."""
 
 class InputMessageParam(TypedDict, total=False):
-    """A message; type may be left out. (ours)"""
+    """A message; type may be left out. An addition of this gateway."""
     type: Literal["message"]
     """Kind of the item."""
     id: str | None
@@ -992,13 +1003,13 @@ class InputMessageParam(TypedDict, total=False):
     """State of a message that is sent back."""
 
 InputContent: TypeAlias = InputTextContent | InputImageContent | OutputTextContent | RefusalContent
-"""One part of a message; unknown kinds pass through. (ours)"""
+"""One part of a message; unknown kinds pass through. An addition of this gateway."""
 
 InputContentParam: TypeAlias = InputTextContentParam | InputImageContentParam | OutputTextContentParam | RefusalContentParam | Record
-"""One part of a message; unknown kinds pass through. (ours)"""
+"""One part of a message; unknown kinds pass through. An addition of this gateway."""
 
 class InputTextContent(Record):
-    """Text of the caller. (ours)"""
+    """Text of the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["input_text"]:
         """Kind of the part."""
@@ -1007,14 +1018,14 @@ class InputTextContent(Record):
         """The text."""
 
 class InputTextContentParam(TypedDict, total=False):
-    """Text of the caller. (ours)"""
+    """Text of the caller. An addition of this gateway."""
     type: Required[Literal["input_text"]]
     """Kind of the part."""
     text: Required[str]
     """The text."""
 
 class InputImageContent(Record):
-    """An image of the caller. (ours)"""
+    """An image of the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["input_image"]:
         """Kind of the part."""
@@ -1026,7 +1037,7 @@ class InputImageContent(Record):
         """How closely to look."""
 
 class InputImageContentParam(TypedDict, total=False):
-    """An image of the caller. (ours)"""
+    """An image of the caller. An addition of this gateway."""
     type: Required[Literal["input_image"]]
     """Kind of the part."""
     image_url: str | None
@@ -1035,7 +1046,7 @@ class InputImageContentParam(TypedDict, total=False):
     """How closely to look."""
 
 class OutputTextContent(Record):
-    """Text of the model. (ours)"""
+    """Text of the model. An addition of this gateway."""
     @property
     def type(self) -> Literal["output_text"]:
         """Kind of the part."""
@@ -1050,7 +1061,7 @@ class OutputTextContent(Record):
         """Log probabilities of the tokens; empty unless requested."""
 
 class OutputTextContentParam(TypedDict, total=False):
-    """Text of the model. (ours)"""
+    """Text of the model. An addition of this gateway."""
     type: Required[Literal["output_text"]]
     """Kind of the part."""
     text: Required[str]
@@ -1061,7 +1072,7 @@ class OutputTextContentParam(TypedDict, total=False):
     """Log probabilities of the tokens; empty unless requested."""
 
 class RefusalContent(Record):
-    """Why the model declined. (ours)"""
+    """Why the model declined. An addition of this gateway."""
     @property
     def type(self) -> Literal["refusal"]:
         """Kind of the part."""
@@ -1070,14 +1081,14 @@ class RefusalContent(Record):
         """The text."""
 
 class RefusalContentParam(TypedDict, total=False):
-    """Why the model declined. (ours)"""
+    """Why the model declined. An addition of this gateway."""
     type: Required[Literal["refusal"]]
     """Kind of the part."""
     refusal: Required[str]
     """The text."""
 
 class FunctionCallOutputItem(Record):
-    """The result of a function call. (ours)"""
+    """The result of a function call. An addition of this gateway."""
     @property
     def type(self) -> Literal["function_call_output"]:
         """Kind of the item."""
@@ -1095,7 +1106,7 @@ class FunctionCallOutputItem(Record):
         """State of the item."""
 
 class FunctionCallOutputItemParam(TypedDict, total=False):
-    """The result of a function call. (ours)"""
+    """The result of a function call. An addition of this gateway."""
     type: Required[Literal["function_call_output"]]
     """Kind of the item."""
     id: str | None
@@ -1108,7 +1119,7 @@ class FunctionCallOutputItemParam(TypedDict, total=False):
     """State of the item."""
 
 class FunctionCallItem(Record):
-    """A function call of the model. (ours)"""
+    """A function call of the model. An addition of this gateway."""
     @property
     def type(self) -> Literal["function_call"]:
         """Kind of the item."""
@@ -1129,7 +1140,7 @@ class FunctionCallItem(Record):
         """State of the item."""
 
 class FunctionCallItemParam(TypedDict, total=False):
-    """A function call of the model. (ours)"""
+    """A function call of the model. An addition of this gateway."""
     type: Required[Literal["function_call"]]
     """Kind of the item."""
     id: str | None
@@ -1144,7 +1155,7 @@ class FunctionCallItemParam(TypedDict, total=False):
     """State of the item."""
 
 class ReasoningItem(Record):
-    """What the model thought. (ours)"""
+    """What the model thought. An addition of this gateway."""
     @property
     def type(self) -> Literal["reasoning"]:
         """Kind of the item."""
@@ -1162,7 +1173,7 @@ class ReasoningItem(Record):
         """State of the item."""
 
 class ReasoningItemParam(TypedDict, total=False):
-    """What the model thought. (ours)"""
+    """What the model thought. An addition of this gateway."""
     type: Required[Literal["reasoning"]]
     """Kind of the item."""
     id: str | None
@@ -1175,7 +1186,7 @@ class ReasoningItemParam(TypedDict, total=False):
     """State of the item."""
 
 class CompactionItem(Record):
-    """Represents a conversation that was compacted. (ours)"""
+    """Represents a conversation that was compacted. An addition of this gateway."""
     @property
     def type(self) -> Literal["compaction"]:
         """Kind of the item."""
@@ -1187,7 +1198,7 @@ class CompactionItem(Record):
         """Opaque; send it back unchanged."""
 
 class CompactionItemParam(TypedDict, total=False):
-    """Represents a conversation that was compacted. (ours)"""
+    """Represents a conversation that was compacted. An addition of this gateway."""
     type: Required[Literal["compaction"]]
     """Kind of the item."""
     id: str | None
@@ -1196,12 +1207,14 @@ class CompactionItemParam(TypedDict, total=False):
     """Opaque; send it back unchanged."""
 
 class CompactionTriggerItemParam(TypedDict, total=False):
-    """As the last input item, requests one compaction item instead of a reply. (ours)"""
+    """As the last input item, requests one compaction item instead of a reply. An addition of this
+    gateway.
+    """
     type: Required[Literal["compaction_trigger"]]
     """Kind of the item."""
 
 class CustomToolCallItem(Record):
-    """A call of a custom tool. (ours)"""
+    """A call of a custom tool. An addition of this gateway."""
     @property
     def type(self) -> Literal["custom_tool_call"]:
         """Kind of the item."""
@@ -1222,7 +1235,7 @@ class CustomToolCallItem(Record):
         """State of the item."""
 
 class CustomToolCallItemParam(TypedDict, total=False):
-    """A call of a custom tool. (ours)"""
+    """A call of a custom tool. An addition of this gateway."""
     type: Required[Literal["custom_tool_call"]]
     """Kind of the item."""
     id: str | None
@@ -1237,7 +1250,7 @@ class CustomToolCallItemParam(TypedDict, total=False):
     """State of the item."""
 
 class CustomToolCallOutputItem(Record):
-    """The result of a custom tool's call. (ours)"""
+    """The result of a custom tool's call. An addition of this gateway."""
     @property
     def type(self) -> Literal["custom_tool_call_output"]:
         """Kind of the item."""
@@ -1255,7 +1268,7 @@ class CustomToolCallOutputItem(Record):
         """State of the item."""
 
 class CustomToolCallOutputItemParam(TypedDict, total=False):
-    """The result of a custom tool's call. (ours)"""
+    """The result of a custom tool's call. An addition of this gateway."""
     type: Required[Literal["custom_tool_call_output"]]
     """Kind of the item."""
     id: str | None
@@ -1268,13 +1281,13 @@ class CustomToolCallOutputItemParam(TypedDict, total=False):
     """State of the item."""
 
 ResponseTool: TypeAlias = ResponseFunctionTool | ResponseCustomTool | ResponseWebSearchTool
-"""A tool; unknown kinds pass through. (ours)"""
+"""A tool; unknown kinds pass through. An addition of this gateway."""
 
 ResponseToolParam: TypeAlias = ResponseFunctionToolParam | ResponseCustomToolParam | ResponseWebSearchToolParam | Record
-"""A tool; unknown kinds pass through. (ours)"""
+"""A tool; unknown kinds pass through. An addition of this gateway."""
 
 class ResponseFunctionTool(Record):
-    """A function that the caller can run. (ours)"""
+    """A function that the caller can run. An addition of this gateway."""
     @property
     def type(self) -> Literal["function"]:
         """Kind of the tool."""
@@ -1292,7 +1305,7 @@ class ResponseFunctionTool(Record):
         """Whether arguments must follow the schema exactly."""
 
 class ResponseFunctionToolParam(TypedDict, total=False):
-    """A function that the caller can run. (ours)"""
+    """A function that the caller can run. An addition of this gateway."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     name: Required[str]
@@ -1305,7 +1318,7 @@ class ResponseFunctionToolParam(TypedDict, total=False):
     """Whether arguments must follow the schema exactly."""
 
 class ResponseCustomTool(Record):
-    """A tool that takes free text and that the caller can run. (ours)"""
+    """A tool that takes free text and that the caller can run. An addition of this gateway."""
     @property
     def type(self) -> Literal["custom"]:
         """Kind of the tool."""
@@ -1320,7 +1333,7 @@ class ResponseCustomTool(Record):
         """Format of the text; any text if absent. Unknown kinds pass through."""
 
 class ResponseCustomToolParam(TypedDict, total=False):
-    """A tool that takes free text and that the caller can run. (ours)"""
+    """A tool that takes free text and that the caller can run. An addition of this gateway."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     name: Required[str]
@@ -1331,13 +1344,13 @@ class ResponseCustomToolParam(TypedDict, total=False):
     """Format of the text; any text if absent. Unknown kinds pass through."""
 
 ResponseCustomFormat: TypeAlias = CustomTextFormat | ResponseGrammarFormat
-"""Format of the text; any text if absent. Unknown kinds pass through. (ours)"""
+"""Format of the text; any text if absent. Unknown kinds pass through. An addition of this gateway."""
 
 ResponseCustomFormatParam: TypeAlias = CustomTextFormatParam | ResponseGrammarFormatParam | Record
-"""Format of the text; any text if absent. Unknown kinds pass through. (ours)"""
+"""Format of the text; any text if absent. Unknown kinds pass through. An addition of this gateway."""
 
 class ResponseGrammarFormat(Record):
-    """Text of a grammar. (ours)"""
+    """Text of a grammar. An addition of this gateway."""
     @property
     def type(self) -> Literal["grammar"]:
         """Kind of the format."""
@@ -1349,7 +1362,7 @@ class ResponseGrammarFormat(Record):
         """The grammar."""
 
 class ResponseGrammarFormatParam(TypedDict, total=False):
-    """Text of a grammar. (ours)"""
+    """Text of a grammar. An addition of this gateway."""
     type: Required[Literal["grammar"]]
     """Kind of the format."""
     syntax: Required[Literal["lark", "regex"]]
@@ -1358,35 +1371,35 @@ class ResponseGrammarFormatParam(TypedDict, total=False):
     """The grammar."""
 
 class ResponseWebSearchTool(Record):
-    """A search that the provider runs; its options pass through. (ours)"""
+    """A search that the provider runs; its options pass through. An addition of this gateway."""
     @property
     def type(self) -> Literal["web_search"]:
         """Kind of the tool."""
 
 class ResponseWebSearchToolParam(TypedDict, total=False):
-    """A search that the provider runs; its options pass through. (ours)"""
+    """A search that the provider runs; its options pass through. An addition of this gateway."""
     type: Required[Literal["web_search"]]
     """Kind of the tool."""
 
 ResponseToolChoiceParam: TypeAlias = ResponseNamedToolChoiceParam | ResponseNamedCustomToolChoiceParam | ResponseAllowedToolsChoiceParam | Record
-"""Which tools are called; unknown kinds pass through. (ours)"""
+"""Which tools are called; unknown kinds pass through. An addition of this gateway."""
 
 class ResponseNamedToolChoiceParam(TypedDict, total=False):
-    """Forces one function. (ours)"""
+    """Forces one function. An addition of this gateway."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     name: Required[str]
     """Name of the tool."""
 
 class ResponseNamedCustomToolChoiceParam(TypedDict, total=False):
-    """Forces one custom tool. (ours)"""
+    """Forces one custom tool. An addition of this gateway."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     name: Required[str]
     """Name of the tool."""
 
 class ResponseAllowedToolsChoiceParam(TypedDict, total=False):
-    """Limits the choice to some of the tools. (ours)"""
+    """Limits the choice to some of the tools. An addition of this gateway."""
     type: Required[Literal["allowed_tools"]]
     """Kind of the choice."""
     mode: Required[Literal["auto", "required"]]
@@ -1395,7 +1408,7 @@ class ResponseAllowedToolsChoiceParam(TypedDict, total=False):
     """The tools, named as in a choice that forces one. At least 1 item."""
 
 class ResponseTextOptions(Record):
-    """Form of the text. (ours)"""
+    """Form of the text. An addition of this gateway."""
     @property
     def format(self) -> ResponseTextFormat | None:
         """Format of the response; unknown kinds pass through."""
@@ -1404,20 +1417,20 @@ class ResponseTextOptions(Record):
         """How long responses are."""
 
 class ResponseTextOptionsParam(TypedDict, total=False):
-    """Form of the text. (ours)"""
+    """Form of the text. An addition of this gateway."""
     format: ResponseTextFormatParam | None
     """Format of the response; unknown kinds pass through."""
     verbosity: Literal["low", "medium", "high"] | str | None
     """How long responses are."""
 
 ResponseTextFormat: TypeAlias = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat
-"""Format of the response; unknown kinds pass through. (ours)"""
+"""Format of the response; unknown kinds pass through. An addition of this gateway."""
 
 ResponseTextFormatParam: TypeAlias = TextFormatParam | JsonObjectFormatParam | ResponseJsonSchemaFormatParam | Record
-"""Format of the response; unknown kinds pass through. (ours)"""
+"""Format of the response; unknown kinds pass through. An addition of this gateway."""
 
 class ResponseJsonSchemaFormat(Record):
-    """JSON that follows a schema. (ours)"""
+    """JSON that follows a schema. An addition of this gateway."""
     @property
     def type(self) -> Literal["json_schema"]:
         """Kind of the form."""
@@ -1435,7 +1448,7 @@ class ResponseJsonSchemaFormat(Record):
         """Whether it must be followed exactly."""
 
 class ResponseJsonSchemaFormatParam(TypedDict, total=False):
-    """JSON that follows a schema. (ours)"""
+    """JSON that follows a schema. An addition of this gateway."""
     type: Required[Literal["json_schema"]]
     """Kind of the form."""
     name: Required[str]
@@ -1448,7 +1461,7 @@ class ResponseJsonSchemaFormatParam(TypedDict, total=False):
     """Whether it must be followed exactly."""
 
 class ResponseReasoningOptions(Record):
-    """How the model may think. (ours)"""
+    """How the model may think. An addition of this gateway."""
     @property
     def effort(self) -> Literal["none", "minimal", "low", "medium", "high"] | str | None:
         """How long."""
@@ -1457,14 +1470,14 @@ class ResponseReasoningOptions(Record):
         """How detailed it is."""
 
 class ResponseReasoningOptionsParam(TypedDict, total=False):
-    """How the model may think. (ours)"""
+    """How the model may think. An addition of this gateway."""
     effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
     """How long."""
     summary: Literal["auto", "concise", "detailed"] | str | None
     """How detailed it is."""
 
 class Response(Record):
-    """A response. (ours)"""
+    """A response. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Id of the response."""
@@ -1557,7 +1570,7 @@ class Response(Record):
         """All text of the output, joined."""
 
 class ResponseError(Record):
-    """Why a response failed. (ours)"""
+    """Why a response failed. An addition of this gateway."""
     @property
     def code(self) -> str | None:
         """Machine-readable code."""
@@ -1566,13 +1579,13 @@ class ResponseError(Record):
         """For a person."""
 
 class ResponseIncompleteDetails(Record):
-    """Why a response is incomplete. (ours)"""
+    """Why a response is incomplete. An addition of this gateway."""
     @property
     def reason(self) -> Literal["max_output_tokens", "content_filter"] | str | None:
         """The reason."""
 
 class ResponseUsage(Record):
-    """Tokens used. (ours)"""
+    """Tokens used. An addition of this gateway."""
     @property
     def input_tokens(self) -> int:
         """Tokens of the input. At least 0."""
@@ -1590,7 +1603,7 @@ class ResponseUsage(Record):
         """Their sum. At least 0."""
 
 class ResponseInputTokensDetails(Record):
-    """Parts of the input tokens. (ours)"""
+    """Parts of the input tokens. An addition of this gateway."""
     @property
     def cached_tokens(self) -> int | None:
         """Read from a cache. At least 0."""
@@ -1599,16 +1612,16 @@ class ResponseInputTokensDetails(Record):
         """Written to a cache. At least 0."""
 
 class ResponseOutputTokensDetails(Record):
-    """Parts of the generated tokens. (ours)"""
+    """Parts of the generated tokens. An addition of this gateway."""
     @property
     def reasoning_tokens(self) -> int | None:
         """Spent on reasoning. At least 0."""
 
 OutputItem: TypeAlias = OutputMessage | FunctionCallItem | ReasoningItem | CustomToolCallItem | CompactionItem
-"""One item of the output; unknown kinds pass through. (ours)"""
+"""One item of the output; unknown kinds pass through. An addition of this gateway."""
 
 class OutputMessage(Record):
-    """A message of the model. (ours)"""
+    """A message of the model. An addition of this gateway."""
     @property
     def type(self) -> Literal["message"]:
         """Kind of the item."""
@@ -1626,10 +1639,10 @@ class OutputMessage(Record):
         """State of the item."""
 
 OutputContent: TypeAlias = OutputTextContent | RefusalContent
-"""One part of an output message; unknown kinds pass through. (ours)"""
+"""One part of an output message; unknown kinds pass through. An addition of this gateway."""
 
 class CompactRequest(TypedDict, total=False):
-    """Compaction request. (ours)"""
+    """Compaction request. An addition of this gateway."""
     model: Required[str]
     """A model id of the family this endpoint serves. At least 1 character."""
     input: str | Sequence[InputItemParam] | None
@@ -1640,7 +1653,7 @@ class CompactRequest(TypedDict, total=False):
     """The response to compact from."""
 
 class CompactedResponse(Record):
-    """A compacted conversation. (ours)"""
+    """A compacted conversation. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Id of the compaction."""
@@ -1658,7 +1671,7 @@ class CompactedResponse(Record):
         """Tokens used."""
 
 class ResponseItemList(Record):
-    """One page of the items that a response was generated from. (ours)"""
+    """One page of the items that a response was generated from. An addition of this gateway."""
     @property
     def object(self) -> Literal["list"]:
         """Kind of the record."""
@@ -1678,10 +1691,12 @@ class ResponseItemList(Record):
         """The elements of `data`, not the names of the members."""
 
 ResponseItem: TypeAlias = ResponseMessageItem | FunctionCallItem | FunctionCallOutputItem | CustomToolCallItem | CustomToolCallOutputItem | ReasoningItem | CompactionItem
-"""An item that a response was generated from, as stored; unknown kinds pass through. (ours)"""
+"""An item that a response was generated from, as stored; unknown kinds pass through. An addition of
+this gateway.
+"""
 
 class ResponseMessageItem(Record):
-    """A message of the conversation. (ours)"""
+    """A message of the conversation. An addition of this gateway."""
     @property
     def type(self) -> Literal["message"]:
         """Kind of the item."""
@@ -1699,7 +1714,7 @@ class ResponseMessageItem(Record):
         """State of the item."""
 
 class DeletedResponse(Record):
-    """A stored response was deleted. (ours)"""
+    """A stored response was deleted. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Id of the response."""
@@ -1711,10 +1726,10 @@ class DeletedResponse(Record):
         """Always true."""
 
 ResponseStreamEvent: TypeAlias = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseCustomToolCallInputDeltaEvent | ResponseCustomToolCallInputDoneEvent | ResponseErrorEvent
-"""One event of a responses stream; unknown types pass through. (ours)"""
+"""One event of a responses stream; unknown types pass through. An addition of this gateway."""
 
 class ResponseCreatedEvent(Record):
-    """The response exists. (ours)"""
+    """The response exists. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.created"]:
         """Name of the event."""
@@ -1726,7 +1741,7 @@ class ResponseCreatedEvent(Record):
         """A response."""
 
 class ResponseInProgressEvent(Record):
-    """The model works. (ours)"""
+    """The model works. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.in_progress"]:
         """Name of the event."""
@@ -1738,7 +1753,7 @@ class ResponseInProgressEvent(Record):
         """A response."""
 
 class ResponseCompletedEvent(Record):
-    """Terminal: the whole response. (ours)"""
+    """Terminal: the whole response. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.completed"]:
         """Name of the event."""
@@ -1750,7 +1765,7 @@ class ResponseCompletedEvent(Record):
         """A response."""
 
 class ResponseFailedEvent(Record):
-    """Terminal: the response failed. (ours)"""
+    """Terminal: the response failed. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.failed"]:
         """Name of the event."""
@@ -1762,7 +1777,7 @@ class ResponseFailedEvent(Record):
         """A response."""
 
 class ResponseIncompleteEvent(Record):
-    """Terminal: the response stopped early. (ours)"""
+    """Terminal: the response stopped early. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.incomplete"]:
         """Name of the event."""
@@ -1774,7 +1789,7 @@ class ResponseIncompleteEvent(Record):
         """A response."""
 
 class ResponseOutputItemAddedEvent(Record):
-    """A new item. (ours)"""
+    """A new item. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.output_item.added"]:
         """Name of the event."""
@@ -1789,7 +1804,7 @@ class ResponseOutputItemAddedEvent(Record):
         """One item of the output; unknown kinds pass through."""
 
 class ResponseOutputItemDoneEvent(Record):
-    """An item is complete. (ours)"""
+    """An item is complete. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.output_item.done"]:
         """Name of the event."""
@@ -1804,7 +1819,7 @@ class ResponseOutputItemDoneEvent(Record):
         """One item of the output; unknown kinds pass through."""
 
 class ResponseContentPartAddedEvent(Record):
-    """A new part. (ours)"""
+    """A new part. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.content_part.added"]:
         """Name of the event."""
@@ -1825,7 +1840,7 @@ class ResponseContentPartAddedEvent(Record):
         """One part of an output message; unknown kinds pass through."""
 
 class ResponseContentPartDoneEvent(Record):
-    """A part is complete. (ours)"""
+    """A part is complete. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.content_part.done"]:
         """Name of the event."""
@@ -1846,7 +1861,7 @@ class ResponseContentPartDoneEvent(Record):
         """One part of an output message; unknown kinds pass through."""
 
 class ResponseTextDeltaEvent(Record):
-    """New text. (ours)"""
+    """New text. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.output_text.delta"]:
         """Name of the event."""
@@ -1870,7 +1885,7 @@ class ResponseTextDeltaEvent(Record):
         """Log probabilities of its tokens; empty unless requested."""
 
 class ResponseTextDoneEvent(Record):
-    """A text is complete. (ours)"""
+    """A text is complete. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.output_text.done"]:
         """Name of the event."""
@@ -1894,7 +1909,7 @@ class ResponseTextDoneEvent(Record):
         """Log probabilities of its tokens; empty unless requested."""
 
 class ResponseFunctionCallArgumentsDeltaEvent(Record):
-    """New piece of arguments. (ours)"""
+    """New piece of arguments. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.function_call_arguments.delta"]:
         """Name of the event."""
@@ -1912,7 +1927,7 @@ class ResponseFunctionCallArgumentsDeltaEvent(Record):
         """The new piece of JSON text."""
 
 class ResponseFunctionCallArgumentsDoneEvent(Record):
-    """Arguments are complete. (ours)"""
+    """Arguments are complete. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.function_call_arguments.done"]:
         """Name of the event."""
@@ -1933,7 +1948,7 @@ class ResponseFunctionCallArgumentsDoneEvent(Record):
         """The whole JSON text."""
 
 class ResponseCustomToolCallInputDeltaEvent(Record):
-    """New piece of a custom tool's text. (ours)"""
+    """New piece of a custom tool's text. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.custom_tool_call_input.delta"]:
         """Name of the event."""
@@ -1951,7 +1966,7 @@ class ResponseCustomToolCallInputDeltaEvent(Record):
         """The new piece."""
 
 class ResponseCustomToolCallInputDoneEvent(Record):
-    """A custom tool's text is complete. (ours)"""
+    """A custom tool's text is complete. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.custom_tool_call_input.done"]:
         """Name of the event."""
@@ -1969,7 +1984,7 @@ class ResponseCustomToolCallInputDoneEvent(Record):
         """The whole text."""
 
 class ResponseErrorEvent(Record):
-    """The stream failed; the members are at the top level or under error. (ours)"""
+    """The stream failed; the members are at the top level or under error. An addition of this gateway."""
     @property
     def type(self) -> Literal["error"]:
         """Name of the event."""
@@ -1990,7 +2005,7 @@ class ResponseErrorEvent(Record):
         """The nested form."""
 
 class MessageRequest(TypedDict, total=False):
-    """Message request. (ours)"""
+    """Message request. An addition of this gateway."""
     model: Required[str]
     """A supported model id. At least 1 character."""
     max_tokens: Required[int]
@@ -2027,7 +2042,7 @@ class MessageRequest(TypedDict, total=False):
     """Caches up to the last block that can be cached."""
 
 class CountMessageTokensRequest(TypedDict, total=False):
-    """What to count; members as in a message request. (ours)"""
+    """What to count; members as in a message request. An addition of this gateway."""
     model: Required[str]
     """A supported model id. At least 1 character."""
     messages: Required[Sequence[MessageTurnParam | Record]]
@@ -2044,13 +2059,13 @@ class CountMessageTokensRequest(TypedDict, total=False):
     """Effort and form of the output."""
 
 class CountMessageTokensResponse(Record):
-    """The count. (ours)"""
+    """The count. An addition of this gateway."""
     @property
     def input_tokens(self) -> int:
         """Tokens. At least 0."""
 
 class MessageTurnParam(TypedDict, total=False):
-    """One turn of the conversation. (ours)"""
+    """One turn of the conversation. An addition of this gateway."""
     role: Required[Literal["user", "assistant", "system"]]
     """Who speaks."""
     content: Required[str | Sequence[MessageBlockParam]]
@@ -2058,16 +2073,16 @@ class MessageTurnParam(TypedDict, total=False):
 
 MessageBlock: TypeAlias = MessageTextBlock | MessageImageBlock | MessageDocumentBlock | MessageToolUseBlock | MessageToolResultBlock | MessageThinkingBlock | MessageRedactedThinkingBlock
 """One block of a message's content, the same in requests and responses, so that a response's content
-is the next turn of the assistant. Unknown kinds pass through. (ours)
+is the next turn of the assistant. Unknown kinds pass through. An addition of this gateway.
 """
 
 MessageBlockParam: TypeAlias = MessageTextBlockParam | MessageImageBlockParam | MessageDocumentBlockParam | MessageToolUseBlockParam | MessageToolResultBlockParam | MessageThinkingBlockParam | MessageRedactedThinkingBlockParam | Record
 """One block of a message's content, the same in requests and responses, so that a response's content
-is the next turn of the assistant. Unknown kinds pass through. (ours)
+is the next turn of the assistant. Unknown kinds pass through. An addition of this gateway.
 """
 
 class MessageTextBlock(Record):
-    """Text. (ours)"""
+    """Text. An addition of this gateway."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the block."""
@@ -2082,7 +2097,7 @@ class MessageTextBlock(Record):
         """Caches up to this block."""
 
 class MessageTextBlockParam(TypedDict, total=False):
-    """Text. (ours)"""
+    """Text. An addition of this gateway."""
     type: Required[Literal["text"]]
     """Kind of the block."""
     text: Required[str]
@@ -2093,7 +2108,7 @@ class MessageTextBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageImageBlock(Record):
-    """An image of the caller. (ours)"""
+    """An image of the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["image"]:
         """Kind of the block."""
@@ -2105,7 +2120,7 @@ class MessageImageBlock(Record):
         """Caches up to this block."""
 
 class MessageImageBlockParam(TypedDict, total=False):
-    """An image of the caller. (ours)"""
+    """An image of the caller. An addition of this gateway."""
     type: Required[Literal["image"]]
     """Kind of the block."""
     source: Required[MessageSourceParam]
@@ -2114,7 +2129,7 @@ class MessageImageBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageDocumentBlock(Record):
-    """A document of the caller. (ours)"""
+    """A document of the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["document"]:
         """Kind of the block."""
@@ -2135,7 +2150,7 @@ class MessageDocumentBlock(Record):
         """Caches up to this block."""
 
 class MessageDocumentBlockParam(TypedDict, total=False):
-    """A document of the caller. (ours)"""
+    """A document of the caller. An addition of this gateway."""
     type: Required[Literal["document"]]
     """Kind of the block."""
     source: Required[MessageSourceParam]
@@ -2150,13 +2165,13 @@ class MessageDocumentBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 MessageSource: TypeAlias = MessageBase64Source | MessageUrlSource | MessageFileSource | MessageTextSource
-"""Where an image or a document is; unknown kinds pass through. (ours)"""
+"""Where an image or a document is; unknown kinds pass through. An addition of this gateway."""
 
 MessageSourceParam: TypeAlias = MessageBase64SourceParam | MessageUrlSourceParam | MessageFileSourceParam | MessageTextSourceParam | Record
-"""Where an image or a document is; unknown kinds pass through. (ours)"""
+"""Where an image or a document is; unknown kinds pass through. An addition of this gateway."""
 
 class MessageBase64Source(Record):
-    """Data with its media type. (ours)"""
+    """Data with its media type. An addition of this gateway."""
     @property
     def type(self) -> Literal["base64"]:
         """Kind of the source."""
@@ -2168,7 +2183,7 @@ class MessageBase64Source(Record):
         """The data in base64."""
 
 class MessageBase64SourceParam(TypedDict, total=False):
-    """Data with its media type. (ours)"""
+    """Data with its media type. An addition of this gateway."""
     type: Required[Literal["base64"]]
     """Kind of the source."""
     media_type: Required[str]
@@ -2177,7 +2192,7 @@ class MessageBase64SourceParam(TypedDict, total=False):
     """The data in base64."""
 
 class MessageUrlSource(Record):
-    """An address. (ours)"""
+    """An address. An addition of this gateway."""
     @property
     def type(self) -> Literal["url"]:
         """Kind of the source."""
@@ -2186,14 +2201,14 @@ class MessageUrlSource(Record):
         """The address."""
 
 class MessageUrlSourceParam(TypedDict, total=False):
-    """An address. (ours)"""
+    """An address. An addition of this gateway."""
     type: Required[Literal["url"]]
     """Kind of the source."""
     url: Required[str]
     """The address."""
 
 class MessageFileSource(Record):
-    """A file that the provider keeps. (ours)"""
+    """A file that the provider keeps. An addition of this gateway."""
     @property
     def type(self) -> Literal["file"]:
         """Kind of the source."""
@@ -2202,14 +2217,14 @@ class MessageFileSource(Record):
         """Id of the file."""
 
 class MessageFileSourceParam(TypedDict, total=False):
-    """A file that the provider keeps. (ours)"""
+    """A file that the provider keeps. An addition of this gateway."""
     type: Required[Literal["file"]]
     """Kind of the source."""
     file_id: Required[str]
     """Id of the file."""
 
 class MessageTextSource(Record):
-    """A document as plain text. (ours)"""
+    """A document as plain text. An addition of this gateway."""
     @property
     def type(self) -> Literal["text"]:
         """Kind of the source."""
@@ -2221,7 +2236,7 @@ class MessageTextSource(Record):
         """The text."""
 
 class MessageTextSourceParam(TypedDict, total=False):
-    """A document as plain text. (ours)"""
+    """A document as plain text. An addition of this gateway."""
     type: Required[Literal["text"]]
     """Kind of the source."""
     media_type: Required[str]
@@ -2230,7 +2245,7 @@ class MessageTextSourceParam(TypedDict, total=False):
     """The text."""
 
 class MessageToolUseBlock(Record):
-    """A call of a tool. (ours)"""
+    """A call of a tool. An addition of this gateway."""
     @property
     def type(self) -> Literal["tool_use"]:
         """Kind of the block."""
@@ -2248,7 +2263,7 @@ class MessageToolUseBlock(Record):
         """Caches up to this block."""
 
 class MessageToolUseBlockParam(TypedDict, total=False):
-    """A call of a tool. (ours)"""
+    """A call of a tool. An addition of this gateway."""
     type: Required[Literal["tool_use"]]
     """Kind of the block."""
     id: Required[str]
@@ -2261,7 +2276,7 @@ class MessageToolUseBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageToolResultBlock(Record):
-    """The result of a call. (ours)"""
+    """The result of a call. An addition of this gateway."""
     @property
     def type(self) -> Literal["tool_result"]:
         """Kind of the block."""
@@ -2279,7 +2294,7 @@ class MessageToolResultBlock(Record):
         """Caches up to this block."""
 
 class MessageToolResultBlockParam(TypedDict, total=False):
-    """The result of a call. (ours)"""
+    """The result of a call. An addition of this gateway."""
     type: Required[Literal["tool_result"]]
     """Kind of the block."""
     tool_use_id: Required[str]
@@ -2292,7 +2307,7 @@ class MessageToolResultBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageThinkingBlock(Record):
-    """What the model thought. (ours)"""
+    """What the model thought. An addition of this gateway."""
     @property
     def type(self) -> Literal["thinking"]:
         """Kind of the block."""
@@ -2304,7 +2319,7 @@ class MessageThinkingBlock(Record):
         """Opaque; send it back unchanged."""
 
 class MessageThinkingBlockParam(TypedDict, total=False):
-    """What the model thought. (ours)"""
+    """What the model thought. An addition of this gateway."""
     type: Required[Literal["thinking"]]
     """Kind of the block."""
     thinking: Required[str]
@@ -2313,7 +2328,7 @@ class MessageThinkingBlockParam(TypedDict, total=False):
     """Opaque; send it back unchanged."""
 
 class MessageRedactedThinkingBlock(Record):
-    """What the model thought and does not show. (ours)"""
+    """What the model thought and does not show. An addition of this gateway."""
     @property
     def type(self) -> Literal["redacted_thinking"]:
         """Kind of the block."""
@@ -2322,14 +2337,14 @@ class MessageRedactedThinkingBlock(Record):
         """Opaque; send it back unchanged."""
 
 class MessageRedactedThinkingBlockParam(TypedDict, total=False):
-    """What the model thought and does not show. (ours)"""
+    """What the model thought and does not show. An addition of this gateway."""
     type: Required[Literal["redacted_thinking"]]
     """Kind of the block."""
     data: Required[str]
     """Opaque; send it back unchanged."""
 
 class MessageCacheControl(Record):
-    """Marks the end of a prefix to cache. (ours)"""
+    """Marks the end of a prefix to cache. An addition of this gateway."""
     @property
     def type(self) -> Literal["ephemeral"] | str:
         """Kind of the cache."""
@@ -2338,17 +2353,17 @@ class MessageCacheControl(Record):
         """How long it is kept."""
 
 class MessageCacheControlParam(TypedDict, total=False):
-    """Marks the end of a prefix to cache. (ours)"""
+    """Marks the end of a prefix to cache. An addition of this gateway."""
     type: Required[Literal["ephemeral"] | str]
     """Kind of the cache."""
     ttl: Literal["5m", "1h"] | str | None
     """How long it is kept."""
 
 MessageToolParam: TypeAlias = MessageCustomToolParam | Record
-"""A tool the model may call; unknown kinds pass through. (ours)"""
+"""A tool the model may call; unknown kinds pass through. An addition of this gateway."""
 
 class MessageCustomToolParam(TypedDict, total=False):
-    """A tool that the caller can run; type may be left out. (ours)"""
+    """A tool that the caller can run; type may be left out. An addition of this gateway."""
     type: Literal["custom"]
     """Kind of the tool."""
     name: Required[str]
@@ -2363,24 +2378,24 @@ class MessageCustomToolParam(TypedDict, total=False):
     """Caches up to this tool."""
 
 MessageToolChoiceParam: TypeAlias = MessageAutoToolChoiceParam | MessageAnyToolChoiceParam | MessageNamedToolChoiceParam | MessageNoToolChoiceParam | Record
-"""Which tools are called; unknown kinds pass through. (ours)"""
+"""Which tools are called; unknown kinds pass through. An addition of this gateway."""
 
 class MessageAutoToolChoiceParam(TypedDict, total=False):
-    """The model decides. (ours)"""
+    """The model decides. An addition of this gateway."""
     type: Required[Literal["auto"]]
     """Kind of the choice."""
     disable_parallel_tool_use: bool | None
     """true for at most one call."""
 
 class MessageAnyToolChoiceParam(TypedDict, total=False):
-    """The model calls a tool. (ours)"""
+    """The model calls a tool. An addition of this gateway."""
     type: Required[Literal["any"]]
     """Kind of the choice."""
     disable_parallel_tool_use: bool | None
     """true for exactly one call."""
 
 class MessageNamedToolChoiceParam(TypedDict, total=False):
-    """The model calls this tool. (ours)"""
+    """The model calls this tool. An addition of this gateway."""
     type: Required[Literal["tool"]]
     """Kind of the choice."""
     name: Required[str]
@@ -2389,15 +2404,15 @@ class MessageNamedToolChoiceParam(TypedDict, total=False):
     """true for exactly one call."""
 
 class MessageNoToolChoiceParam(TypedDict, total=False):
-    """The model calls no tool. (ours)"""
+    """The model calls no tool. An addition of this gateway."""
     type: Required[Literal["none"]]
     """Kind of the choice."""
 
 MessageThinkingParam: TypeAlias = MessageEnabledThinkingParam | MessageAdaptiveThinkingParam | MessageDisabledThinkingParam | Record
-"""Whether and how long the model thinks; unknown kinds pass through. (ours)"""
+"""Whether and how long the model thinks; unknown kinds pass through. An addition of this gateway."""
 
 class MessageEnabledThinkingParam(TypedDict, total=False):
-    """The model thinks, within a budget. (ours)"""
+    """The model thinks, within a budget. An addition of this gateway."""
     type: Required[Literal["enabled"]]
     """Kind of thinking."""
     budget_tokens: Required[int]
@@ -2406,41 +2421,41 @@ class MessageEnabledThinkingParam(TypedDict, total=False):
     """How the thoughts are shown."""
 
 class MessageAdaptiveThinkingParam(TypedDict, total=False):
-    """The model decides how long it thinks. (ours)"""
+    """The model decides how long it thinks. An addition of this gateway."""
     type: Required[Literal["adaptive"]]
     """Kind of thinking."""
     display: Literal["summarized", "omitted"] | str | None
     """How the thoughts are shown."""
 
 class MessageDisabledThinkingParam(TypedDict, total=False):
-    """The model does not think first. (ours)"""
+    """The model does not think first. An addition of this gateway."""
     type: Required[Literal["disabled"]]
     """Kind of thinking."""
 
 class MessageMetadataParam(TypedDict, total=False):
-    """On whose behalf a request is. (ours)"""
+    """On whose behalf a request is. An addition of this gateway."""
     user_id: str | None
     """A stable id of the end user that reveals nothing about them."""
 
 class MessageOutputConfigParam(TypedDict, total=False):
-    """Effort and form of the output. (ours)"""
+    """Effort and form of the output. An addition of this gateway."""
     effort: Literal["low", "medium", "high", "xhigh", "max"] | str | None
     """How thorough the model is."""
     format: MessageOutputFormatParam | None
     """Form of the output."""
 
 MessageOutputFormatParam: TypeAlias = MessageJsonSchemaFormatParam | Record
-"""Form of the output; unknown kinds pass through. (ours)"""
+"""Form of the output; unknown kinds pass through. An addition of this gateway."""
 
 class MessageJsonSchemaFormatParam(TypedDict, total=False):
-    """JSON that follows a schema. (ours)"""
+    """JSON that follows a schema. An addition of this gateway."""
     type: Required[Literal["json_schema"]]
     """Kind of the form."""
     schema: Required[Mapping[str, object]]
     """The JSON Schema."""
 
 class Message(Record):
-    """A message of the model. (ours)"""
+    """A message of the model. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Id of the message."""
@@ -2470,7 +2485,9 @@ class Message(Record):
         """All text of the content, joined."""
 
 class MessageUsage(Record):
-    """Tokens used. Tokens written to and read from a cache are not part of input_tokens. (ours)"""
+    """Tokens used. Tokens written to and read from a cache are not part of input_tokens. An addition
+    of this gateway.
+    """
     @property
     def input_tokens(self) -> int:
         """Tokens of the input that no cache holds. At least 0."""
@@ -2494,7 +2511,7 @@ class MessageUsage(Record):
         """Processing tier used."""
 
 class MessageCacheCreation(Record):
-    """Tokens written to a cache. (ours)"""
+    """Tokens written to a cache. An addition of this gateway."""
     @property
     def ephemeral_5m_input_tokens(self) -> int | None:
         """Kept for five minutes. At least 0."""
@@ -2503,10 +2520,10 @@ class MessageCacheCreation(Record):
         """Kept for an hour. At least 0."""
 
 MessageStreamEvent: TypeAlias = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody
-"""One event of a messages stream; unknown types pass through. (ours)"""
+"""One event of a messages stream; unknown types pass through. An addition of this gateway."""
 
 class MessageStartEvent(Record):
-    """The message exists; its content is empty. (ours)"""
+    """The message exists; its content is empty. An addition of this gateway."""
     @property
     def type(self) -> Literal["message_start"]:
         """Name of the event."""
@@ -2515,7 +2532,7 @@ class MessageStartEvent(Record):
         """A message of the model."""
 
 class MessageBlockStartEvent(Record):
-    """A new block. (ours)"""
+    """A new block. An addition of this gateway."""
     @property
     def type(self) -> Literal["content_block_start"]:
         """Name of the event."""
@@ -2529,7 +2546,7 @@ class MessageBlockStartEvent(Record):
         """
 
 class MessageBlockDeltaEvent(Record):
-    """A new piece of a block. (ours)"""
+    """A new piece of a block. An addition of this gateway."""
     @property
     def type(self) -> Literal["content_block_delta"]:
         """Name of the event."""
@@ -2541,10 +2558,10 @@ class MessageBlockDeltaEvent(Record):
         """What is new."""
 
 MessageBlockDelta: TypeAlias = MessageTextDelta | MessageInputJsonDelta | MessageThinkingDelta | MessageSignatureDelta | MessageCitationsDelta
-"""A piece of a block; unknown kinds pass through. (ours)"""
+"""A piece of a block; unknown kinds pass through. An addition of this gateway."""
 
 class MessageTextDelta(Record):
-    """New text. (ours)"""
+    """New text. An addition of this gateway."""
     @property
     def type(self) -> Literal["text_delta"]:
         """Kind of the piece."""
@@ -2553,7 +2570,7 @@ class MessageTextDelta(Record):
         """The new text."""
 
 class MessageInputJsonDelta(Record):
-    """New piece of a call's input. (ours)"""
+    """New piece of a call's input. An addition of this gateway."""
     @property
     def type(self) -> Literal["input_json_delta"]:
         """Kind of the piece."""
@@ -2562,7 +2579,7 @@ class MessageInputJsonDelta(Record):
         """The new piece of JSON text."""
 
 class MessageThinkingDelta(Record):
-    """New text of the model's thoughts. (ours)"""
+    """New text of the model's thoughts. An addition of this gateway."""
     @property
     def type(self) -> Literal["thinking_delta"]:
         """Kind of the piece."""
@@ -2571,7 +2588,7 @@ class MessageThinkingDelta(Record):
         """The new text."""
 
 class MessageSignatureDelta(Record):
-    """The signature of the thoughts before it. (ours)"""
+    """The signature of the thoughts before it. An addition of this gateway."""
     @property
     def type(self) -> Literal["signature_delta"]:
         """Kind of the piece."""
@@ -2580,7 +2597,7 @@ class MessageSignatureDelta(Record):
         """The whole signature."""
 
 class MessageCitationsDelta(Record):
-    """What the text before it cites. (ours)"""
+    """What the text before it cites. An addition of this gateway."""
     @property
     def type(self) -> Literal["citations_delta"]:
         """Kind of the piece."""
@@ -2589,7 +2606,7 @@ class MessageCitationsDelta(Record):
         """One citation."""
 
 class MessageBlockStopEvent(Record):
-    """A block is complete. (ours)"""
+    """A block is complete. An addition of this gateway."""
     @property
     def type(self) -> Literal["content_block_stop"]:
         """Name of the event."""
@@ -2598,7 +2615,7 @@ class MessageBlockStopEvent(Record):
         """Place among the blocks. At least 0."""
 
 class MessageDeltaEvent(Record):
-    """What changed of the message itself. (ours)"""
+    """What changed of the message itself. An addition of this gateway."""
     @property
     def type(self) -> Literal["message_delta"]:
         """Name of the event."""
@@ -2610,7 +2627,7 @@ class MessageDeltaEvent(Record):
         """Tokens used so far; a member that is there replaces the one of message_start."""
 
 class MessageDelta(Record):
-    """Members of the message that are now known. (ours)"""
+    """Members of the message that are now known. An addition of this gateway."""
     @property
     def stop_reason(self) -> Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"] | str | None:
         """Why generation ended."""
@@ -2619,7 +2636,7 @@ class MessageDelta(Record):
         """The stop sequence that ended it."""
 
 class MessageDeltaUsage(Record):
-    """Tokens used so far. (ours)"""
+    """Tokens used so far. An addition of this gateway."""
     @property
     def input_tokens(self) -> int | None:
         """Tokens of the input that no cache holds. At least 0."""
@@ -2637,19 +2654,19 @@ class MessageDeltaUsage(Record):
         """How often each tool of the provider ran."""
 
 class MessageStopEvent(Record):
-    """Terminal: the message is complete. (ours)"""
+    """Terminal: the message is complete. An addition of this gateway."""
     @property
     def type(self) -> Literal["message_stop"]:
         """Name of the event."""
 
 class MessagePingEvent(Record):
-    """A sign of life. (ours)"""
+    """A sign of life. An addition of this gateway."""
     @property
     def type(self) -> Literal["ping"]:
         """Name of the event."""
 
 class ModelList(Record):
-    """Model list. (ours)"""
+    """Model list. An addition of this gateway."""
     @property
     def object(self) -> Literal["list"]:
         """Kind of the record."""
@@ -2660,7 +2677,7 @@ class ModelList(Record):
         """The elements of `data`, not the names of the members."""
 
 class Model(Record):
-    """A model. (ours)"""
+    """A model. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Model id."""
@@ -2683,80 +2700,86 @@ class Model(Record):
         """
 
 class GenerateContentRequest(TypedDict, total=False):
-    """Native generate-content request. The source shows contents; the other fields are ours. (2.5)"""
+    """Native generate-content request. The specification shows contents; the other fields are
+    additions of this gateway. Source: section 2.5 of the specification.
+    """
     contents: Required[Sequence[NativeContentParam | Record]]
     """The conversation. At least 1 item."""
     systemInstruction: NativeContentParam | Record | None
-    """System text. (ours)"""
+    """System text. An addition of this gateway."""
     generationConfig: NativeGenerationConfigParam | Record | None
-    """How to generate. (ours)"""
+    """How to generate. An addition of this gateway."""
     tools: Sequence[NativeToolParam | Record] | None
-    """Tools the model may call; unknown kinds pass through. (ours)"""
+    """Tools the model may call; unknown kinds pass through. An addition of this gateway."""
     toolConfig: NativeToolConfigParam | Record | None
-    """Whether and which function is called. (ours)"""
+    """Whether and which function is called. An addition of this gateway."""
     safetySettings: Sequence[Mapping[str, object]] | None
-    """Passed on to the provider. (ours)"""
+    """Passed on to the provider. An addition of this gateway."""
     cachedContent: str | None
-    """Passed on to the provider. (ours)"""
+    """Passed on to the provider. An addition of this gateway."""
 
 class NativeContent(Record):
-    """One turn. (2.5)"""
+    """One turn. Source: section 2.5 of the specification."""
     @property
     def parts(self) -> list[NativePart]:
         """The parts. At least 1 item."""
     @property
     def role(self) -> Literal["user", "model", "function", "system"] | str | None:
-        """Role of the speaker; user if absent. Turns are by user, model or function. (ours)"""
+        """Role of the speaker; user if absent. Turns are by user, model or function. An addition of
+        this gateway.
+        """
 
 class NativeContentParam(TypedDict, total=False):
-    """One turn. (2.5)"""
+    """One turn. Source: section 2.5 of the specification."""
     parts: Required[Sequence[NativePartParam | Record]]
     """The parts. At least 1 item."""
     role: Literal["user", "model", "function", "system"] | str | None
-    """Role of the speaker; user if absent. Turns are by user, model or function. (ours)"""
+    """Role of the speaker; user if absent. Turns are by user, model or function. An addition of this
+    gateway.
+    """
 
 class NativePart(Record):
-    """One part. The source shows text; the other members are ours, and unknown ones pass through. At
-    least 1 member. (2.5)
+    """One part. The specification shows text; the other members are additions of this gateway, and
+    unknown ones pass through. At least 1 member. Source: section 2.5 of the specification.
     """
     @property
     def text(self) -> str | None:
         """The text."""
     @property
     def thought(self) -> bool | None:
-        """Whether the text is a thought. (ours)"""
+        """Whether the text is a thought. An addition of this gateway."""
     @property
     def thoughtSignature(self) -> str | None:
-        """Opaque; send it back unchanged. (ours)"""
+        """Opaque; send it back unchanged. An addition of this gateway."""
     @property
     def inlineData(self) -> NativeBlob | None:
-        """Data inside the request. (ours)"""
+        """Data inside the request. An addition of this gateway."""
     @property
     def functionCall(self) -> NativeFunctionCall | None:
-        """A call of the model. (ours)"""
+        """A call of the model. An addition of this gateway."""
     @property
     def functionResponse(self) -> NativeFunctionResponse | None:
-        """The result of a call. (ours)"""
+        """The result of a call. An addition of this gateway."""
 
 class NativePartParam(TypedDict, total=False):
-    """One part. The source shows text; the other members are ours, and unknown ones pass through. At
-    least 1 member. (2.5)
+    """One part. The specification shows text; the other members are additions of this gateway, and
+    unknown ones pass through. At least 1 member. Source: section 2.5 of the specification.
     """
     text: str | None
     """The text."""
     thought: bool | None
-    """Whether the text is a thought. (ours)"""
+    """Whether the text is a thought. An addition of this gateway."""
     thoughtSignature: str | None
-    """Opaque; send it back unchanged. (ours)"""
+    """Opaque; send it back unchanged. An addition of this gateway."""
     inlineData: NativeBlobParam | Record | None
-    """Data inside the request. (ours)"""
+    """Data inside the request. An addition of this gateway."""
     functionCall: NativeFunctionCallParam | Record | None
-    """A call of the model. (ours)"""
+    """A call of the model. An addition of this gateway."""
     functionResponse: NativeFunctionResponseParam | Record | None
-    """The result of a call. (ours)"""
+    """The result of a call. An addition of this gateway."""
 
 class NativeBlob(Record):
-    """Data with its media type. (ours)"""
+    """Data with its media type. An addition of this gateway."""
     @property
     def mimeType(self) -> str:
         """Media type."""
@@ -2767,7 +2790,7 @@ class NativeBlob(Record):
         """
 
 class NativeBlobParam(TypedDict, total=False):
-    """Data with its media type. (ours)"""
+    """Data with its media type. An addition of this gateway."""
     mimeType: Required[str]
     """Media type."""
     data: Required[str]
@@ -2776,7 +2799,7 @@ class NativeBlobParam(TypedDict, total=False):
     """
 
 class NativeFunctionCall(Record):
-    """A function and its arguments. (ours)"""
+    """A function and its arguments. An addition of this gateway."""
     @property
     def id(self) -> str | None:
         """Id of the call."""
@@ -2788,7 +2811,7 @@ class NativeFunctionCall(Record):
         """The arguments."""
 
 class NativeFunctionCallParam(TypedDict, total=False):
-    """A function and its arguments. (ours)"""
+    """A function and its arguments. An addition of this gateway."""
     id: str | None
     """Id of the call."""
     name: Required[str]
@@ -2797,7 +2820,7 @@ class NativeFunctionCallParam(TypedDict, total=False):
     """The arguments."""
 
 class NativeFunctionResponse(Record):
-    """A function's result. (ours)"""
+    """A function's result. An addition of this gateway."""
     @property
     def id(self) -> str | None:
         """Id of the call."""
@@ -2809,7 +2832,7 @@ class NativeFunctionResponse(Record):
         """The result."""
 
 class NativeFunctionResponseParam(TypedDict, total=False):
-    """A function's result. (ours)"""
+    """A function's result. An addition of this gateway."""
     id: str | None
     """Id of the call."""
     name: Required[str]
@@ -2818,12 +2841,12 @@ class NativeFunctionResponseParam(TypedDict, total=False):
     """The result."""
 
 class NativeToolParam(TypedDict, total=False):
-    """Tools; kinds other than functions pass through. (ours)"""
+    """Tools; kinds other than functions pass through. An addition of this gateway."""
     functionDeclarations: Sequence[NativeFunctionDeclarationParam | Record] | None
     """Functions that the caller can run."""
 
 class NativeFunctionDeclarationParam(TypedDict, total=False):
-    """A function that the caller can run. (ours)"""
+    """A function that the caller can run. An addition of this gateway."""
     name: Required[str]
     """Name of the function."""
     description: str | None
@@ -2834,19 +2857,19 @@ class NativeFunctionDeclarationParam(TypedDict, total=False):
     """JSON Schema of the arguments."""
 
 class NativeToolConfigParam(TypedDict, total=False):
-    """Whether and which function is called. (ours)"""
+    """Whether and which function is called. An addition of this gateway."""
     functionCallingConfig: NativeFunctionCallingConfigParam | Record | None
     """Whether and which function is called."""
 
 class NativeFunctionCallingConfigParam(TypedDict, total=False):
-    """Whether and which function is called. (ours)"""
+    """Whether and which function is called. An addition of this gateway."""
     mode: Literal["AUTO", "ANY", "NONE"] | str | None
     """ANY forces a call."""
     allowedFunctionNames: Sequence[str] | None
     """The functions that ANY may call."""
 
 class NativeGenerationConfigParam(TypedDict, total=False):
-    """How to generate. (ours)"""
+    """How to generate. An addition of this gateway."""
     temperature: float | None
     """Higher is more random. 0 to 2."""
     topP: float | None
@@ -2867,8 +2890,8 @@ class NativeGenerationConfigParam(TypedDict, total=False):
     """JSON Schema that the response must follow."""
 
 class NativeSchemaParam(TypedDict, total=False):
-    """Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
-    (ours)
+    """Schema of a value, in a format that predates JSON Schema; type names in upper or lower case. An
+    addition of this gateway.
     """
     type: str | None
     """Type of the value, such as OBJECT."""
@@ -2916,7 +2939,7 @@ class NativeSchemaParam(TypedDict, total=False):
     """What is meant where the value is missing."""
 
 class GenerateContentResponse(Record):
-    """Native response, or one event of a native stream. (ours)"""
+    """Native response, or one event of a native stream. An addition of this gateway."""
     @property
     def candidates(self) -> list[NativeCandidate] | None:
         """The candidates."""
@@ -2934,7 +2957,7 @@ class GenerateContentResponse(Record):
         """Id of the response."""
 
 class NativeCandidate(Record):
-    """One candidate. (ours)"""
+    """One candidate. An addition of this gateway."""
     @property
     def index(self) -> int | None:
         """Index among the candidates. At least 0."""
@@ -2946,7 +2969,7 @@ class NativeCandidate(Record):
         """Why generation ended."""
 
 class NativeUsage(Record):
-    """Tokens used. (ours)"""
+    """Tokens used. An addition of this gateway."""
     @property
     def promptTokenCount(self) -> int | None:
         """Tokens of the input. At least 0."""
@@ -2964,20 +2987,20 @@ class NativeUsage(Record):
         """Spent on reasoning. At least 0."""
 
 class CountTokensRequest(TypedDict, total=False):
-    """What to count; contents, or a whole generate-content request. (ours)"""
+    """What to count; contents, or a whole generate-content request. An addition of this gateway."""
     contents: Sequence[NativeContentParam | Record] | None
     """The conversation."""
     generateContentRequest: GenerateContentRequest | Record | None
     """A whole request."""
 
 class CountTokensResponse(Record):
-    """The count. (ours)"""
+    """The count. An addition of this gateway."""
     @property
     def totalTokens(self) -> int:
         """Tokens. At least 0."""
 
 class NativeModelList(Record):
-    """One page of the native model list. (ours)"""
+    """One page of the native model list. An addition of this gateway."""
     @property
     def models(self) -> list[NativeModel]:
         """The models."""
@@ -2988,7 +3011,7 @@ class NativeModelList(Record):
         """The elements of `models`, not the names of the members."""
 
 class NativeModel(Record):
-    """A model of the native list. (ours)"""
+    """A model of the native list. An addition of this gateway."""
     @property
     def name(self) -> str:
         """models/ and the model id."""
@@ -3015,13 +3038,13 @@ class NativeModel(Record):
         """Methods the model serves."""
 
 class VideoGenerationRequest(TypedDict, total=False):
-    """Video generation request. (2.6)"""
+    """Video generation request. Source: section 2.6 of the specification."""
     model: Required[str]
-    """A video model id; see the catalog (2.9). At least 1 character."""
+    """A video model id; see the catalog. At least 1 character."""
     prompt: Required[str]
     """Text description: subject, action, environment, camera angle, style. At least 1 character."""
     duration: int | None
-    """Seconds. The range depends on the model (2.9). 3 to 15; the gateway assumes 5."""
+    """Seconds. The range depends on the model. 3 to 15; the gateway assumes 5."""
     resolution: Literal["720p", "1080p"] | None
     """Not every model supports every resolution. The gateway assumes "1080p"."""
     aspect_ratio: Literal["16:9", "9:16", "1:1"] | None
@@ -3033,14 +3056,14 @@ class VideoGenerationRequest(TypedDict, total=False):
 
 class VideoTask(Record):
     """Video task record: returned by submission, by the status look-up, and posted to the webhook.
-    (2.7)
+    Source: section 2.7 of the specification.
     """
     @property
     def id(self) -> str:
         """Task id."""
     @property
     def status(self) -> Literal["pending", "processing", "completed", "failed"] | str:
-        """State (3); treat unknown states as unfinished."""
+        """State; treat unknown states as unfinished."""
     @property
     def created(self) -> int:
         """Unix time in seconds. Format int64."""
@@ -3055,10 +3078,10 @@ class VideoTask(Record):
         """The finished video; present when completed."""
     @property
     def error(self) -> VideoError | None:
-        """Why a task failed; the source shows only message."""
+        """Why a task failed; the specification shows only message."""
 
 class VideoOutput(Record):
-    """The finished video; present when completed. (2.7)"""
+    """The finished video; present when completed. Source: section 2.7 of the specification."""
     @property
     def url(self) -> str:
         """URL of the video file."""
@@ -3073,18 +3096,22 @@ class VideoOutput(Record):
         """File format."""
 
 class VideoError(Record):
-    """Why a task failed; the source shows only message. (2.7, 7)"""
+    """Why a task failed; the specification shows only message. Source: sections 2.7 and 7 of the
+    specification.
+    """
     @property
     def message(self) -> str:
         """For a person."""
     @property
     def code(self) -> str | None:
-        """Machine-readable code. (ours)"""
+        """Machine-readable code. An addition of this gateway."""
 
 class ImageGenerationRequest(TypedDict, total=False):
-    """Image generation request. The catalog lists the limits of each model (2.8, 2.10). (2.8)"""
+    """Image generation request. The catalog lists the limits of each model. Source: section 2.8 of the
+    specification.
+    """
     model: Required[str]
-    """An image model id; see the catalog (2.10). At least 1 character."""
+    """An image model id; see the catalog. At least 1 character."""
     prompt: Required[str]
     """What to draw; the maximum length varies by model. At least 1 character."""
     n: int | None
@@ -3101,7 +3128,7 @@ class ImageGenerationRequest(TypedDict, total=False):
     """Whether images are returned as URLs or as base64. The gateway assumes "url"."""
 
 class ImageGenerationResponse(Record):
-    """Image generation response. (2.11)"""
+    """Image generation response. Source: section 2.11 of the specification."""
     @property
     def created(self) -> int:
         """Unix time in seconds. Format int64."""
@@ -3110,7 +3137,7 @@ class ImageGenerationResponse(Record):
         """One item per image."""
 
 class Image(Record):
-    """One image. (2.11)"""
+    """One image. Source: section 2.11 of the specification."""
     @property
     def url(self) -> str | None:
         """Present when response_format is url. Expires after 1 hour."""

@@ -18,9 +18,9 @@ pub struct Family {
     pub title: &'static str,
     /// Wire protocols that serve its models: `chat`, `responses`, `messages`, `native`.
     pub protocols: &'static [&'static str],
-    /// Members whose value is our choice, in whole or in part, not the source's.
+    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
     pub ours: &'static [&'static str],
-    /// Sections of the source.
+    /// Sections of the specification that the values come from.
     pub source: &'static str,
 }
 
@@ -39,9 +39,9 @@ pub struct TextModel {
     pub id: &'static str,
     /// Id of its family.
     pub family: &'static str,
-    /// Members whose value is our choice, in whole or in part, not the source's.
+    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
     pub ours: &'static [&'static str],
-    /// Sections of the source.
+    /// Sections of the specification that the values come from.
     pub source: &'static str,
 }
 
@@ -68,9 +68,9 @@ pub struct VideoModel {
     pub aspect_ratios: &'static [&'static str],
     /// For a person.
     pub features: &'static [&'static str],
-    /// Members whose value is our choice, in whole or in part, not the source's.
+    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
     pub ours: &'static [&'static str],
-    /// Sections of the source.
+    /// Sections of the specification that the values come from.
     pub source: &'static str,
 }
 
@@ -93,7 +93,7 @@ pub struct ImageModel {
     pub max_width: u32,
     /// Largest height in pixels.
     pub max_height: u32,
-    /// Largest resolution as the source writes it: width x height.
+    /// Largest resolution as the specification writes it: width x height.
     pub max_resolution: &'static str,
     /// Most images of one request.
     pub max_n: u32,
@@ -107,9 +107,9 @@ pub struct ImageModel {
     pub revises_prompt: bool,
     /// For a person.
     pub features: &'static [&'static str],
-    /// Members whose value is our choice, in whole or in part, not the source's.
+    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
     pub ours: &'static [&'static str],
-    /// Sections of the source.
+    /// Sections of the specification that the values come from.
     pub source: &'static str,
 }
 
@@ -178,7 +178,7 @@ pub static TEXT_MODELS: &[TextModel] = &[
     },
 ];
 
-/// All models that make videos (2.9).
+/// All models that make videos.
 pub static VIDEO_MODELS: &[VideoModel] = &[
     VideoModel {
         id: "video_model_1",
@@ -222,7 +222,7 @@ pub static VIDEO_MODELS: &[VideoModel] = &[
     },
 ];
 
-/// All models that make images (2.8, 2.10).
+/// All models that make images.
 pub static IMAGE_MODELS: &[ImageModel] = &[
     ImageModel {
         id: "image_model_1",
@@ -301,7 +301,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
     },
 ];
 
-/// Seconds between two look-ups of a video task (3).
+/// Seconds between two look-ups of a video task. Source: section 3 of the specification.
 pub const VIDEO_POLL_INTERVAL_S: u32 = 5;
-/// Seconds that the address of an image is valid (2.11, 8).
+/// Seconds that the address of an image is valid. Source: sections 2.11 and 8 of the specification.
 pub const IMAGE_URL_LIFETIME_S: u32 = 3600;

@@ -42,7 +42,7 @@ error_kinds! {
         Stream = "stream", "StreamError", retryable: false,
             "The stream carried an error; the error holds what had arrived.";
         TaskFailed = "task_failed", "TaskFailedError", retryable: false,
-            "A video task ended as failed; the message is the task's own (2.7).";
+            "A video task ended as failed; the message is the task's own.";
         Cancelled = "cancelled", "CancelledError", retryable: false,
             "The caller cancelled the request.";
         InvalidRequest = "invalid_request", "InvalidRequestError", retryable: false,
@@ -102,7 +102,7 @@ error_codes! {
     METHOD_NOT_ALLOWED = "method_not_allowed", "invalid_request_error", 405; "INVALID_ARGUMENT", 405, None; "invalid_request_error";
         "The path exists, the method does not.";
     FILE_EXPIRED = "file_expired", "invalid_request_error", 410; "FAILED_PRECONDITION", 410, None; "invalid_request_error";
-        "The file's address has expired (8: one hour).";
+        "The file's address has expired, after one hour.";
     INVALID_SIGNATURE = "invalid_signature", "invalid_request_error", 403; "PERMISSION_DENIED", 403, None; "permission_error";
         "The file's address is not signed by this gateway.";
     REQUEST_TOO_LARGE = "request_too_large", "invalid_request_error", 413; "INVALID_ARGUMENT", 413, None; "request_too_large";

@@ -3,7 +3,7 @@
 
 pub use crate::api::operation::{Conversation, ErrorStyle, Method, ModelKind, Operation, Protocol, ResponseBody, StreamMode};
 
-/// Create a chat completion (4, 2.1, 2.2, 2.3): `POST /v1/chat/completions`.
+/// Create a chat completion: `POST /v1/chat/completions`. Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
 pub const CREATE_CHAT_COMPLETION: Operation = Operation {
     id: "create_chat_completion",
     method: Method::Post,
@@ -29,7 +29,7 @@ pub const CREATE_CHAT_COMPLETION: Operation = Operation {
     source: "4, 2.1, 2.2, 2.3",
 };
 
-/// Create a response (4, 2.4): `POST /v1/responses`.
+/// Create a response: `POST /v1/responses`. Source: sections 4 and 2.4 of the specification.
 pub const CREATE_RESPONSE: Operation = Operation {
     id: "create_response",
     method: Method::Post,
@@ -55,7 +55,7 @@ pub const CREATE_RESPONSE: Operation = Operation {
     source: "4, 2.4",
 };
 
-/// Compact a conversation (4): `POST /v1/responses/compact`.
+/// Compact a conversation: `POST /v1/responses/compact`. Source: section 4 of the specification.
 pub const COMPACT_RESPONSE: Operation = Operation {
     id: "compact_response",
     method: Method::Post,
@@ -81,7 +81,7 @@ pub const COMPACT_RESPONSE: Operation = Operation {
     source: "4",
 };
 
-/// Retrieve a response (ours): `GET /v1/responses/{response_id}`.
+/// Retrieve a response: `GET /v1/responses/{response_id}`. An addition of this gateway.
 pub const RETRIEVE_RESPONSE: Operation = Operation {
     id: "retrieve_response",
     method: Method::Get,
@@ -107,7 +107,7 @@ pub const RETRIEVE_RESPONSE: Operation = Operation {
     source: "ours",
 };
 
-/// Delete a response (ours): `DELETE /v1/responses/{response_id}`.
+/// Delete a response: `DELETE /v1/responses/{response_id}`. An addition of this gateway.
 pub const DELETE_RESPONSE: Operation = Operation {
     id: "delete_response",
     method: Method::Delete,
@@ -133,7 +133,7 @@ pub const DELETE_RESPONSE: Operation = Operation {
     source: "ours",
 };
 
-/// List the input items of a response (ours): `GET /v1/responses/{response_id}/input_items`.
+/// List the input items of a response: `GET /v1/responses/{response_id}/input_items`. An addition of this gateway.
 pub const LIST_RESPONSE_INPUT_ITEMS: Operation = Operation {
     id: "list_response_input_items",
     method: Method::Get,
@@ -159,7 +159,7 @@ pub const LIST_RESPONSE_INPUT_ITEMS: Operation = Operation {
     source: "ours",
 };
 
-/// Create a message (ours): `POST /v1/messages`.
+/// Create a message: `POST /v1/messages`. An addition of this gateway.
 pub const CREATE_MESSAGE: Operation = Operation {
     id: "create_message",
     method: Method::Post,
@@ -185,7 +185,7 @@ pub const CREATE_MESSAGE: Operation = Operation {
     source: "ours",
 };
 
-/// Count the tokens of a message request (ours): `POST /v1/messages/count_tokens`.
+/// Count the tokens of a message request: `POST /v1/messages/count_tokens`. An addition of this gateway.
 pub const COUNT_MESSAGE_TOKENS: Operation = Operation {
     id: "count_message_tokens",
     method: Method::Post,
@@ -211,7 +211,7 @@ pub const COUNT_MESSAGE_TOKENS: Operation = Operation {
     source: "ours",
 };
 
-/// List models (4, 2.4): `GET /v1/models`.
+/// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
 pub const LIST_MODELS: Operation = Operation {
     id: "list_models",
     method: Method::Get,
@@ -237,7 +237,7 @@ pub const LIST_MODELS: Operation = Operation {
     source: "4, 2.4",
 };
 
-/// Look up a model (ours): `GET /v1/models/{model}`.
+/// Look up a model: `GET /v1/models/{model}`. An addition of this gateway.
 pub const RETRIEVE_MODEL: Operation = Operation {
     id: "retrieve_model",
     method: Method::Get,
@@ -263,7 +263,7 @@ pub const RETRIEVE_MODEL: Operation = Operation {
     source: "ours",
 };
 
-/// Generate content (4, 2.5): `POST /v1beta/models/{model}:generateContent`.
+/// Generate content: `POST /v1beta/models/{model}:generateContent`. Source: sections 4 and 2.5 of the specification.
 pub const GENERATE_CONTENT: Operation = Operation {
     id: "generate_content",
     method: Method::Post,
@@ -289,7 +289,7 @@ pub const GENERATE_CONTENT: Operation = Operation {
     source: "4, 2.5",
 };
 
-/// Stream generated content (ours): `POST /v1beta/models/{model}:streamGenerateContent`.
+/// Stream generated content: `POST /v1beta/models/{model}:streamGenerateContent`. An addition of this gateway.
 pub const STREAM_GENERATE_CONTENT: Operation = Operation {
     id: "stream_generate_content",
     method: Method::Post,
@@ -315,7 +315,7 @@ pub const STREAM_GENERATE_CONTENT: Operation = Operation {
     source: "ours",
 };
 
-/// Count tokens (ours): `POST /v1beta/models/{model}:countTokens`.
+/// Count tokens: `POST /v1beta/models/{model}:countTokens`. An addition of this gateway.
 pub const COUNT_TOKENS: Operation = Operation {
     id: "count_tokens",
     method: Method::Post,
@@ -341,7 +341,7 @@ pub const COUNT_TOKENS: Operation = Operation {
     source: "ours",
 };
 
-/// List models, native style (4, 2.5): `GET /v1beta/models`.
+/// List models, native style: `GET /v1beta/models`. Source: sections 4 and 2.5 of the specification.
 pub const LIST_NATIVE_MODELS: Operation = Operation {
     id: "list_native_models",
     method: Method::Get,
@@ -367,7 +367,7 @@ pub const LIST_NATIVE_MODELS: Operation = Operation {
     source: "4, 2.5",
 };
 
-/// Look up a model, native style (ours): `GET /v1beta/models/{model}`.
+/// Look up a model, native style: `GET /v1beta/models/{model}`. An addition of this gateway.
 pub const RETRIEVE_NATIVE_MODEL: Operation = Operation {
     id: "retrieve_native_model",
     method: Method::Get,
@@ -393,7 +393,7 @@ pub const RETRIEVE_NATIVE_MODEL: Operation = Operation {
     source: "ours",
 };
 
-/// Submit a video generation task (4, 2.6, 3): `POST /v1/videos/generations`.
+/// Submit a video generation task: `POST /v1/videos/generations`. Source: sections 4, 2.6 and 3 of the specification.
 pub const CREATE_VIDEO: Operation = Operation {
     id: "create_video",
     method: Method::Post,
@@ -419,7 +419,7 @@ pub const CREATE_VIDEO: Operation = Operation {
     source: "4, 2.6, 3",
 };
 
-/// Look up a video generation task (4, 2.7, 3): `GET /v1/videos/generations/{task_id}`.
+/// Look up a video generation task: `GET /v1/videos/generations/{task_id}`. Source: sections 4, 2.7 and 3 of the specification.
 pub const RETRIEVE_VIDEO: Operation = Operation {
     id: "retrieve_video",
     method: Method::Get,
@@ -445,7 +445,7 @@ pub const RETRIEVE_VIDEO: Operation = Operation {
     source: "4, 2.7, 3",
 };
 
-/// Generate images (4, 2.8): `POST /v1/images/generations`.
+/// Generate images: `POST /v1/images/generations`. Source: sections 4 and 2.8 of the specification.
 pub const CREATE_IMAGE: Operation = Operation {
     id: "create_image",
     method: Method::Post,

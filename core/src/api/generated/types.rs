@@ -238,7 +238,7 @@ pub struct ChatCompletionChunk {
     pub id: String,
     /// Kind of the record.
     pub object: String,
-    /// The new content of each choice; empty on a usage chunk (ours).
+    /// The new content of each choice; empty on a usage chunk.
     pub choices: Vec<ChatChunkChoice>,
     /// Unix time in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -272,7 +272,7 @@ pub struct ChatCompletionChunk {
 pub struct ChatCompletionMessage {
     /// Always assistant.
     pub role: ChatCompletionMessageRole,
-    /// The text; null beside tool calls (ours).
+    /// The text; null beside tool calls.
     #[serde(deserialize_with = "Option::deserialize")]
     pub content: Option<String>,
     /// Why the model declined.
@@ -1039,7 +1039,7 @@ pub struct ChatLogprobs {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// One message of the conversation. The source names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are ours. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
+/// One message of the conversation. The specification names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are additions of this gateway. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
 ///
 /// ```
 /// use gatewright::types::ChatMessage;
@@ -2028,7 +2028,7 @@ closed_words! {
     /// ```
     FunctionCallOutputItemType { FunctionCallOutput = "function_call_output" }
 }
-/// Native generate-content request. The source shows contents; the other fields are ours.
+/// Native generate-content request. The specification shows contents; the other fields are additions of this gateway.
 ///
 /// ```
 /// use gatewright::types::GenerateContentRequest;
@@ -2127,7 +2127,7 @@ pub struct Image {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// Image generation request. The catalog lists the limits of each model (2.8, 2.10).
+/// Image generation request. The catalog lists the limits of each model.
 ///
 /// ```
 /// use gatewright::types::ImageGenerationRequest;
@@ -2140,7 +2140,7 @@ pub struct Image {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ImageGenerationRequest {
-    /// An image model id; see the catalog (2.10).
+    /// An image model id; see the catalog.
     pub model: String,
     /// What to draw; the maximum length varies by model.
     pub prompt: String,
@@ -5044,7 +5044,7 @@ pub struct NativeModelList {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// One part. The source shows text; the other members are ours, and unknown ones pass through.
+/// One part. The specification shows text; the other members are additions of this gateway, and unknown ones pass through.
 ///
 /// ```
 /// use gatewright::types::NativePart;
@@ -6798,7 +6798,7 @@ open_words! {
     /// ```
     ResponseReasoningOptionsSummary { AUTO = "auto", CONCISE = "concise", DETAILED = "detailed" }
 }
-/// Responses request. The source shows model and input as a string; the other fields, and input as a list of items, are ours.
+/// Responses request. The specification shows model and input as a string; the other fields, and input as a list of items, are additions of this gateway.
 ///
 /// ```
 /// use gatewright::types::ResponseRequest;
@@ -7507,7 +7507,7 @@ pub struct TopLogprob {
 }
 constructor! { TopLogprob: pub fn new(token: impl Into<String>); logprob, bytes, extra }
 setters! { TopLogprob { with_logprob(logprob: f64), with_bytes(bytes: Vec<i64>) } }
-/// Why a task failed; the source shows only message.
+/// Why a task failed; the specification shows only message.
 ///
 /// ```
 /// use gatewright::types::VideoError;
@@ -7540,11 +7540,11 @@ pub struct VideoError {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoGenerationRequest {
-    /// A video model id; see the catalog (2.9).
+    /// A video model id; see the catalog.
     pub model: String,
     /// Text description: subject, action, environment, camera angle, style.
     pub prompt: String,
-    /// Seconds. The range depends on the model (2.9).
+    /// Seconds. The range depends on the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration: Option<i64>,
     /// Not every model supports every resolution.
@@ -7642,7 +7642,7 @@ open_words! {
 pub struct VideoTask {
     /// Task id.
     pub id: String,
-    /// State (3); treat unknown states as unfinished.
+    /// State; treat unknown states as unfinished.
     pub status: VideoTaskStatus,
     /// Unix time in seconds.
     pub created: i64,
@@ -7659,7 +7659,7 @@ pub struct VideoTask {
     pub extra: Map<String, Value>,
 }
 open_words! {
-    /// State (3); treat unknown states as unfinished.
+    /// State; treat unknown states as unfinished.
     ///
     /// ```
     /// use gatewright::types::VideoTaskStatus;

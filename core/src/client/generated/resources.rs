@@ -90,7 +90,7 @@ impl ChatCompletions<'_> {
     /// Generates the next message of a conversation with a model of any provider family. With stream true the
     /// response arrives as server-sent events, one chunk per data line, and ends with \[DONE\].
     ///
-    /// Source: 4, 2.1, 2.2, 2.3.
+    /// Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -117,7 +117,7 @@ impl ChatCompletions<'_> {
     /// Generates the next message of a conversation with a model of any provider family. With stream true the
     /// response arrives as server-sent events, one chunk per data line, and ends with \[DONE\].
     ///
-    /// Source: 4, 2.1, 2.2, 2.3.
+    /// Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -161,9 +161,9 @@ impl Responses<'_> {
     /// Create a response.
     ///
     /// Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat
-    /// completions for the others (4 rule 1). With stream true the response arrives as named events.
+    /// completions for the others. With stream true the response arrives as named events.
     ///
-    /// Source: 4, 2.4.
+    /// Source: sections 4 and 2.4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -183,9 +183,9 @@ impl Responses<'_> {
     /// Create a response. The answer is streamed.
     ///
     /// Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat
-    /// completions for the others (4 rule 1). With stream true the response arrives as named events.
+    /// completions for the others. With stream true the response arrives as named events.
     ///
-    /// Source: 4, 2.4.
+    /// Source: sections 4 and 2.4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -210,7 +210,7 @@ impl Responses<'_> {
     /// coding-agent flows. The output of the response replaces the conversation so far; send it in the next
     /// input.
     ///
-    /// Source: 4.
+    /// Source: section 4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -233,7 +233,7 @@ impl Responses<'_> {
     ///
     /// response_id: The id of the response.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -257,7 +257,7 @@ impl Responses<'_> {
     ///
     /// response_id: The id of the response.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -313,7 +313,7 @@ impl ResponsesInputItems<'_> {
     ///
     /// before: Id of the item that the page goes up to.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -353,7 +353,7 @@ impl Messages<'_> {
     /// Generates the next message of a conversation in the messages protocol, with a model of any provider
     /// family. With stream true the response arrives as named events, and ends with message_stop.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -381,7 +381,7 @@ impl Messages<'_> {
     /// Generates the next message of a conversation in the messages protocol, with a model of any provider
     /// family. With stream true the response arrives as named events, and ends with message_stop.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -410,7 +410,7 @@ impl Messages<'_> {
     ///
     /// Counts the tokens that a conversation in the messages protocol takes as input of the model.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -453,7 +453,7 @@ impl Models<'_> {
     ///
     /// The models that the key gives access to.
     ///
-    /// Source: 4, 2.4.
+    /// Source: sections 4 and 2.4 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -472,7 +472,7 @@ impl Models<'_> {
     ///
     /// model: The model id, as the list has it.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -508,7 +508,7 @@ impl Native<'_> {
     ///
     /// model: The model id.
     ///
-    /// Source: 4, 2.5.
+    /// Source: sections 4 and 2.5 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -539,7 +539,7 @@ impl Native<'_> {
     ///
     /// model: The model id.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -571,7 +571,7 @@ impl Native<'_> {
     ///
     /// model: The model id.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -626,7 +626,7 @@ impl NativeModels<'_> {
     ///
     /// page_token: nextPageToken of the page before.
     ///
-    /// Source: 4, 2.5.
+    /// Source: sections 4 and 2.5 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -645,7 +645,7 @@ impl NativeModels<'_> {
     ///
     /// model: The model id, as the list has it.
     ///
-    /// Source: ours.
+    /// An addition of this gateway.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -701,9 +701,9 @@ impl VideosGenerations<'_> {
     /// Submit a video generation task.
     ///
     /// Asynchronous: the response is the task, already processing; poll it until it is completed or failed,
-    /// or set a webhook_url. Preview (1).
+    /// or set a webhook_url. Preview.
     ///
-    /// Source: 4, 2.6, 3.
+    /// Source: sections 4, 2.6 and 3 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -727,7 +727,7 @@ impl VideosGenerations<'_> {
     ///
     /// task_id: The id from submission.
     ///
-    /// Source: 4, 2.7, 3.
+    /// Source: sections 4, 2.7 and 3 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -765,9 +765,9 @@ pub struct Images<'c> {
 impl Images<'_> {
     /// Generate images.
     ///
-    /// Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview (1).
+    /// Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
     ///
-    /// Source: 4, 2.8.
+    /// Source: sections 4 and 2.8 of the specification.
     ///
     /// ```no_run
     /// # async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{comment, header, shown_code};
+use super::{comment, header, origin, shown_code};
 use crate::codegen::model::{Api, Field, File, Kind, Object, Schema, Type};
 use crate::codegen::names;
 
@@ -139,7 +139,7 @@ impl<'a> Types<'a> {
         let mut code = String::new();
         for field in object.fields.iter().filter(|field| *self.resolved(&field.ty) == Type::Integer) {
             let source = data["x-source"][&field.name].as_str().unwrap_or_default();
-            let said = format!("{} ({source}).", field.description.trim_end_matches('.'));
+            let said = format!("{}. {}", field.description.trim_end_matches('.'), origin(source));
             code.push_str(&comment(&said, "/// "));
             _ = writeln!(code, "pub const {}: u32 = {};", names::constant(&field.name), data[&field.name]);
         }

@@ -4,7 +4,7 @@ mod catalog;
 
 use std::fmt::Write as _;
 
-use super::header;
+use super::{closed, header, origin, own_origin};
 use crate::codegen::model::{
     Additional, Api, Field, File, Kind, Location, Operation, Parameter, StreamMode, Type,
 };
@@ -27,8 +27,8 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
 
 fn operations(api: &Api) -> String {
     let mut out = format!(
-        "# Operations\n\n{} {}. {}\n\nThe number beside an operation or a field is the section of the source specification; `ours` is \
-         what the source leaves open.\n\n| Method | HTTP | What it does |\n|---|---|---|\n",
+        "# Operations\n\n{} {}. {}\n\nA field or a parameter has the source of its operation, \
+         unless its notes name another.\n\n| Method | HTTP | What it does |\n|---|---|---|\n",
         api.title, api.version, api.description
     );
     for operation in &api.operations {
@@ -48,11 +48,11 @@ fn operations(api: &Api) -> String {
     for webhook in &api.webhooks {
         _ = write!(
             out,
-            "\n## Webhook `{}`\n\n{} ({})\n\n{}\n\nPayload: {}.\n",
+            "\n## Webhook `{}`\n\n{}\n\n{}\n\n{}\n\nPayload: {}.\n",
             webhook.name,
             webhook.summary,
-            webhook.source,
             webhook.description,
+            origin(&webhook.source),
             link(&webhook.payload)
         );
     }
@@ -71,10 +71,10 @@ fn section(api: &Api, operation: &Operation) -> String {
     let python = qualified(operation, str::to_owned);
     let node = qualified(operation, names::camel);
     let mut out = format!(
-        "\n## {python}\n\n{} ({})\n\n{}\n\n- HTTP: `{} {}`\n- Rust: `{rust}(…)`\n- Python: `client.{python}(…)`\n- Node: `client.{node}(…)`\n",
+        "\n## {python}\n\n{}\n\n{}\n\n{}\n\n- HTTP: `{} {}`\n- Rust: `{rust}(…)`\n- Python: `client.{python}(…)`\n- Node: `client.{node}(…)`\n",
         operation.summary,
-        operation.source,
         operation.description,
+        origin(&operation.source),
         operation.method.upper(),
         operation.path,
     );
@@ -97,17 +97,20 @@ fn section(api: &Api, operation: &Operation) -> String {
     _ = writeln!(out, "- Errors: {} form{statuses}", operation.error_style.pascal().to_lowercase());
     if !operation.parameters.is_empty() {
         out.push_str("\n| Parameter | In | Type | Required | Notes |\n|---|---|---|---|---|\n");
-        operation.parameters.iter().for_each(|parameter| out.push_str(&parameter_row(parameter)));
+        for parameter in &operation.parameters {
+            out.push_str(&parameter_row(parameter, &operation.source));
+        }
     }
     let fields = api.request_fields(operation);
     if !fields.is_empty() {
         out.push('\n');
-        out.push_str(&field_table(fields));
+        let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
+        out.push_str(&field_table(fields, owner));
     }
     out
 }
 
-fn parameter_row(parameter: &Parameter) -> String {
+fn parameter_row(parameter: &Parameter, owner: &str) -> String {
     let place = match parameter.location {
         Location::Path => "path",
         Location::Query => "query",
@@ -121,17 +124,23 @@ fn parameter_row(parameter: &Parameter) -> String {
     if !rules.is_empty() {
         _ = write!(notes, " {}.", sentence(&rules));
     }
+    notes = told(&notes, &own_origin(&parameter.source, owner));
     let required = if parameter.required { "yes" } else { "no" };
-    format!(
-        "| `{}` | {place} | {} | {required} | {} ({}) |\n",
-        parameter.name,
-        link(&parameter.ty),
-        cell(&notes),
-        parameter.source
-    )
+    format!("| `{}` | {place} | {} | {required} | {} |\n", parameter.name, link(&parameter.ty), cell(&notes))
 }
 
-fn field_table(fields: &[Field]) -> String {
+/// A note, and where it comes from.
+fn told(notes: &str, origin: &str) -> String {
+    let notes = notes.trim();
+    match (notes, origin) {
+        (notes, "") => notes.to_owned(),
+        ("", origin) => origin.to_owned(),
+        (notes, origin) => format!("{} {origin}", closed(notes)),
+    }
+}
+
+/// owner: the section of what the fields belong to.
+fn field_table(fields: &[Field], owner: &str) -> String {
     let mut out = "| Field | Type | Required | Notes |\n|---|---|---|---|\n".to_owned();
     for field in fields {
         let mut notes = field.description.clone();
@@ -145,22 +154,18 @@ fn field_table(fields: &[Field]) -> String {
         if field.deprecated {
             notes.push_str(" Deprecated.");
         }
+        notes = told(&notes, &own_origin(&field.source, owner));
         let required = if field.required { "yes" } else { "no" };
-        _ = writeln!(
-            out,
-            "| `{}` | {} | {required} | {} ({}) |",
-            field.name,
-            link(&field.ty),
-            cell(notes.trim()),
-            field.source
-        );
+        _ = writeln!(out, "| `{}` | {} | {required} | {} |", field.name, link(&field.ty), cell(&notes));
     }
     out
 }
 
 fn types(api: &Api) -> String {
-    let mut out = "# Types\n\nObjects keep members that are not listed, unless they are said to be closed.\n"
-        .to_owned();
+    let mut out =
+        "# Types\n\nObjects keep members that are not listed, unless they are said to be closed. A field \
+         has the source of its type, unless its notes name another.\n"
+            .to_owned();
     for schema in api.schemas.values() {
         let uses = match (schema.in_request, schema.in_response) {
             (true, true) => "In requests and responses.",
@@ -168,11 +173,12 @@ fn types(api: &Api) -> String {
             (false, true) => "In responses.",
             (false, false) => "In no operation.",
         };
-        _ = write!(out, "\n## {}\n\n{} ({}) {uses}\n\n", schema.name, schema.description, schema.source);
+        let described = told(&schema.description, &origin(&schema.source));
+        _ = write!(out, "\n## {}\n\n{described} {uses}\n\n", schema.name);
         match &schema.kind {
             Kind::Object(object) => {
                 if !object.fields.is_empty() {
-                    out.push_str(&field_table(&object.fields));
+                    out.push_str(&field_table(&object.fields, &schema.source));
                 }
                 if let Some(member) = &object.iterable {
                     _ = writeln!(
@@ -212,45 +218,45 @@ fn types(api: &Api) -> String {
 }
 
 fn errors(api: &Api) -> String {
-    let mut out = "# Errors\n\nEvery failure of a client has one kind: `ErrorKind` in Rust, a class in Python and Node.\n\n\
-                   | Kind | Class | Extends | Status | Retried | Meaning | Source |\n|---|---|---|---|---|---|---|\n"
+    let mut out = "# Errors\n\nEvery failure of a client has one kind: `ErrorKind` in Rust, a class in Python and Node. The \
+                   specification leaves errors open, so kinds and codes are additions of this gateway, unless their meaning \
+                   names a section.\n\n\
+                   | Kind | Class | Extends | Status | Retried | Meaning |\n|---|---|---|---|---|---|\n"
         .to_owned();
     for base in &api.errors.bases {
         let parent = base.parent.as_ref().map_or(String::new(), |parent| format!("`{parent}`"));
-        _ = writeln!(out, "| | `{}` | {parent} | | | {} | |", base.class, cell(&base.meaning));
+        _ = writeln!(out, "| | `{}` | {parent} | | | {} |", base.class, cell(&base.meaning));
     }
     for kind in &api.errors.kinds {
         let status: Vec<String> = kind.status.iter().map(u16::to_string).collect();
         _ = writeln!(
             out,
-            "| `{}` | `{}` | `{}` | {} | {} | {} | {} |",
+            "| `{}` | `{}` | `{}` | {} | {} | {} |",
             kind.name,
             kind.class,
             kind.parent,
             status.join(", "),
             if kind.retryable { "yes" } else { "no" },
-            cell(&kind.meaning),
-            kind.x_source
+            cell(&told(&kind.meaning, &own_origin(&kind.x_source, "ours")))
         );
     }
     out.push_str(
         "\n## Codes\n\nWhat the gateway puts into error bodies, in the standard form (type, code, status), the native form and the messages form.\n\n\
-         | Code | Type | Status | Native status | Native HTTP | Messages type | Meaning | Source |\n\
-         |---|---|---|---|---|---|---|---|\n",
+         | Code | Type | Status | Native status | Native HTTP | Messages type | Meaning |\n\
+         |---|---|---|---|---|---|---|\n",
     );
     for code in &api.errors.codes {
         let reason = code.native_reason.as_ref().map_or(String::new(), |reason| format!(" (`{reason}`)"));
         _ = writeln!(
             out,
-            "| `{}` | `{}` | {} | `{}`{reason} | {} | `{}` | {} | {} |",
+            "| `{}` | `{}` | {} | `{}`{reason} | {} | `{}` | {} |",
             code.code,
             code.type_,
             code.status,
             code.native_status,
             code.native_http,
             code.messages_type,
-            cell(&code.meaning),
-            code.x_source
+            cell(&told(&code.meaning, &own_origin(&code.x_source, "ours")))
         );
     }
     out

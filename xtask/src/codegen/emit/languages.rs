@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use super::docs::{cell, link, sentence};
 use super::rust::Signatures;
 use super::told::{Argument, Form, Told};
-use super::{header, python, resources, typescript};
+use super::{header, origin, python, resources, typescript};
 use crate::codegen::errors::ErrorKind;
 use crate::codegen::model::{Api, File, Operation};
 use crate::codegen::names;
@@ -113,11 +113,11 @@ fn anchor(heading: &str) -> String {
 
 fn section(api: &Api, language: &Language, operation: &Operation, told: &Told) -> String {
     let mut out = format!(
-        "\n## {}\n\n{}. {} ({})\n\n```{}\n{}\n```\n",
+        "\n## {}\n\n{}. {} {}\n\n```{}\n{}\n```\n",
         told.name,
         operation.summary.trim_end_matches('.'),
-        operation.description,
-        operation.source,
+        operation.description.trim_end(),
+        origin(&operation.source),
         language.signature,
         told.signature.trim_end()
     );

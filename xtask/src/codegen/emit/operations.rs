@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{header, shown_code};
+use super::{header, origin, shown_code};
 use crate::codegen::model::{
     Api, Conversation, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type,
 };
@@ -126,7 +126,7 @@ fn row(api: &Api, operation: &Operation) -> String {
     let last_events = operation.stream.as_ref().map_or(&[][..], |stream| &stream.last_events);
     let terminator = operation.stream.as_ref().and_then(|stream| stream.terminator.as_deref());
     format!(
-        "\n/// {summary} ({source}): `{method_upper} {path}`.\n\
+        "\n/// {summary}: `{method_upper} {path}`. {origin}\n\
          pub const {constant}: Operation = Operation {{\n\
          \x20   id: {id:?},\n\
          \x20   method: Method::{method},\n\
@@ -153,6 +153,7 @@ fn row(api: &Api, operation: &Operation) -> String {
          }};\n",
         summary = operation.summary,
         source = operation.source,
+        origin = origin(&operation.source),
         method_upper = operation.method.upper(),
         path = operation.path,
         constant = names::constant(&operation.id),

@@ -18,9 +18,7 @@ mod streams;
 mod tests;
 mod types;
 
-use std::fmt::Write as _;
-
-use crate::codegen::emit::header;
+use crate::codegen::emit::{closed, header, origin};
 use crate::codegen::model::{Api, Constraints, File, Kind, Schema, StringEnum, Type, Union};
 use crate::codegen::options::Language;
 
@@ -234,8 +232,8 @@ fn is_attribute(name: &str) -> bool {
         && !name.is_empty()
 }
 
-/// Facts about a field besides its description: bounds, default, section.
-fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, source: Option<&str>) -> String {
+/// Facts about a field besides its description: bounds, default, and where it comes from (a section; empty if it need not be told).
+fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, source: &str) -> String {
     let mut facts = Vec::new();
     let bounds = constraints.in_words();
     if !bounds.is_empty() {
@@ -249,10 +247,11 @@ fn facts(constraints: &Constraints, default: Option<&serde_json::Value>, source:
         text[..1].make_ascii_uppercase();
         text.push('.');
     }
-    if let Some(source) = source {
-        let _ = write!(text, "{}({source})", if text.is_empty() { "" } else { " " });
+    let origin = origin(source);
+    if !text.is_empty() && !origin.is_empty() {
+        text.push(' ');
     }
-    text
+    text + &origin
 }
 
 /// A description and its facts as one sentence or two.
@@ -260,7 +259,7 @@ fn described(description: &str, facts: &str) -> String {
     match (description.trim(), facts) {
         ("", facts) => facts.to_owned(),
         (description, "") => description.to_owned(),
-        (description, facts) => format!("{description} {facts}"),
+        (description, facts) => format!("{} {facts}", closed(description)),
     }
 }
 

@@ -5,7 +5,7 @@ mod reference;
 use std::fmt::Write as _;
 
 use super::rust::{Signature, Signatures};
-use super::{comment, header, shown_code};
+use super::{comment, header, origin, shown_code};
 use crate::codegen::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
 use crate::codegen::names;
 
@@ -228,7 +228,8 @@ fn documentation(operation: &Operation, note: &str) -> String {
         code.push_str("    ///\n");
         code.push_str(&comment(&escaped(&text), "    /// "));
     }
-    _ = write!(code, "    ///\n    /// Source: {}.\n", operation.source);
+    code.push_str("    ///\n");
+    code.push_str(&comment(&origin(&operation.source), "    /// "));
     code
 }
 

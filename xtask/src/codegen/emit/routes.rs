@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{filled, header};
+use super::{filled, header, origin};
 use crate::codegen::model::{Api, File, Operation};
 use crate::codegen::names;
 
@@ -94,8 +94,8 @@ fn service(code: &mut String, api: &Api) {
         .iter()
         .map(|operation| {
             format!(
-                "    /// {} ({}): `{} {}`.\n    fn {}(&self, call: Call) -> impl Future<Output = Response> + Send {{\n        async move {{ not_implemented(call.operation) }}\n    }}\n",
-                operation.summary, operation.source, operation.method.upper(), operation.path, operation.id,
+                "    /// {}: `{} {}`. {}\n    fn {}(&self, call: Call) -> impl Future<Output = Response> + Send {{\n        async move {{ not_implemented(call.operation) }}\n    }}\n",
+                operation.summary, operation.method.upper(), operation.path, origin(&operation.source), operation.id,
             )
         })
         .collect();

@@ -20,6 +20,20 @@ fn lowered() -> Lowered {
     lower(&sources().openapi, &api()).expect("the fixture lowers")
 }
 
+#[test]
+fn users_read_in_words_where_a_statement_comes_from() {
+    for (section, told) in [
+        ("", ""),
+        ("2.1", "Source: section 2.1 of the specification."),
+        ("4, 2.1, 2.2", "Source: sections 4, 2.1 and 2.2 of the specification."),
+        ("ours", "An addition of this gateway."),
+        ("2.1, ours", "Source: section 2.1 of the specification, with additions of this gateway."),
+    ] {
+        assert_eq!(super::origin(section), told);
+    }
+    assert_eq!(super::own_origin("2.1", "2.1"), "");
+}
+
 /// The contents of the file whose path ends so.
 fn file(files: &[File], end: &str) -> String {
     files.iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it").contents.clone()

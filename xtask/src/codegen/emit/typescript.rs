@@ -203,14 +203,5 @@ fn doc(indent: &str, paragraphs: &[&str]) -> String {
     }
 }
 
-/// Where a statement comes from: `Source: specification 2.1.`
-fn source(section: &str) -> String {
-    match section {
-        "" => String::new(),
-        "ours" => "Source: ours (the specification does not state it).".to_owned(),
-        section => format!("Source: specification {section}."),
-    }
-}
-
 #[cfg(test)]
 mod tests;

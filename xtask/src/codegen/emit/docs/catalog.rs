@@ -8,8 +8,8 @@ use super::{cell, sentence};
 use crate::codegen::model::{Api, Field, Kind, Type};
 
 pub(super) fn page(api: &Api) -> String {
-    let mut out = "# Model catalog\n\nWhat the source does not state is not stated here, and never guessed. `x-ours` names the \
-                   members whose value is our choice, in whole or in part; [gaps](../../spec/gaps.md) says why.\n"
+    let mut out = "# Model catalog\n\nWhat the specification does not state is not stated here, and never guessed. `x-ours` \
+                   names the members whose value this gateway chose, in whole or in part; [gaps](../../spec/gaps.md) says why.\n"
         .to_owned();
     let data = serde_json::to_value(&api.catalog).expect("it was read from JSON");
     let form = api.catalog_types.values().next().expect("a schema describes the catalog");

@@ -72,7 +72,7 @@ fn members(fields: &[&Field]) -> String {
     for field in fields {
         let _ = writeln!(out, "    {}: {}", field.name, expression(&field.ty));
         out.push_str(&docstring(
-            &[described(&field.description, &facts(&field.constraints, None, None))],
+            &[described(&field.description, &facts(&field.constraints, None, ""))],
             "    ",
         ));
     }
@@ -80,7 +80,7 @@ fn members(fields: &[&Field]) -> String {
 }
 
 fn about(schema: &Schema) -> String {
-    facts(&schema.constraints, None, Some(&schema.source))
+    facts(&schema.constraints, None, &schema.source)
 }
 
 /// The few kinds of types that a report has.

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::streams::{self, Face};
 use super::{Direction, Types, argument, described, docstring, facts, member, wrapped};
+use crate::codegen::emit::origin;
 use crate::codegen::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
 use crate::codegen::names::pascal;
 
@@ -39,7 +40,7 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argum
         required: parameter.required,
         ty: &parameter.ty,
         doc: {
-            let source = (parameter.source != operation.source).then_some(parameter.source.as_str());
+            let source = if parameter.source == operation.source { "" } else { &parameter.source };
             described(
                 &parameter.description,
                 &facts(&parameter.constraints, parameter.default.as_ref(), source),
@@ -59,7 +60,7 @@ pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argum
             required: field.required,
             ty: &field.ty,
             doc: {
-                let source = (field.source != owner).then_some(field.source.as_str());
+                let source = if field.source == owner { "" } else { &field.source };
                 described(&field.description, &facts(&field.constraints, field.default.as_ref(), source))
             },
         })
@@ -215,11 +216,7 @@ fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> 
         list.push_str(&example(operation, arguments));
     }
     let summary = format!("{}.", operation.summary.trim_end_matches('.'));
-    let source = if operation.source == "ours" {
-        "Not shown in the source specification (ours).".to_owned()
-    } else {
-        format!("Source: specification {}.", operation.source)
-    };
+    let source = origin(&operation.source);
     let doc = docstring(&[summary, operation.description.clone(), "@ARGUMENTS@".to_owned(), source], indent);
     // Already wrapped and indented below its heading; wrapping it again would undo that.
     let list: String =

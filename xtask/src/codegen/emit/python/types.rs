@@ -104,7 +104,7 @@ fn definition(api: &Api, schema: &Schema, name: &str, direction: Direction) -> S
 }
 
 fn about(schema: &Schema) -> String {
-    facts(&schema.constraints, None, Some(&schema.source))
+    facts(&schema.constraints, None, &schema.source)
 }
 
 /// An object without fields of its own.
@@ -195,7 +195,7 @@ fn key(field: &Field, types: Types<'_>) -> String {
 }
 
 fn field_doc(schema: &Schema, field: &Field) -> String {
-    let source = (field.source != schema.source).then_some(field.source.as_str());
+    let source = if field.source == schema.source { "" } else { &field.source };
     let deprecated = if field.deprecated { " Deprecated." } else { "" };
     described(&field.description, &facts(&field.constraints, field.default.as_ref(), source)) + deprecated
 }

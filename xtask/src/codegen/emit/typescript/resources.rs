@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use super::types::{assumed, comment, constraints};
-use super::{KEYWORDS, doc, expression, import, imported, member, references, source, streams};
+use super::{KEYWORDS, doc, expression, import, imported, member, references, streams};
+use crate::codegen::emit::{origin, own_origin};
 use crate::codegen::model::{Api, Operation, Parameter, Plain, Resource};
 use crate::codegen::names::{camel, pascal};
 
@@ -87,8 +88,7 @@ fn params_interface(operation: &Operation) -> String {
     let extends = operation.request.as_ref().map_or_else(String::new, |body| format!(" extends {body}"));
     let _ = writeln!(out, "export interface {name}{extends} {{");
     for parameter in named {
-        let origin =
-            if parameter.source == operation.source { String::new() } else { source(&parameter.source) };
+        let origin = own_origin(&parameter.source, &operation.source);
         let facts = [constraints(&parameter.constraints), assumed(parameter.default.as_ref()), origin];
         out.push_str(&comment(&parameter.description, &facts, false));
         let optional = if parameter.required { "" } else { "?" };
@@ -173,7 +173,7 @@ fn method(api: &Api, operation: &Operation) -> String {
 
     let comment = doc(
         "  ",
-        &[&operation.summary, &operation.description, &parameter_docs(operation), &source(&operation.source)],
+        &[&operation.summary, &operation.description, &parameter_docs(operation), &origin(&operation.source)],
     );
     let single = match &operation.plain {
         Some(Plain::Nothing) => Some("undefined".to_owned()),

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{doc, enumeration, expression, member, source};
+use super::{doc, enumeration, expression, member};
+use crate::codegen::emit::{origin, own_origin};
 use crate::codegen::model::{Additional, Api, Constraints, Field, Kind, Object, Schema, Type};
 
 pub(super) fn emit(api: &Api) -> String {
@@ -14,7 +15,7 @@ pub(super) fn emit(api: &Api) -> String {
 
 pub(super) fn declaration(schema: &Schema) -> String {
     let own = constraints(&schema.constraints);
-    let mut out = doc("", &[&schema.description, &own, &source(&schema.source)]);
+    let mut out = doc("", &[&schema.description, &own, &origin(&schema.source)]);
     let name = &schema.name;
     match &schema.kind {
         Kind::Object(object) => interface(&mut out, schema, object),
@@ -70,12 +71,9 @@ fn conveniences(object: &Object) -> String {
 
 /// One member with its comment, which names the section if it differs from that of the interface.
 pub(super) fn property(field: &Field, section: &str) -> String {
-    let origin = if field.source == section { String::new() } else { source(&field.source) };
-    let mut out = comment(
-        &field.description,
-        &[constraints(&field.constraints), assumed(field.default.as_ref()), origin],
-        field.deprecated,
-    );
+    let origin = own_origin(&field.source, section);
+    let facts = [constraints(&field.constraints), assumed(field.default.as_ref()), origin];
+    let mut out = comment(&field.description, &facts, field.deprecated);
     let optional = if field.required { "" } else { "?" };
     let _ = writeln!(out, "  {}{optional}: {};", member(&field.name), expression(&field.ty));
     out

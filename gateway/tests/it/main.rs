@@ -47,6 +47,7 @@ mod requests;
 mod reservations;
 mod responses;
 mod rows;
+mod same_conversation;
 mod shared_config;
 mod shares;
 mod shutdown;

@@ -16,6 +16,7 @@ mod effects;
 mod examples;
 mod failover;
 mod fault_matrix;
+mod fault_matrix_over_http2;
 mod faults;
 mod faults_of_upstreams;
 mod files;

@@ -61,7 +61,8 @@ mod tests {
         ] {
             assert_eq!(of_reason(reason), words);
         }
-        for (category, words) in [("connection_lost", "connection lost"), ("tls", "TLS"), ("agent", "agent")] {
+        for (category, words) in [("connection_lost", "connection lost"), ("tls", "TLS"), ("agent", "agent")]
+        {
             assert_eq!(of_category(category), words);
         }
     }

@@ -99,7 +99,9 @@ pub(super) async fn json_exchange(
     let length = answer.body.len();
     if let Some(mut failure) = failure {
         failure.message = match failure.category {
-            Category::ConnectionLost => format!("the answer broke off after {length} bytes: {}", failure.message),
+            Category::ConnectionLost => {
+                format!("the answer broke off after {length} bytes: {}", failure.message)
+            }
             Category::Timeout => format!("{}: {length} bytes had come", failure.message),
             _ => failure.message,
         };

@@ -68,7 +68,10 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
 fn unlike(arguments: &str) -> String {
     let found = match serde_json::from_str::<Value>(arguments) {
         Err(error) if error.is_eof() => {
-            return format!("the arguments broke off after {} bytes, in the middle of their JSON", arguments.len());
+            return format!(
+                "the arguments broke off after {} bytes, in the middle of their JSON",
+                arguments.len()
+            );
         }
         Err(error) => format!("not JSON ({error})"),
         Ok(Value::Object(members)) => {

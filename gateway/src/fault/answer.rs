@@ -35,11 +35,7 @@ enum Cut {
 
 impl Faults {
     /// Faults that replace the response, after the delay if there is one. is_new: whether the request has not just failed.
-    pub(crate) async fn before(
-        &self,
-        operation: &Operation,
-        is_new: impl Fn() -> bool,
-    ) -> Option<Response> {
+    pub(crate) async fn before(&self, operation: &Operation, is_new: impl Fn() -> bool) -> Option<Response> {
         for fault in self.iter() {
             match fault {
                 Fault::Delay(pause) => tokio::time::sleep(*pause).await,

@@ -136,7 +136,14 @@ async fn go_through(speaks: Protocol) {
 }
 
 /// Where no other upstream helps, the client is told in its own words.
-pub(crate) async fn is_told(server: &Server, client: Protocol, stream: bool, fault: usize, expected: u16, here: &str) {
+pub(crate) async fn is_told(
+    server: &Server,
+    client: Protocol,
+    stream: bool,
+    fault: usize,
+    expected: u16,
+    here: &str,
+) {
     let (path, body) = client.request(&model(client, fault, false), stream);
     let response = send(server.post(&path, &body)).await;
     let status = response.status().as_u16();

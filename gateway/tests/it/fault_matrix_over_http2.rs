@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::callers::{End, Protocol, TEXT};
 use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start};
 use crate::support::{Event, send, start_with};
-use crate::upstreams::{Scripted, Seen, Step, STREAM_HEAD, json_answer, upstream};
+use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, json_answer, upstream};
 
 /// The folder with the certificate that this process trusts.
 const TRUSTED: &str = "GATEWRIGHT_TEST_TRUSTED";
@@ -349,7 +349,8 @@ async fn go_through(folder: &Path, speaks: Protocol) {
             });
             for (number, (what, act, expected)) in faults(spoken, stream).into_iter().enumerate() {
                 *next.lock().expect("no panic") = Some(act);
-                let here = format!("{client:?} at {speaks:?} over HTTP/2, stream: {stream}, upstream: {what}");
+                let here =
+                    format!("{client:?} at {speaks:?} over HTTP/2, stream: {stream}, upstream: {what}");
                 is_told(&server, client, stream, number, expected, &here).await;
                 is_helped(&server, client, stream, number, &here).await;
             }
@@ -454,9 +455,9 @@ async fn a_stream_of_http2_that_dies_is_no_success_for_any_client() {
 
 /// RFC 9113, section 6.8: a server that goes away brings what it has begun to its end, and takes nothing new.
 #[tokio::test]
-async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection() {
-    let name =
-        "a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection";
+async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection()
+ {
+    let name = "a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection";
     let Some(folder) = trusting(name) else { return };
     for speaks in Protocol::ALL {
         let url = serve(&folder, move |seen| {
@@ -470,7 +471,9 @@ async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_
         for client in [Protocol::ALL, Protocol::ALL].concat() {
             let (path, body) = client.request("mine", true);
             let events: Vec<Event> =
-                tokio::time::timeout(Duration::from_secs(60), server.stream(&path, &body)).await.expect("an end");
+                tokio::time::timeout(Duration::from_secs(60), server.stream(&path, &body))
+                    .await
+                    .expect("an end");
             let text: String = events
                 .iter()
                 .map(|event| match &event.name {
@@ -478,7 +481,11 @@ async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_
                     None => format!("data: {}\n\n", event.data),
                 })
                 .collect();
-            assert_eq!(Form::Events.read(client, &text), (End::Success, TEXT.to_owned()), "{client:?} at {speaks:?}");
+            assert_eq!(
+                Form::Events.read(client, &text),
+                (End::Success, TEXT.to_owned()),
+                "{client:?} at {speaks:?}"
+            );
         }
     }
 }

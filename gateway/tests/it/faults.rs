@@ -68,7 +68,8 @@ async fn a_request_fails_once_and_the_same_one_again_succeeds() {
     let server = start().await;
     let status = async |path: &str, body: &Value, fault: &str| {
         let answered = send(server.post(path, body).header(FAULT_HEADER, fault)).await;
-        let after = answered.headers().get("retry-after").map(|value| value.to_str().expect("ASCII").to_owned());
+        let after =
+            answered.headers().get("retry-after").map(|value| value.to_str().expect("ASCII").to_owned());
         (answered.status().as_u16(), after)
     };
     let (one, two) = (response("model-sol", false), response("model-sol", true));

@@ -9,7 +9,8 @@ use crate::support::{Event, Server, events, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, upstream};
 
 /// A picture of one pixel.
-const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const PICTURE: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 /// The word that ends an answer.
 const STOP: &str = "END";
 /// What every upstream says before it calls.
@@ -87,9 +88,7 @@ fn chat() -> Value {
 }
 
 fn responses() -> Value {
-    let call = |id: &str, arguments: &str| {
-        json!({"type": "function_call", "call_id": id, "name": "weather", "arguments": arguments})
-    };
+    let call = |id: &str, arguments: &str| json!({"type": "function_call", "call_id": id, "name": "weather", "arguments": arguments});
     json!({
         "instructions": "Be brief.",
         "input": [
@@ -115,9 +114,7 @@ fn responses() -> Value {
 
 fn messages() -> Value {
     let source = json!({"type": "base64", "media_type": "image/png", "data": PICTURE});
-    let call = |id: &str, city: &str| {
-        json!({"type": "tool_use", "id": id, "name": "weather", "input": {"city": city}})
-    };
+    let call = |id: &str, city: &str| json!({"type": "tool_use", "id": id, "name": "weather", "input": {"city": city}});
     json!({
         "system": "Be brief.",
         "messages": [
@@ -142,12 +139,9 @@ fn messages() -> Value {
 }
 
 fn native(stops: bool) -> Value {
-    let call = |id: &str, city: &str| {
-        json!({"functionCall": {"id": id, "name": "weather", "args": {"city": city}}})
-    };
-    let result = |id: &str, output: &str| {
-        json!({"functionResponse": {"id": id, "name": "weather", "response": {"output": output}}})
-    };
+    let call =
+        |id: &str, city: &str| json!({"functionCall": {"id": id, "name": "weather", "args": {"city": city}}});
+    let result = |id: &str, output: &str| json!({"functionResponse": {"id": id, "name": "weather", "response": {"output": output}}});
     let mut body = json!({
         "systemInstruction": {"parts": [{"text": "Be brief."}]},
         "contents": [
@@ -185,7 +179,8 @@ fn whole(speaks: Protocol) -> Value {
                 })
                 .collect();
             let message = json!({"role": "assistant", "content": SAID, "refusal": null, "tool_calls": calls});
-            let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": "tool_calls"});
+            let choice =
+                json!({"index": 0, "message": message, "logprobs": null, "finish_reason": "tool_calls"});
             json!({"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "theirs",
                 "choices": [choice],
                 "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}})
@@ -202,9 +197,9 @@ fn whole(speaks: Protocol) -> Value {
         }
         Protocol::Native => {
             let mut parts = vec![json!({"text": SAID})];
-            parts.extend(calls.iter().map(|(id, arguments)| {
-                json!({"functionCall": {"id": id, "name": "weather", "args": arguments}})
-            }));
+            parts.extend(calls.iter().map(
+                |(id, arguments)| json!({"functionCall": {"id": id, "name": "weather", "args": arguments}}),
+            ));
             candidates(&parts, true)
         }
     }
@@ -234,7 +229,8 @@ fn response(status: &str, output: Vec<Value>) -> Value {
 /// The items of an answer in the responses protocol.
 fn items() -> Vec<Value> {
     let part = json!({"type": "output_text", "text": SAID, "annotations": [], "logprobs": []});
-    let mut items = vec![json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
+    let mut items =
+        vec![json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant",
         "content": [part]})];
     items.extend((1..).zip(calls()).map(|(number, (id, arguments))| {
         json!({"type": "function_call", "id": format!("fc_{number}"), "call_id": id, "name": "weather",
@@ -263,9 +259,9 @@ fn streamed(speaks: Protocol) -> String {
                 candidates(&[json!({"text": first})], false),
                 candidates(&[json!({"text": second})], false),
             ];
-            let [one, two] = calls().map(|(id, arguments)| {
-                json!({"functionCall": {"id": id, "name": "weather", "args": arguments}})
-            });
+            let [one, two] = calls().map(
+                |(id, arguments)| json!({"functionCall": {"id": id, "name": "weather", "args": arguments}}),
+            );
             events.extend([candidates(&[one], false), candidates(&[two], true)]);
             lines(events)
         }
@@ -295,13 +291,15 @@ fn chunks() -> Vec<Value> {
         }));
     }
     chunks.push(chunk(json!({}), "tool_calls".into()));
-    chunks.push(json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "theirs",
+    chunks
+        .push(json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "theirs",
         "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}}));
     chunks
 }
 
 fn responses_events() -> Vec<Value> {
-    let mut events = vec![json!({"type": "response.created", "response": response("in_progress", Vec::new())})];
+    let mut events =
+        vec![json!({"type": "response.created", "response": response("in_progress", Vec::new())})];
     for (index, item) in items().into_iter().enumerate() {
         let at = |kind: &str, more: Value| {
             let mut event = json!({"type": kind, "item_id": item["id"], "output_index": index});
@@ -311,7 +309,8 @@ fn responses_events() -> Vec<Value> {
         let mut begun = item.clone();
         begun["status"] = "in_progress".into();
         let is_message = item["type"] == "message";
-        begun[if is_message { "content" } else { "arguments" }] = if is_message { json!([]) } else { json!("") };
+        begun[if is_message { "content" } else { "arguments" }] =
+            if is_message { json!([]) } else { json!("") };
         events.push(json!({"type": "response.output_item.added", "output_index": index, "item": begun}));
         if is_message {
             let part = |text: &str| json!({"type": "output_text", "text": text, "annotations": []});
@@ -324,9 +323,10 @@ fn responses_events() -> Vec<Value> {
             events.push(at("response.content_part.done", json!({"content_index": 0, "part": part(SAID)})));
         } else {
             let arguments = item["arguments"].as_str().expect("text");
-            events.extend(pieces(arguments).map(|piece| {
-                at("response.function_call_arguments.delta", json!({"delta": piece}))
-            }));
+            events.extend(
+                pieces(arguments)
+                    .map(|piece| at("response.function_call_arguments.delta", json!({"delta": piece}))),
+            );
             events.push(at("response.function_call_arguments.done", json!({"arguments": arguments})));
         }
         events.push(json!({"type": "response.output_item.done", "output_index": index, "item": item}));
@@ -541,11 +541,10 @@ impl Bench {
     async fn start() -> Self {
         let mut upstreams = Vec::new();
         for speaks in Protocol::ALL {
-            upstreams.push((speaks, Scripted::answering(move |seen| steps(seen)).await));
+            upstreams.push((speaks, Scripted::answering(steps).await));
         }
         let models = Protocol::ALL.map(|speaks| {
-            let mut model =
-                Model::new(model_at(speaks), "family_one", Target::new(speaks.name(), "theirs"));
+            let mut model = Model::new(model_at(speaks), "family_one", Target::new(speaks.name(), "theirs"));
             model.translate_responses = true;
             model
         });
@@ -555,8 +554,9 @@ impl Bench {
         Self { upstreams, server: start_with(config).await }
     }
 
-    /// Asks an upstream, and gives the body that it got, what the gateway says it dropped, and what the client understood.
-    async fn ask(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> (Value, String, Said) {
+    /// Asks an upstream, and gives the body that it got, and what the gateway says it dropped. The client has to understand
+    /// the answer.
+    async fn ask(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> (Value, String) {
         let here = format!("{client:?} at {speaks:?}, {path}");
         let (_, scripted) = self.upstreams.iter().find(|(one, _)| *one == speaks).expect("each kind");
         let count = scripted.count();
@@ -566,14 +566,15 @@ impl Bench {
         assert_eq!(status, 200, "{here}: {told}");
         let seen = scripted.seen();
         assert_eq!(seen.len(), count + 1, "{here}");
-        let dropped = headers.get("x-gatewright-dropped").map(|value| value.to_str().expect("ASCII").to_owned());
+        let dropped =
+            headers.get("x-gatewright-dropped").map(|value| value.to_str().expect("ASCII").to_owned());
         let said = if headers["content-type"].to_str().expect("ASCII").starts_with("text/event-stream") {
             put_together(client, &events(&told))
         } else {
             understood(client, &serde_json::from_str(&told).expect("JSON"))
         };
         assert_eq!(said, expected(), "{here}: {told}");
-        (normal(seen[count].json()), dropped.unwrap_or_default(), said)
+        (normal(seen[count].json()), dropped.unwrap_or_default())
     }
 
     /// What the upstreams get of clients that speak another protocol than they: by kind, and by who asked.
@@ -581,7 +582,7 @@ impl Bench {
         let mut got = Vec::new();
         for (speaks, client) in pairs() {
             let (path, body) = request(client, &model_at(speaks), stream, stops);
-            let (sent, dropped, _) = self.ask(client, speaks, &path, &body).await;
+            let (sent, dropped) = self.ask(client, speaks, &path, &body).await;
             if speaks.spoken_for(client) == client {
                 // Nothing is changed but the model.
                 assert_eq!(sent, normal(body), "{client:?} at {speaks:?}");
@@ -649,7 +650,9 @@ async fn the_same_conversation_reaches_each_upstream_in_the_same_words_and_its_a
             assert_eq!(sent, words, "{client:?} and {first:?} at {speaks:?}, stream: {stream}");
         }
         for (from, _, words, _) in &got {
-            for (speaks, _, expected, _) in got.iter().filter(|(speaks, client, ..)| speaks != from && client == from) {
+            for (speaks, _, expected, _) in
+                got.iter().filter(|(speaks, client, ..)| speaks != from && client == from)
+            {
                 let mut body = words.clone();
                 let path = if *from == Protocol::Native {
                     native_path(&model_at(*speaks), stream)
@@ -657,7 +660,7 @@ async fn the_same_conversation_reaches_each_upstream_in_the_same_words_and_its_a
                     body["model"] = model_at(*speaks).into();
                     request(*from, "", stream, false).0
                 };
-                let (sent, dropped, _) = bench.ask(*from, *speaks, &path, &body).await;
+                let (sent, dropped) = bench.ask(*from, *speaks, &path, &body).await;
                 assert_eq!(&sent, expected, "written for {from:?}, at {speaks:?}, stream: {stream}");
                 assert_eq!(dropped, "", "written for {from:?}, at {speaks:?}");
             }

@@ -1,12 +1,12 @@
 //! Compares the finished items of a stream with those of the final response: a coding agent acts on each item when it
 //! is done, and never reads the final response.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::cell::Cell;
-use crate::failure::Category;
+use crate::failure::{Category, Failure};
 use crate::response_object::brief;
 
 /// Members that an agent acts on, by the kind of item; for all other kinds, only the type.
@@ -43,13 +43,20 @@ impl DoneItems {
             };
             let (expected, found) = (content(item), content(done));
             let held = expected == found;
-            cell.assert(
-                Category::Verification,
-                &what,
-                format!("{expected}, as in the final answer"),
-                found.to_string(),
-                held,
-            );
+            let (wanted, shown) = (format!("{expected}, as in the final answer"), found.to_string());
+            if held {
+                cell.assert(Category::Verification, &what, wanted, shown, true);
+            } else {
+                // The items themselves are in the evidence.
+                let members = [&expected, &found].into_iter().filter_map(Value::as_object).flatten();
+                let differing: BTreeSet<&str> = members
+                    .filter(|(name, _)| expected.get(name) != found.get(name))
+                    .map(|(name, _)| name.as_str())
+                    .collect();
+                let names: Vec<&str> = differing.into_iter().collect();
+                let message = format!("{what}: it differs from the final answer in its {}", names.join(", "));
+                cell.fail(&what, wanted, shown, Failure::new(Category::Verification, message));
+            }
         }
     }
 }

@@ -112,7 +112,8 @@ impl CheckKit {
             // Limited to the selected checks, if there is a selection.
             let mut reasons = cells.iter().filter_map(|cell| cell.skipped);
             let reason = reasons.find(|reason| *reason != FILTERED).unwrap_or(FILTERED);
-            problems.push(format!("no check is left to run ({reason}): select others"));
+            let reason = Check::skipped(CheckId::ModelsEndpoint, None, reason).in_words().unwrap_or_default();
+            problems.push(format!("no check is left to run: {reason}; select others"));
         }
         let config = match &place {
             Some((_, url)) if url.scheme() == "https" => tls::client_config(options.ca_bundle.as_deref())

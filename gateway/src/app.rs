@@ -12,6 +12,7 @@ use crate::access::{ApiKey, Changed, Data, Gatekeeper, Registry, Writer, start};
 use crate::bounds::room::{Room, Share};
 use crate::config::{Config, Model, Upstream};
 use crate::counters::Counters;
+use crate::fault::FailedOnce;
 use crate::keys::random_key;
 use crate::observe::{Metrics, Recent};
 use crate::outgoing::{Fetcher, Outbox};
@@ -64,6 +65,8 @@ pub(crate) struct App {
     pub(crate) metrics: Arc<Metrics>,
     /// The requests that operators see.
     pub(crate) recent: Arc<Recent>,
+    /// The requests that a fault has let fail once.
+    pub(crate) failed_once: FailedOnce,
     /// Whether the gateway is about to stop.
     pub(crate) draining: AtomicBool,
     address: SocketAddr,
@@ -144,6 +147,7 @@ impl App {
             studio: Workshop::default(),
             metrics,
             recent: Arc::default(),
+            failed_once: FailedOnce::default(),
             draining: AtomicBool::new(false),
             config,
             address,

@@ -6,6 +6,7 @@
 //! (`model-sol~truncate=3`), or for all requests from [`Config::faults`](crate::Config::faults).
 
 mod answer;
+mod once;
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 use gatewright::operations::{self, Operation};
 use serde_json::Value;
 
+pub(crate) use self::once::FailedOnce;
 use crate::wire::peek;
 
 /// Request header with faults.
@@ -25,6 +27,8 @@ const MOST_FAULTS: usize = 16;
 const LONGEST_PAUSE_MS: u64 = 600_000;
 /// Default number of events before a fault in mid-stream.
 const EVENTS_BEFORE: usize = 3;
+/// Default status of a request that fails once.
+const FAILS_ONCE_WITH: u64 = 429;
 /// Default `retry-after` of a rate limit, in seconds.
 const RETRY_AFTER_S: u64 = 1;
 /// Default pause between the pieces of a slow response, in milliseconds.
@@ -37,6 +41,7 @@ pub const FAULTS: &str = "\
 delay=MS                the response starts this many milliseconds later
 status=CODE             an error with this status, 400 to 599
 rate_limit[=SECONDS]    429 with retry-after (default 1)
+fail_once[=CODE]        429 with retry-after, or an error with this status; the same request again succeeds
 truncate[=EVENTS]       the response ends early, without an error (default: after 3 events, or half of a document)
 reset[=EVENTS]          the connection is reset in the middle of the response
 hang[=EVENTS]           the response stops, and the connection stays open
@@ -57,6 +62,7 @@ enum Fault {
     Delay(Duration),
     Status(u16),
     RateLimit(u64),
+    FailOnce(u16),
     Truncate(usize),
     Reset(usize),
     Hang(usize),
@@ -126,6 +132,10 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
             .ok_or_else(|| invalid(&format!("the value must be a whole number up to {most}"))),
     };
     let pause = |default| number(default, LONGEST_PAUSE_MS).map(Duration::from_millis);
+    let status = |default| match number(default, 599)? {
+        code @ 400..=599 => Ok(u16::try_from(code).expect("three digits")),
+        _ => Err(invalid("the value must be a status from 400 to 599")),
+    };
     let events = || {
         let count = number(Some(EVENTS_BEFORE as u64), u64::from(u32::MAX))?;
         usize::try_from(count).map_err(|_| invalid("the number is too large"))
@@ -140,10 +150,8 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
     };
     let fault = match name {
         "delay" => Fault::Delay(pause(None)?),
-        "status" => match number(None, 599)? {
-            code @ 400..=599 => Fault::Status(u16::try_from(code).expect("three digits")),
-            _ => return Err(invalid("the value must be a status from 400 to 599")),
-        },
+        "status" => Fault::Status(status(None)?),
+        "fail_once" => Fault::FailOnce(status(Some(FAILS_ONCE_WITH))?),
         "rate_limit" => Fault::RateLimit(number(Some(RETRY_AFTER_S), 86_400)?),
         "truncate" => Fault::Truncate(events()?),
         "reset" => Fault::Reset(events()?),
@@ -243,6 +251,7 @@ mod tests {
             "delay=600001",
             "status=200",
             "status=600",
+            "fail_once=200",
             "html=1",
             "truncate=-1",
             "content_type",

@@ -26,7 +26,7 @@ pub fn annotations(report: &Report) -> String {
     let mut text = String::new();
     for check in report.checks.iter().filter(|check| check.status == Status::Fail) {
         let title = format!("{} {}", check.id, model_name(check.model.as_deref()));
-        let why = check.explanation().unwrap_or_default();
+        let why = check.in_words().unwrap_or_default();
         writeln!(text, "::error title={}::{}", property(&title), message(&why)).expect(WRITES);
     }
     text

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::matrix::{duration, model_name};
 use crate::model::{Check, CheckId, OverallStatus, Report, Status};
+use crate::words::of_reason;
 use gatewright_safe::visible::visible;
 
 const RED: &str = "\x1b[1;31m";
@@ -364,7 +365,7 @@ fn section(
 
 impl Turn {
     fn line(&self) -> String {
-        let why = self.explanation.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        let why = self.explanation.as_ref().map(|why| format!(": {}", of_reason(why))).unwrap_or_default();
         format!("{} {}: {} → {}{why}", self.id, model_name(self.model.as_deref()), self.old, self.new)
     }
 }

@@ -61,7 +61,7 @@ const WRITES: &str = "writing to a string succeeds";
 fn case(xml: &mut String, check: &Check, suite: &str) {
     let time = seconds(check.duration_ms.unwrap_or(0));
     write!(xml, "    <testcase name=\"{}\" classname=\"{suite}\" time=\"{time}\"", check.id).expect(WRITES);
-    let why = check.explanation().unwrap_or_default();
+    let why = check.in_words().unwrap_or_default();
     let why = escaped(&why);
     match check.status {
         Status::Pass => xml.push_str("/>\n"),

@@ -52,6 +52,7 @@ mod terminal;
 mod tree;
 mod typed;
 mod validate;
+mod words;
 mod workers;
 
 pub use annotations::annotations;

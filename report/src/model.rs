@@ -1,5 +1,7 @@
 //! Methods of a typed report. The types are generated from the schema of section 2.12.
 
+use crate::words;
+
 pub use crate::generated::{
     AgentMode, Check, CheckError, CheckId, Configuration, Environment, Kit, Layer, OverallStatus, Report,
     Retries, Status, Summary, Usage,
@@ -21,6 +23,29 @@ impl Check {
                 None => format!("{category}: {message}"),
             }),
             (None, Some(reason)) => Some(reason.clone()),
+            (None, None) => None,
+        }
+    }
+
+    /// The same for people: without the codes that reasons and categories are to programs. A code that the service told
+    /// stays.
+    ///
+    /// ```
+    /// use gatewright_report::{Check, CheckId};
+    ///
+    /// let check = Check::skipped(CheckId::AgentCliSmoke, None, "agent_mode: skipped");
+    /// assert_eq!(check.in_words().as_deref(), Some("no coding agent was asked for"));
+    /// ```
+    pub fn in_words(&self) -> Option<String> {
+        match (&self.error, &self.reason) {
+            (Some(CheckError { category, code, message, .. }), _) => {
+                let category = words::of_category(category);
+                Some(match code {
+                    Some(code) => format!("{category} ({code}): {message}"),
+                    None => format!("{category}: {message}"),
+                })
+            }
+            (None, Some(reason)) => Some(words::of_reason(reason).into_owned()),
             (None, None) => None,
         }
     }

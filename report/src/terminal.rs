@@ -126,7 +126,7 @@ fn explanations(text: &mut String, report: &Report, colour: bool) {
         text.push('\n');
     }
     for cause in failed {
-        told(text, Status::Fail, &cause.cells(), &cause.explanation, colour);
+        told(text, Status::Fail, &cause.cells(), &cause.explanation(), colour);
     }
     let skipped = causes(report, Status::Skip);
     let count: usize = skipped.iter().map(|cause| cause.checks.len()).sum();
@@ -134,19 +134,19 @@ fn explanations(text: &mut String, report: &Report, colour: bool) {
         [] => {}
         [cause] if count == 1 => {
             text.push('\n');
-            told(text, Status::Skip, &cause.cells(), &cause.explanation, colour);
+            told(text, Status::Skip, &cause.cells(), &cause.explanation(), colour);
         }
         several => {
             let reason = |cause: &Cause<'_>| match several.len() {
-                1 => cause.explanation.clone(),
-                _ => format!("{} ({})", cause.explanation, cause.checks.len()),
+                1 => cause.explanation(),
+                _ => format!("{} ({})", cause.explanation(), cause.checks.len()),
             };
             let mut reasons: Vec<String> = several.iter().take(MOST_REASONS).map(reason).collect();
             if several.len() > MOST_REASONS {
                 reasons.push("…".to_owned());
             }
             text.push('\n');
-            told(text, Status::Skip, &format!("{count} cells"), &reasons.join(", "), colour);
+            told(text, Status::Skip, &format!("{count} cells"), &reasons.join("; "), colour);
         }
     }
 }
@@ -158,11 +158,31 @@ fn told(text: &mut String, status: Status, cells: &str, explanation: &str, colou
 
 /// Cells with one explanation.
 struct Cause<'r> {
-    explanation: String,
+    /// That of the first cell.
+    first: String,
+    /// That of all, without the model's name and with [`COUNT`] in the place of each count.
+    general: String,
+    /// The least and the most of each count.
+    counts: Vec<(u64, u64)>,
     checks: Vec<&'r Check>,
 }
 
 impl Cause<'_> {
+    /// In words that hold for all its cells: with `213 to 219 bytes` where they differ in that.
+    fn explanation(&self) -> String {
+        let one_model = self.checks.iter().all(|check| check.model == self.checks[0].model);
+        if one_model && self.counts.iter().all(|(least, most)| least == most) {
+            return self.first.clone();
+        }
+        let mut words = self.general.split(COUNT);
+        let mut text = words.next().unwrap_or_default().to_owned();
+        for (words, (least, most)) in words.zip(&self.counts) {
+            let until = if least == most { String::new() } else { format!(" to {most}") };
+            write!(text, "{least}{until}{words}").expect("writing to a string succeeds");
+        }
+        text
+    }
+
     /// `responses_text model-sol, model-terra; responses_stream model-sol`.
     fn cells(&self) -> String {
         let mut text = String::new();
@@ -181,25 +201,54 @@ impl Cause<'_> {
     }
 }
 
-/// The cells of a status by their explanation, in the order of the report. One that differs only in the model's name is
-/// the same.
+/// What stands for a count. No text that has become visible holds it.
+const COUNT: char = '\0';
+/// What is counted where an answer ends too early or too late: one cause, however much of each answer had come.
+const COUNTED: [&str; 3] = ["bytes", "events", "ms"];
+
+/// The text with its counts taken out.
+fn counted(text: &str) -> (String, Vec<u64>) {
+    let (mut words, mut counts) = (String::with_capacity(text.len()), Vec::new());
+    let mut rest = text.split(' ').peekable();
+    while let Some(word) = rest.next() {
+        let next = rest.peek();
+        let unit = next.map_or("", |next| next.trim_end_matches(|end: char| !end.is_alphanumeric()));
+        match word.parse() {
+            Ok(count) if COUNTED.contains(&unit) => {
+                words.push(COUNT);
+                counts.push(count);
+            }
+            _ => words.push_str(word),
+        }
+        if next.is_some() {
+            words.push(' ');
+        }
+    }
+    (words, counts)
+}
+
+/// The cells of a status by their explanation, in the order of the report. One that differs only in the model's name, or
+/// in how much had come, is the same.
 fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause<'_>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for check in report.checks.iter().filter(|check| check.status == status) {
-        let explanation = check.explanation().unwrap_or_default();
+        let explanation = check.in_words().unwrap_or_default();
         let general = match check.model.as_deref() {
             Some(model) if !model.is_empty() => explanation.replace(model, "the model"),
             _ => explanation.clone(),
         };
+        let (general, counts) = counted(&visible(&general));
         let place = *places.entry(general.clone()).or_insert(causes.len());
         match causes.get_mut(place) {
             None => {
-                causes.push(Cause { explanation: visible(&explanation).into_owned(), checks: vec![check] });
+                let counts = counts.into_iter().map(|count| (count, count)).collect();
+                let first = visible(&explanation).into_owned();
+                causes.push(Cause { first, general, counts, checks: vec![check] });
             }
             Some(cause) => {
-                if cause.checks[0].model != check.model {
-                    cause.explanation = visible(&general).into_owned();
+                for (known, count) in cause.counts.iter_mut().zip(counts) {
+                    *known = (known.0.min(count), known.1.max(count));
                 }
                 cause.checks.push(check);
             }

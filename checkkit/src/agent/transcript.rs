@@ -73,6 +73,11 @@ fn deed(kind: &str, item: &Value) -> String {
     match DEEDS.iter().find_map(|member| item.pointer(member)) {
         None => kind.to_owned(),
         Some(Value::String(what)) => format!("{kind} ({what})"),
+        // Changes of files: where. All else is in the evidence.
+        Some(Value::Array(changes)) if changes.iter().any(|change| change["path"].is_string()) => {
+            let paths: Vec<&str> = changes.iter().filter_map(|change| change["path"].as_str()).collect();
+            format!("{kind} ({})", paths.join(", "))
+        }
         Some(what) => format!("{kind} ({what})"),
     }
 }
@@ -132,7 +137,7 @@ mod tests {
         }
         assert_eq!(Transcript::read(r#"{"type":"item.started"}"#).deeds, ["none"]);
         let changed = r#"{"type":"item.completed","item":{"type":"file_change","changes":[{"path":"a"}]}}"#;
-        assert_eq!(Transcript::read(changed).deeds, [r#"file_change ([{"path":"a"}])"#]);
+        assert_eq!(Transcript::read(changed).deeds, ["file_change (a)"]);
         let many: Vec<_> = (0..100)
             .map(|number| format!(r#"{{"type":"item.started","item":{{"type":"t","command":"{number}"}}}}"#))
             .collect();

@@ -96,18 +96,35 @@ pub(super) async fn json_exchange(
     body: Option<&Value>,
 ) -> Option<Value> {
     let (answer, failure) = exchange(context, cell, path, body, "application/json").await?;
-    if let Some(failure) = failure {
+    let length = answer.body.len();
+    if let Some(mut failure) = failure {
+        failure.message = match failure.category {
+            Category::ConnectionLost => {
+                format!("the answer broke off after {length} bytes: {}", failure.message)
+            }
+            Category::Timeout => format!("{}: {length} bytes had come", failure.message),
+            _ => failure.message,
+        };
         cell.fail("body", "complete", failure.message.clone(), failure);
         return None;
     }
-    match serde_json::from_slice(&answer.body) {
+    let error = match serde_json::from_slice(&answer.body) {
         Ok(value) => {
             cell.assert(Category::Protocol, "body", "JSON", "JSON", true);
-            Some(value)
+            return Some(value);
         }
-        Err(error) => {
-            cell.assert(Category::Protocol, "body", "JSON", format!("none ({error})"), false);
-            None
-        }
-    }
+        Err(error) => error,
+    };
+    let observed = format!("none ({error})");
+    // Whoever sent it took it for whole: a service, or something between, that does not notice the end of what it passes
+    // on.
+    let message = if answer.body.trim_ascii().is_empty() {
+        "the answer has no body".to_owned()
+    } else if error.is_eof() {
+        format!("the answer broke off after {length} bytes, in the middle of its JSON")
+    } else {
+        format!("body: expected JSON, found {observed}")
+    };
+    cell.fail("body", "JSON", observed, Failure::new(Category::Protocol, message));
+    None
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::context::{Context, json_exchange};
 use crate::cell::Cell;
-use crate::failure::Category;
-use crate::response_object::{brief, examine};
+use crate::failure::{Category, Failure};
+use crate::response_object::{brief, examine, kind};
 
 const FUNCTION: &str = "compat_echo";
 
@@ -54,6 +54,35 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
         .is_some_and(|text| serde_json::from_str::<Value>(text).is_ok_and(|value| value == expected));
     cell.check.arguments_verified = Some(verified);
     if let Some(arguments) = arguments {
-        cell.assert(Category::Verification, "arguments", expected.to_string(), arguments, verified);
+        let what = "arguments";
+        if verified {
+            cell.assert(Category::Verification, what, expected.to_string(), arguments, true);
+        } else {
+            let failure = Failure::new(Category::Verification, unlike(arguments));
+            cell.fail(what, expected.to_string(), arguments, failure);
+        }
     }
+}
+
+/// How arguments are not those that were asked for, in words: their JSON is in the evidence.
+fn unlike(arguments: &str) -> String {
+    let found = match serde_json::from_str::<Value>(arguments) {
+        Err(error) if error.is_eof() => {
+            return format!(
+                "the arguments broke off after {} bytes, in the middle of their JSON",
+                arguments.len()
+            );
+        }
+        Err(error) => format!("not JSON ({error})"),
+        Ok(Value::Object(members)) => {
+            let names: Vec<String> = members.keys().map(|name| format!("{name:?}")).collect();
+            match (names.as_slice(), members.get("value")) {
+                ([], _) => "none".to_owned(),
+                ([_], Some(value)) => format!("\"value\" with {}", brief(value)),
+                _ => names.join(", "),
+            }
+        }
+        Ok(value) => kind(&value).to_owned(),
+    };
+    format!("arguments: expected \"value\" alone, with the run's token, found {found}")
 }

@@ -122,7 +122,14 @@ impl Stream {
             Ok(value) => value,
             Err(error) => {
                 let what = format!("event {number}");
-                cell.assert(Category::Protocol, &what, "JSON", format!("{data:?} ({error})"), false);
+                // The event itself is in the evidence.
+                let message = if error.is_eof() && !data.is_empty() {
+                    format!("{what} broke off after {} bytes, in the middle of its JSON", data.len())
+                } else {
+                    format!("{what}: expected JSON, found something else ({error})")
+                };
+                let failure = Failure::new(Category::Protocol, message);
+                cell.fail(&what, "JSON", format!("{data:?} ({error})"), failure);
                 return;
             }
         };

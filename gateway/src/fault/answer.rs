@@ -12,7 +12,7 @@ use gatewright::operations::{ErrorStyle, Operation, Protocol};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Fault, Faults};
+use super::{Fault, Faults, RETRY_AFTER_S};
 use crate::wire::{ApiError, Response};
 
 /// Size of a piece of a slow response, in bytes.
@@ -34,16 +34,20 @@ enum Cut {
 }
 
 impl Faults {
-    /// Faults that replace the response, after the delay if there is one.
-    pub(crate) async fn before(&self, operation: &Operation) -> Option<Response> {
+    /// Faults that replace the response, after the delay if there is one. is_new: whether the request has not just failed.
+    pub(crate) async fn before(&self, operation: &Operation, is_new: impl Fn() -> bool) -> Option<Response> {
         for fault in self.iter() {
             match fault {
                 Fault::Delay(pause) => tokio::time::sleep(*pause).await,
                 Fault::Status(status) => return Some(error_of_status(*status, operation.error_style)),
-                Fault::RateLimit(seconds) => {
-                    let mut response = error_of_status(429, operation.error_style);
-                    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
-                    return Some(response);
+                Fault::RateLimit(seconds) => return Some(rate_limit(*seconds, operation)),
+                Fault::FailOnce(status) if is_new() => {
+                    let is_limit = *status == StatusCode::TOO_MANY_REQUESTS;
+                    return Some(if is_limit {
+                        rate_limit(RETRY_AFTER_S, operation)
+                    } else {
+                        error_of_status(*status, operation.error_style)
+                    });
                 }
                 _ => {}
             }
@@ -97,6 +101,12 @@ impl Faults {
         }
         Response::from_parts(head, Body::from_stream(pieces))
     }
+}
+
+fn rate_limit(seconds: u64, operation: &Operation) -> Response {
+    let mut response = error_of_status(429, operation.error_style);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    response
 }
 
 /// The error for a status: with the code of that status, else that of its class.

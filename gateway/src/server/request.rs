@@ -198,7 +198,9 @@ async fn route(
         Begun::Unkeyed
     };
     let faults = take_faults(app, &caller, operation, &mut head.headers, &mut path, &mut body)?;
-    if let Some(response) = faults.before(operation).await {
+    let is_new =
+        || app.failed_once.is_new((operation.id, caller.id(), path.as_slice(), query.as_slice(), &body));
+    if let Some(response) = faults.before(operation, is_new).await {
         return Ok(response);
     }
     let call = Call {

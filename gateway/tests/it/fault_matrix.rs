@@ -15,7 +15,7 @@ use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, json_answer, u
 /// How long an upstream that hangs is waited for.
 const TIMEOUT: Duration = Duration::from_millis(200);
 /// How many deaths of an upstream are watched at once.
-const AT_ONCE: usize = 32;
+pub(crate) const AT_ONCE: usize = 32;
 
 /// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream
 /// helps.
@@ -87,17 +87,19 @@ fn model(client: Protocol, fault: usize, helped: bool) -> String {
 }
 
 /// A gateway with a model for each fault, alone or with an upstream that works behind the one that fails.
-async fn start(bad: &Scripted, good: &Scripted, speaks: Protocol, faults: &[Fault]) -> Server {
-    let first = upstream("bad", speaks.kind(), &bad.url);
+///
+/// bad, good: their addresses. faults: their names.
+pub(crate) async fn start(bad: &str, good: &str, speaks: Protocol, faults: &[&str]) -> Server {
+    let first = upstream("bad", speaks.kind(), bad);
     // The same without patience: a busy machine must not make a silence of another fault.
-    let mut hasty = upstream("hasty", speaks.kind(), &bad.url);
+    let mut hasty = upstream("hasty", speaks.kind(), bad);
     (hasty.timeout, hasty.idle_timeout) = (TIMEOUT, TIMEOUT);
-    let second = upstream("good", speaks.kind(), &good.url);
+    let second = upstream("good", speaks.kind(), good);
     let mut models = Vec::new();
     for client in Protocol::ALL {
         for (fault, helped) in (0..faults.len()).flat_map(|fault| [(fault, false), (fault, true)]) {
             let id = model(client, fault, helped);
-            let first = if faults[fault].0.starts_with("hangs") { "hasty" } else { "bad" };
+            let first = if faults[fault].starts_with("hangs") { "hasty" } else { "bad" };
             let mut model = Model::new(id, "family_one", Target::new(first, "theirs"));
             model.translate_responses = true;
             if helped {
@@ -114,7 +116,8 @@ async fn start(bad: &Scripted, good: &Scripted, speaks: Protocol, faults: &[Faul
 async fn go_through(speaks: Protocol) {
     let (bad, good) = (Scripted::start([]).await, Scripted::start([]).await);
     for stream in [false, true] {
-        let server = start(&bad, &good, speaks, &faults(speaks, stream)).await;
+        let names: Vec<&str> = faults(speaks, stream).iter().map(|(what, ..)| *what).collect();
+        let server = start(&bad.url, &good.url, speaks, &names).await;
         for client in Protocol::ALL {
             let spoken = speaks.spoken_for(client);
             good.then(if stream {
@@ -133,7 +136,14 @@ async fn go_through(speaks: Protocol) {
 }
 
 /// Where no other upstream helps, the client is told in its own words.
-async fn is_told(server: &Server, client: Protocol, stream: bool, fault: usize, expected: u16, here: &str) {
+pub(crate) async fn is_told(
+    server: &Server,
+    client: Protocol,
+    stream: bool,
+    fault: usize,
+    expected: u16,
+    here: &str,
+) {
     let (path, body) = client.request(&model(client, fault, false), stream);
     let response = send(server.post(&path, &body)).await;
     let status = response.status().as_u16();
@@ -145,7 +155,7 @@ async fn is_told(server: &Server, client: Protocol, stream: bool, fault: usize, 
 }
 
 /// Where another upstream works, the client gets its answer.
-async fn is_helped(server: &Server, client: Protocol, stream: bool, fault: usize, here: &str) {
+pub(crate) async fn is_helped(server: &Server, client: Protocol, stream: bool, fault: usize, here: &str) {
     let (path, body) = client.request(&model(client, fault, true), stream);
     let response = send(server.post(&path, &body)).await;
     assert_eq!(response.status(), 200, "{here}: no other upstream helped");
@@ -274,14 +284,14 @@ fn deaths(spoken: Protocol, framing: Framing, by: &Step) -> Vec<Death> {
 
 /// How the client reads its stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Form {
+pub(crate) enum Form {
     Events,
     /// One JSON array, of the native protocol.
     Array,
 }
 
 impl Form {
-    fn path(self, path: &str) -> &str {
+    pub(crate) fn path(self, path: &str) -> &str {
         match self {
             Self::Events => path,
             Self::Array => path.strip_suffix("?alt=sse").expect("the native protocol"),
@@ -289,7 +299,7 @@ impl Form {
     }
 
     /// How a stream ended, and the text that it told.
-    fn read(self, client: Protocol, text: &str) -> (End, String) {
+    pub(crate) fn read(self, client: Protocol, text: &str) -> (End, String) {
         if self == Self::Events {
             return (client.end(text), text_of(client, &events(text)));
         }
@@ -395,7 +405,7 @@ async fn an_array_of_native_that_is_cut_behind_each_byte_of_head_and_stream_in_e
 }
 
 /// The place in a stream from which on nothing more can come: behind its last event, however the connection ends.
-fn ended_from(speaks: Protocol) -> usize {
+pub(crate) fn ended_from(speaks: Protocol) -> usize {
     match speaks {
         Protocol::Chat => speaks.events().len(),
         Protocol::Responses | Protocol::Messages => speaks.whole_from() + 2,

@@ -62,6 +62,33 @@ async fn a_status_and_a_rate_limit_come_in_the_form_of_the_protocol() {
     assert_eq!(body["error"]["status"], "RESOURCE_EXHAUSTED");
 }
 
+/// Every call of a client that tries again fails once and then succeeds, whole or streamed.
+#[tokio::test]
+async fn a_request_fails_once_and_the_same_one_again_succeeds() {
+    let server = start().await;
+    let status = async |path: &str, body: &Value, fault: &str| {
+        let answered = send(server.post(path, body).header(FAULT_HEADER, fault)).await;
+        let after =
+            answered.headers().get("retry-after").map(|value| value.to_str().expect("ASCII").to_owned());
+        (answered.status().as_u16(), after)
+    };
+    let (one, two) = (response("model-sol", false), response("model-sol", true));
+    let limited = (429, Some("1".to_owned()));
+    for _ in 0..2 {
+        assert_eq!(status("/v1/responses", &one, "fail_once").await, limited);
+        assert_eq!(status("/v1/responses", &two, "fail_once").await, limited, "another request");
+        assert_eq!(status("/v1/responses", &two, "fail_once").await, (200, None));
+        assert_eq!(status("/v1/responses", &one, "fail_once").await, (200, None));
+    }
+    assert_eq!(status("/v1/responses", &one, "fail_once=503").await.0, 503);
+    assert_eq!(status("/v1/responses", &one, "fail_once=503").await.0, 200);
+    let native = json!({ "contents": [{ "parts": [{ "text": "count to 9" }] }] });
+    for expected in [429, 200, 429] {
+        let path = "/v1beta/models/model-sol~fail_once:generateContent";
+        assert_eq!(send(server.post(path, &native)).await.status(), expected);
+    }
+}
+
 #[tokio::test]
 async fn a_delay_comes_before_the_answer() {
     let server = start().await;

@@ -7,6 +7,7 @@ use super::{check_name, page, shown, status, verdict};
 use crate::diff::{Diff, Setting, Side, Timing, Turn, Words};
 use crate::matrix::{duration, model_name};
 use crate::model::CheckId;
+use crate::words::of_reason;
 
 impl Diff {
     /// The comparison as one self-contained HTML page.
@@ -118,7 +119,7 @@ fn turns(id: &str, title: &str, turns: &[Turn]) -> Markup {
                         (cell(turn.id, turn.model.as_deref()))
                         td { (status(turn.old)) }
                         td { (status(turn.new)) }
-                        td.value { (shown(turn.explanation.as_deref().unwrap_or_default())) }
+                        td.value { (shown(&of_reason(turn.explanation.as_deref().unwrap_or_default()))) }
                     }
                 }
             }))

@@ -11,6 +11,7 @@ use crate::evidence::{Assertion, Evidence, EvidenceFile};
 use crate::finding::counted;
 use crate::matrix::{Headline, Matrix, Row, duration, model_name, participle, tally};
 use crate::model::{Check, CheckError, CheckId, Report, Status, Usage};
+use crate::words;
 
 /// Characters that stay unescaped in the path of a link.
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
@@ -159,7 +160,7 @@ fn failures(report: &Report) -> Markup {
                             a href={ "#cell-" (index) } {
                                 (check_name(check.id)) " " (shown(model_name(check.model.as_deref())))
                             }
-                            @if let Some(why) = check.explanation() { ": " (shown(&why)) }
+                            @if let Some(why) = check.in_words() { ": " (shown(&why)) }
                         }
                     }
                 }
@@ -290,7 +291,7 @@ fn cell(index: usize, check: &Check, evidence: Option<&EvidenceFile>) -> Markup 
             }
             article id=(id) aria-labelledby=(name) {
                 p.soft { (check.id.meaning()) }
-                @if let Some(reason) = &check.reason { p { (shown(reason)) } }
+                @if let Some(reason) = &check.reason { p { (shown(&words::of_reason(reason))) } }
                 @if let Some(error) = &check.error { (failure(error)) }
                 (observed(check))
                 @if let Some(file) = evidence { (evidence_of(file)) }
@@ -301,7 +302,7 @@ fn cell(index: usize, check: &Check, evidence: Option<&EvidenceFile>) -> Markup 
 
 fn failure(error: &CheckError) -> Markup {
     facts(&[
-        ("Error", Some(html! { strong { (shown(&error.category)) } })),
+        ("Error", Some(html! { strong { (shown(&words::of_category(&error.category))) } })),
         ("Message", Some(text(&error.message))),
         ("Code", error.code.as_deref().map(code)),
         ("Parameter", error.param.as_deref().map(code)),

@@ -39,6 +39,38 @@ fn a_cause_is_told_once_for_all_its_cells_and_what_was_skipped_in_a_line() {
     assert_snapshot!(told);
 }
 
+/// The same cut is one cause, however long the names of the models make the answers; another status is another cause.
+#[test]
+fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
+    let base = bases::report("full");
+    let failed = base.checks.iter().find(|check| check.error.is_some()).expect("a failure").clone();
+    let on = |model: &str, message: &str| {
+        let mut check = gatewright_report::Check { model: Some(model.to_owned()), ..failed.clone() };
+        let error = check.error.as_mut().expect("an error");
+        (error.category, error.code, error.message) = ("protocol".to_owned(), None, message.to_owned());
+        check
+    };
+    let mut report = base;
+    report.checks = vec![
+        on("model-a", "the answer broke off after 219 bytes, in the middle of its JSON"),
+        on("model-bb", "the answer broke off after 213 bytes, in the middle of its JSON"),
+        on("model-c", "the answer broke off after 217 bytes, in the middle of its JSON"),
+        on("model-a", "status 500"),
+        on("model-bb", "status 503"),
+    ];
+    let text = terminal(&report, false);
+    let told: Vec<&str> = text.lines().filter(|line| line.starts_with("FAIL agent")).collect();
+    assert_eq!(
+        told,
+        [
+            "FAIL agent_cli_smoke model-a, model-bb, model-c: \
+             protocol: the answer broke off after 213 to 219 bytes, in the middle of its JSON",
+            "FAIL agent_cli_smoke model-a: protocol: status 500",
+            "FAIL agent_cli_smoke model-bb: protocol: status 503",
+        ]
+    );
+}
+
 #[test]
 fn report_cannot_act_on_the_terminal() {
     let mut full = bases::report("full");

@@ -71,17 +71,7 @@ const BEHIND_A_GATEWAY: [Scenario; 7] = [
     Scenario::UnknownModel,
     Scenario::WrongKey,
 ];
-/// What the simulator can be asked for: it has no model that fails once.
-const SIMULATED: [Scenario; 8] = [
-    Scenario::Chat,
-    Scenario::Stream,
-    Scenario::Tools,
-    Scenario::Structured,
-    Scenario::Image,
-    Scenario::UnknownModel,
-    Scenario::WrongKey,
-    Scenario::BrokenStream,
-];
+/// What the simulator can be asked for, and the other maker's server.
 const ALL: [Scenario; 9] = [
     Scenario::Chat,
     Scenario::Stream,
@@ -161,9 +151,8 @@ pub(super) fn work(upstreams: &Upstreams, outcomes: &mut Outcomes) -> Result<()>
 /// What agents play with an upstream: each scenario with one of each kind, at least.
 fn scenarios(place: &Place<'_>) -> &'static [Scenario] {
     match &*place.name {
-        "simulator" => &SIMULATED,
         "gatewright" => &BEHIND_A_GATEWAY,
-        name if name.starts_with("other-") => &ALL,
+        name if name == "simulator" || name.starts_with("other-") => &ALL,
         name if name.starts_with("litellm-") => &EVERYWHERE,
         _ => &TRANSLATED,
     }

@@ -32,9 +32,9 @@ const PLAYED_BY_PLAYERS: [&str; 21] = [
 ];
 const AGENTS: [&str; 3] =
     ["agent: @openai/codex", "agent: @anthropic-ai/claude-code", "agent: @google/gemini-cli"];
-/// Rows of an agent: 8 at the simulator, 7 behind another gateway of ours, 9 at each upstream of the other maker, 5 at
+/// Rows of an agent: 9 at the simulator, 7 behind another gateway of ours, 9 at each upstream of the other maker, 5 at
 /// each other one of ours, and 4 at each of the proxy.
-const BY_AN_AGENT: usize = 8 + 7 + 4 * 9 + 5 * 5 + 4 * 4;
+const BY_AN_AGENT: usize = 9 + 7 + 4 * 9 + 5 * 5 + 4 * 4;
 
 /// What every player skips, at how many upstreams, and why.
 const SKIPPED_BY_PLAYERS: (&str, usize) = ("stream: the proxy tells no usage of native streams", 1);

@@ -24,6 +24,8 @@ const KINDS: [(&str, &str); 5] =
     [("chat", "/v1"), ("responses", "/v1"), ("messages", "/v1"), ("native", "/v1beta"), ("gatewright", "")];
 /// Kinds of models that fail: what the simulator is told with the model.
 const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), ("broken", "stream_error=9")];
+/// What fails for agents at the simulator besides: each request of theirs once.
+const HICCUP: (&str, &str) = ("hiccup", "fail_once");
 /// Models of the other maker's server that fail for agents: the first answer of one is 429, streams of the other break off.
 const FAILING_FOR_AGENTS: [&str; 2] = ["hiccup", "broken"];
 /// Maximum number of clients of a player.
@@ -139,7 +141,8 @@ impl Place<'_> {
 
     /// A model that fails, for the agent of a protocol.
     pub(super) fn failing(&self, failing: &str, protocol: &str) -> String {
-        let fault = FAILING.iter().find(|(name, _)| *name == failing && self.upstream.is_empty());
+        let mut faults = FAILING.iter().chain([&HICCUP]);
+        let fault = faults.find(|(name, _)| *name == failing && self.upstream.is_empty());
         fault.map_or_else(
             || model_of_agent(&self.upstream, failing, protocol),
             |(_, fault)| format!("{}~{fault}", self.model(protocol)),

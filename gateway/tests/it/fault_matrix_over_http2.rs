@@ -1,0 +1,491 @@
+//! The matrix of `fault_matrix.rs` over HTTP/2: each client protocol at each kind of upstream, and what an upstream can do
+//! wrong on a stream of a connection that it shares with others: it resets the stream, goes away, ends the connection,
+//! hangs, lies about the length.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+use gatewright_gateway::{Config, Model, Target};
+use h2::Reason;
+use h2::server::SendResponse;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+use tokio_rustls::TlsAcceptor;
+
+use crate::callers::{End, Protocol, TEXT};
+use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start};
+use crate::support::{Event, send, start_with};
+use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, json_answer, upstream};
+
+/// The folder with the certificate that this process trusts.
+const TRUSTED: &str = "GATEWRIGHT_TEST_TRUSTED";
+/// Size of the pieces of a body, in bytes: they end where no event does.
+const PIECE: usize = 97;
+
+/// Runs a test of this file again in a process that trusts a certificate made for it, as the gateway trusts the platform's
+/// alone. Gives the certificate's folder in that process, and nothing in the first one, where the test is done.
+fn trusting(test: &str) -> Option<PathBuf> {
+    if let Some(folder) = std::env::var_os(TRUSTED) {
+        return Some(folder.into());
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
+    let certificate = folder.path().join("cert.pem");
+    std::fs::write(&certificate, made.cert.pem()).expect("written");
+    std::fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem()).expect("written");
+    let status = std::process::Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "--nocapture", &format!("fault_matrix_over_http2::{test}")])
+        .env(TRUSTED, folder.path())
+        .env("SSL_CERT_FILE", &certificate)
+        .status()
+        .expect("this program runs");
+    assert!(status.success(), "{test} failed in its own process");
+    None
+}
+
+/// How an answer ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Ending {
+    /// As it should.
+    Whole,
+    Reset(Reason),
+    /// The server goes away and ends the connection.
+    GoAway(Reason),
+    /// The connection ends.
+    Close,
+    Hang,
+    /// The server says that it goes away, and brings the answer to its end.
+    Drain,
+}
+
+/// What an upstream does with a request.
+#[derive(Debug, Clone)]
+struct Act {
+    /// Status and headers; without them, nothing comes before the ending.
+    head: Option<(u16, Vec<(&'static str, String)>)>,
+    body: String,
+    ending: Ending,
+}
+
+impl Act {
+    fn before_head(ending: Ending) -> Self {
+        Self { head: None, body: String::new(), ending }
+    }
+
+    fn with(status: u16, kind: &str, body: &str, ending: Ending) -> Self {
+        let headers = vec![("content-type", kind.to_owned())];
+        Self { head: Some((status, headers)), body: body.to_owned(), ending }
+    }
+
+    fn length(mut self, length: usize) -> Self {
+        let (_, headers) = self.head.as_mut().expect("a head");
+        headers.push(("content-length", length.to_string()));
+        self
+    }
+}
+
+/// What each request is answered with.
+type Script = Arc<dyn Fn(&Seen) -> Act + Send + Sync>;
+
+/// An upstream that speaks HTTP/2 alone. It takes one request at once on a connection, so that a death of a connection is one
+/// of a request. Gives its address.
+async fn serve(folder: &Path, script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> String {
+    let pem = |name: &str| std::fs::read(folder.join(name)).expect("PEM");
+    let certificate = CertificateDer::from_pem_slice(&pem("cert.pem")).expect("a certificate");
+    let key = PrivateKeyDer::from_pem_slice(&pem("key.pem")).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.expect("versions").with_no_client_auth();
+    let mut tls = builder.with_single_cert(vec![certificate], key).expect("a key");
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = TlsAcceptor::from(Arc::new(tls));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let url = format!("https://localhost:{}/v1", listener.local_addr().expect("an address").port());
+    let script: Script = Arc::new(script);
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            tokio::spawn(connection(socket, acceptor.clone(), Arc::clone(&script)));
+        }
+    });
+    url
+}
+
+async fn connection(socket: TcpStream, acceptor: TlsAcceptor, script: Script) {
+    socket.set_nodelay(true).expect("set");
+    let Ok(mut tls) = acceptor.accept(socket).await else { return };
+    let (mut wire, spoken) = tokio::io::duplex(64 * 1024);
+    // How much of bodies has left, so that nothing ends before what it is to end behind.
+    let (sending, sent) = watch::channel(0);
+    let (ending, ended) = mpsc::unbounded_channel();
+    let speaking = tokio::spawn(speak(spoken, script, sent, ending, ended));
+    let mut bodies = Bodies::default();
+    let (mut from_client, mut from_server) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
+    loop {
+        tokio::select! {
+            read = tls.read(&mut from_client) => match read {
+                Ok(length @ 1..) if wire.write_all(&from_client[..length]).await.is_ok() => {}
+                _ => break,
+            },
+            read = wire.read(&mut from_server) => match read {
+                Ok(length @ 1..) => {
+                    let sent = tls.write_all(&from_server[..length]).await.is_ok() && tls.flush().await.is_ok();
+                    if !sent {
+                        break;
+                    }
+                    bodies.take(&from_server[..length]);
+                    sending.send_replace(bodies.length);
+                }
+                _ => break,
+            },
+        }
+    }
+    // The end of the connection takes nothing along: what the client still says is read.
+    _ = tls.shutdown().await;
+    while matches!(tls.read(&mut from_client).await, Ok(1..)) {}
+    speaking.abort();
+}
+
+/// Reads the frames of HTTP/2, to know how much of bodies is in them (RFC 9113, section 4.1).
+#[derive(Default)]
+struct Bodies {
+    length: usize,
+    head: Vec<u8>,
+    /// What is left of the frame that has begun, and whether it is one of a body.
+    left: usize,
+    is_data: bool,
+}
+
+impl Bodies {
+    fn take(&mut self, mut bytes: &[u8]) {
+        const HEAD: usize = 9;
+        while !bytes.is_empty() {
+            if self.left > 0 {
+                let taken = self.left.min(bytes.len());
+                self.length += if self.is_data { taken } else { 0 };
+                self.left -= taken;
+                bytes = &bytes[taken..];
+                continue;
+            }
+            let taken = (HEAD - self.head.len()).min(bytes.len());
+            self.head.extend_from_slice(&bytes[..taken]);
+            bytes = &bytes[taken..];
+            if self.head.len() == HEAD {
+                self.left = self.head[..3].iter().fold(0, |length, byte| length << 8 | usize::from(*byte));
+                self.is_data = self.head[3] == 0;
+                self.head.clear();
+            }
+        }
+    }
+}
+
+/// Speaks HTTP/2 until the connection ends. `ended`: what ends it before the client does.
+async fn speak(
+    socket: DuplexStream,
+    script: Script,
+    sent: watch::Receiver<usize>,
+    ending: mpsc::UnboundedSender<Ending>,
+    mut ended: mpsc::UnboundedReceiver<Ending>,
+) {
+    let mut builder = h2::server::Builder::new();
+    let Ok(mut connection) = builder.max_concurrent_streams(1).handshake::<_, Bytes>(socket).await else {
+        return;
+    };
+    loop {
+        tokio::select! {
+            request = connection.accept() => {
+                let Some(Ok((request, respond))) = request else { return };
+                tokio::spawn(act(request, respond, Arc::clone(&script), sent.clone(), ending.clone()));
+            }
+            Some(ending) = ended.recv() => match ending {
+                Ending::GoAway(reason) => connection.abrupt_shutdown(reason),
+                Ending::Drain => connection.graceful_shutdown(),
+                _ => return,
+            },
+        }
+    }
+}
+
+async fn act(
+    request: http::Request<h2::RecvStream>,
+    mut respond: SendResponse<Bytes>,
+    script: Script,
+    mut sent: watch::Receiver<usize>,
+    end_connection: mpsc::UnboundedSender<Ending>,
+) {
+    let (head, mut incoming) = request.into_parts();
+    let mut body = Vec::new();
+    while let Some(Ok(data)) = incoming.data().await {
+        _ = incoming.flow_control().release_capacity(data.len());
+        body.extend_from_slice(&data);
+    }
+    let line = format!("{} {} HTTP/2", head.method, head.uri.path_and_query().expect("a path"));
+    let body = String::from_utf8(body).expect("text");
+    let Act { head, body, ending } = script(&Seen { line, headers: Vec::new(), body });
+    let before = *sent.borrow();
+    let mut stream = None;
+    if let Some((status, headers)) = head {
+        let mut response = http::Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(name, value);
+        }
+        let response = response.body(()).expect("a response");
+        let Ok(mut opened) = respond.send_response(response, false) else { return };
+        let half = if ending == Ending::Drain { body.len() / 2 } else { body.len() };
+        for (part, drains) in [(&body[..half], ending == Ending::Drain), (&body[half..], false)] {
+            for piece in part.as_bytes().chunks(PIECE) {
+                _ = opened.send_data(Bytes::copy_from_slice(piece), false);
+            }
+            if drains {
+                _ = sent.wait_for(|sent| *sent >= before + half).await;
+                _ = end_connection.send(Ending::Drain);
+            }
+        }
+        stream = Some(opened);
+    }
+    // All of it has left.
+    _ = sent.wait_for(|sent| *sent >= before + body.len()).await;
+    match ending {
+        Ending::Whole | Ending::Drain => {
+            _ = stream.as_mut().expect("a head").send_data(Bytes::new(), true);
+        }
+        Ending::Reset(reason) => match &mut stream {
+            Some(stream) => stream.send_reset(reason),
+            None => respond.send_reset(reason),
+        },
+        Ending::GoAway(_) | Ending::Close => {
+            _ = end_connection.send(ending);
+            // Whoever drops a stream resets it: the connection is to end before.
+            std::future::pending::<()>().await;
+        }
+        Ending::Hang => std::future::pending().await,
+    }
+}
+
+/// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream
+/// helps.
+type Fault = (&'static str, Act, u16);
+
+fn faults(protocol: Protocol, stream: bool) -> Vec<Fault> {
+    let error = json!({"error": {"message": "no"}}).to_string();
+    let whole = if stream { protocol.events() } else { protocol.answer().to_string() };
+    let kind = if stream { "text/event-stream" } else { "application/json" };
+    let first_byte = whole.get(..1).expect("ASCII");
+    let early = Act::before_head;
+    let head = |ending| Act::with(200, kind, "", ending);
+    let failed = |status| Act::with(status, "application/json", &error, Ending::Whole);
+    let broken = Reason::INTERNAL_ERROR;
+    vec![
+        ("hangs", early(Ending::Hang), 504),
+        ("hangs after its head", head(Ending::Hang), 504),
+        ("resets the stream", early(Ending::Reset(broken)), 502),
+        ("resets the stream after its head", head(Ending::Reset(broken)), 502),
+        ("takes no stream", early(Ending::Reset(Reason::REFUSED_STREAM)), 502),
+        ("cancels the stream", early(Ending::Reset(Reason::CANCEL)), 502),
+        ("cancels the stream after its head", head(Ending::Reset(Reason::CANCEL)), 502),
+        ("is done with the stream after its head", head(Ending::Reset(Reason::NO_ERROR)), 502),
+        ("goes away", early(Ending::GoAway(broken)), 502),
+        ("goes away after its head", head(Ending::GoAway(broken)), 502),
+        ("goes away in peace after its head", head(Ending::GoAway(Reason::NO_ERROR)), 502),
+        ("closes", early(Ending::Close), 502),
+        ("closes after its head", head(Ending::Close), 502),
+        ("429", failed(429), 429),
+        ("500", failed(500), 500),
+        ("529", failed(529), 529),
+        ("401", failed(401), 502),
+        ("HTML", Act::with(200, "text/html", "<html>Welcome</html>", Ending::Whole), 502),
+        ("HTML as an error", Act::with(503, "text/html", "<html>No</html>", Ending::Whole), 503),
+        ("HTML in disguise", Act::with(200, kind, "<html>Welcome</html>", Ending::Whole), 502),
+        ("nothing", head(Ending::Whole), 502),
+        ("a byte", Act::with(200, kind, first_byte, Ending::Whole), 502),
+        ("too long a length", Act::with(200, kind, first_byte, Ending::Whole).length(100_000), 502),
+        ("too short a length", Act::with(200, kind, &whole, Ending::Whole).length(7), 502),
+    ]
+}
+
+/// The number of a fault or of a death, which the name of the upstream's model says.
+fn number(seen: &Seen) -> usize {
+    let text = format!("{} {}", seen.line, seen.body);
+    let (_, rest) = text.split_once("number-").expect("the name of a model");
+    let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next();
+    digits.and_then(|digits| digits.parse().ok()).expect("its number")
+}
+
+/// The protocol that a request is in.
+fn spoken(seen: &Seen) -> Protocol {
+    let path = seen.line.as_str();
+    match path {
+        _ if path.contains("/chat/completions") => Protocol::Chat,
+        _ if path.contains("/responses") => Protocol::Responses,
+        _ if path.contains("/messages") => Protocol::Messages,
+        _ => Protocol::Native,
+    }
+}
+
+/// A shared script of which one act is played after the other.
+type Next = Arc<std::sync::Mutex<Option<Act>>>;
+
+async fn go_through(folder: &Path, speaks: Protocol) {
+    let next = Next::default();
+    let playing = Arc::clone(&next);
+    let bad = serve(folder, move |_| playing.lock().expect("no panic").clone().expect("an act")).await;
+    let good = Scripted::start([]).await;
+    for stream in [false, true] {
+        let names: Vec<&str> = faults(speaks, stream).iter().map(|(what, ..)| *what).collect();
+        let server = start(&bad, &good.url, speaks, &names).await;
+        for client in Protocol::ALL {
+            let spoken = speaks.spoken_for(client);
+            good.then(if stream {
+                vec![Step::Write(format!("{STREAM_HEAD}{}", spoken.events()).into()), Step::Close]
+            } else {
+                json_answer(200, &spoken.answer())
+            });
+            for (number, (what, act, expected)) in faults(spoken, stream).into_iter().enumerate() {
+                *next.lock().expect("no panic") = Some(act);
+                let here =
+                    format!("{client:?} at {speaks:?} over HTTP/2, stream: {stream}, upstream: {what}");
+                is_told(&server, client, stream, number, expected, &here).await;
+                is_helped(&server, client, stream, number, &here).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_an_upstream_of_http2_does_wrong_is_told_or_another_one_helps() {
+    let name = "whatever_an_upstream_of_http2_does_wrong_is_told_or_another_one_helps";
+    let Some(folder) = trusting(name) else { return };
+    for speaks in Protocol::ALL {
+        go_through(&folder, speaks).await;
+    }
+}
+
+/// The ways in which a stream dies.
+const WAYS: [Ending; 6] = [
+    Ending::Whole,
+    Ending::Reset(Reason::INTERNAL_ERROR),
+    Ending::Reset(Reason::CANCEL),
+    Ending::GoAway(Reason::INTERNAL_ERROR),
+    Ending::GoAway(Reason::NO_ERROR),
+    Ending::Close,
+];
+/// One byte of so many is one to die behind; where whole and broken are close together, each is.
+const STEP: usize = 5;
+const CLOSE: usize = 3;
+
+/// The places behind which streams die, and how: in one way after the other, and in each where it matters.
+fn deaths(spoken: Protocol) -> Vec<(usize, Ending)> {
+    let length = spoken.events().len();
+    let ends = [0, spoken.whole_from(), ended_from(spoken), length];
+    let places = (0..=length).flat_map(|at| {
+        let is_close = ends.iter().any(|end| end.abs_diff(at) <= CLOSE);
+        let chosen = move |way: &usize| is_close || (at % STEP == 0 && at / STEP % WAYS.len() == *way);
+        (0..WAYS.len()).filter(chosen).map(move |way| (at, WAYS[way]))
+    });
+    places.collect()
+}
+
+/// Whether all of an answer has come before its death.
+fn is_end(spoken: Protocol, at: usize, ending: Ending) -> bool {
+    // The end of a stream is that of the answer; so is, for the HTTP library, one that is given up without an error.
+    let may_end = matches!(ending, Ending::Whole | Ending::Reset(Reason::CANCEL));
+    (may_end && at >= spoken.whole_from()) || at >= ended_from(spoken)
+}
+
+async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks: Protocol) {
+    let answered = speaks.spoken_for(client);
+    let deaths = deaths(answered);
+    let all = deaths.clone();
+    let url = serve(folder, move |seen| {
+        let (at, ending) = all[number(seen)];
+        Act::with(200, "text/event-stream", &spoken(seen).events()[..at], ending)
+    })
+    .await;
+    let models = (0..deaths.len()).map(|number| {
+        // Of its own, so that no breaker stops another.
+        let target = Target::new("one", format!("number-{number}"));
+        let mut model = Model::new(format!("at-{number}"), "family_one", target);
+        model.translate_responses = true;
+        model
+    });
+    let upstreams = vec![upstream("one", speaks.kind(), &url)];
+    let server = start_with(Config { upstreams, models: models.collect(), ..Config::default() }).await;
+    let asked = deaths.iter().enumerate().map(async |(number, (at, ending))| {
+        let here = format!("{client:?} ({form:?}) at {speaks:?}: {ending:?} behind {at} bytes");
+        let (path, body) = client.request(&format!("at-{number}"), true);
+        let response = send(server.post(form.path(&path), &body)).await;
+        let status = response.status().as_u16();
+        let text = response.text().await.unwrap_or_else(|error| panic!("{here}: {error}"));
+        let is_end = is_end(answered, *at, *ending);
+        if status != 200 {
+            // Nothing had been said. The native protocol has no 502.
+            assert_eq!(status, if client == Protocol::Native { 503 } else { 502 }, "{here}: {text}");
+            assert!(!is_end, "{here}: {text}");
+            let told: Value = serde_json::from_str(&text).expect("JSON");
+            assert!(client.is_error(&told), "{here}: {text}");
+            return;
+        }
+        let (end, told) = form.read(client, &text);
+        assert_eq!(end, if is_end { End::Success } else { End::Failure }, "{here}: {text}");
+        if is_end {
+            assert_eq!(told, TEXT, "{here}: {text}");
+        }
+    });
+    stream::iter(asked).for_each_concurrent(AT_ONCE, |asking| asking).await;
+}
+
+#[tokio::test]
+async fn a_stream_of_http2_that_dies_is_no_success_for_any_client() {
+    let Some(folder) = trusting("a_stream_of_http2_that_dies_is_no_success_for_any_client") else { return };
+    let arrays = [(Protocol::Native, Form::Array)];
+    let forms = Protocol::ALL.map(|client| (client, Form::Events));
+    for (client, form) in forms.into_iter().chain(arrays) {
+        for speaks in Protocol::ALL {
+            die_again_and_again(&folder, client, form, speaks).await;
+        }
+    }
+}
+
+/// RFC 9113, section 6.8: a server that goes away brings what it has begun to its end, and takes nothing new.
+#[tokio::test]
+async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection()
+ {
+    let name = "a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_request_has_another_connection";
+    let Some(folder) = trusting(name) else { return };
+    for speaks in Protocol::ALL {
+        let url = serve(&folder, move |seen| {
+            Act::with(200, "text/event-stream", &spoken(seen).events(), Ending::Drain)
+        })
+        .await;
+        let mut model = Model::new("mine", "family_one", Target::new("one", "theirs"));
+        model.translate_responses = true;
+        let upstreams = vec![upstream("one", speaks.kind(), &url)];
+        let server = start_with(Config { upstreams, models: vec![model], ..Config::default() }).await;
+        for client in [Protocol::ALL, Protocol::ALL].concat() {
+            let (path, body) = client.request("mine", true);
+            let events: Vec<Event> =
+                tokio::time::timeout(Duration::from_secs(60), server.stream(&path, &body))
+                    .await
+                    .expect("an end");
+            let text: String = events
+                .iter()
+                .map(|event| match &event.name {
+                    Some(name) => format!("event: {name}\ndata: {}\n\n", event.data),
+                    None => format!("data: {}\n\n", event.data),
+                })
+                .collect();
+            assert_eq!(
+                Form::Events.read(client, &text),
+                (End::Success, TEXT.to_owned()),
+                "{client:?} at {speaks:?}"
+            );
+        }
+    }
+}

@@ -377,7 +377,7 @@ const WAYS: [Ending; 6] = [
     Ending::Close,
 ];
 /// One byte of so many is one to die behind; where whole and broken are close together, each is.
-const STEP: usize = 5;
+const STEP: usize = 7;
 const CLOSE: usize = 3;
 
 /// The places behind which streams die, and how: in one way after the other, and in each where it matters.
@@ -394,8 +394,8 @@ fn deaths(spoken: Protocol) -> Vec<(usize, Ending)> {
 
 /// Whether all of an answer has come before its death.
 fn is_end(spoken: Protocol, at: usize, ending: Ending) -> bool {
-    // The end of a stream is that of the answer; so is, for the HTTP library, one that is given up without an error.
-    let may_end = matches!(ending, Ending::Whole | Ending::Reset(Reason::CANCEL));
+    // Only the end of a stream may be that of the answer. One that is given up, whatever the reason, has not ended.
+    let may_end = ending == Ending::Whole;
     (may_end && at >= spoken.whole_from()) || at >= ended_from(spoken)
 }
 

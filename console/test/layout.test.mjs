@@ -98,7 +98,7 @@ const BREAKS = [
   [
     "ids that wrap",
     "tasks",
-    ".id { white-space: normal; overflow-wrap: anywhere; max-width: 6rem; }",
+    ".id { white-space: normal; overflow-wrap: anywhere; display: block; width: 3rem; max-width: 3rem; }",
     brokenWords,
   ],
   ["dates that wrap", "webhooks", "time { white-space: normal; display: block; width: 3rem; }", brokenWords],

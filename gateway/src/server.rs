@@ -288,7 +288,9 @@ impl Connections {
         match handshakes {
             None => {
                 let socket = TokioIo::new(WithBody::over(socket));
-                Either::Left(watcher.watch(server.serve_connection(socket, service)).map_err(io::Error::other))
+                Either::Left(
+                    watcher.watch(server.serve_connection(socket, service)).map_err(io::Error::other),
+                )
             }
             // In a box, so that a connection without TLS has no room for one.
             Some(handshakes) => Either::Right(Box::pin(async move {

@@ -63,13 +63,13 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
         }),
         ("agent_env: \"A=b\" is not the name", |options| options.agent_env = vec!["A=b".to_owned()]),
         ("no check is left to run: the list of models was not asked for; select others", |options| {
-            options.only = vec![CheckId::ModelAccess]
+            options.only = vec![CheckId::ModelAccess];
         }),
         ("no check is left to run: no coding agent was asked for", |options| {
             options.only = vec![CheckId::AgentCliSmoke];
         }),
         ("no check is left to run: the selection of checks leaves it out", |options| {
-            options.skip = CheckId::ALL.to_vec()
+            options.skip = CheckId::ALL.to_vec();
         }),
         ("the CA bundle /no/such/file cannot be used", |options| {
             options.ca_bundle = Some("/no/such/file".into());

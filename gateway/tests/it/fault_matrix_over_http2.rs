@@ -471,7 +471,7 @@ async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_
         for client in [Protocol::ALL, Protocol::ALL].concat() {
             let (path, body) = client.request("mine", true);
             let events: Vec<Event> =
-                tokio::time::timeout(Duration::from_secs(60), server.stream(&path, &body))
+                tokio::time::timeout(Duration::from_mins(1), server.stream(&path, &body))
                     .await
                     .expect("an end");
             let text: String = events

@@ -247,7 +247,8 @@ fn pieces(text: &str) -> [&str; 2] {
 /// The same answer as the events of a stream.
 fn streamed(speaks: Protocol) -> String {
     let lines = |events: Vec<Value>| -> String {
-        events.into_iter().map(|event| format!("data: {event}\n\n")).collect()
+        let block = |event: Value| format!("data: {event}\n\n");
+        events.into_iter().map(block).collect()
     };
     match speaks {
         Protocol::Chat => lines(chunks()) + "data: [DONE]\n\n",
@@ -622,7 +623,7 @@ fn normal(mut body: Value) -> Value {
     fn walk(value: &mut Value) {
         match value {
             Value::Object(members) => {
-                members.retain(|name, value| !(name == "strict" && value == &false));
+                members.retain(|name, value| !(name == "strict" && *value == false));
                 members.values_mut().for_each(walk);
             }
             Value::Array(items) => items.iter_mut().for_each(walk),
@@ -632,7 +633,7 @@ fn normal(mut body: Value) -> Value {
     walk(&mut body);
     let members: &mut Map<String, Value> = body.as_object_mut().expect("an object");
     members.remove("model");
-    members.retain(|name, value| !(name == "stream" && value == &false));
+    members.retain(|name, value| !(name == "stream" && *value == false));
     body
 }
 

@@ -1,4 +1,5 @@
-//! A Postgres server for the `sql` blocks of a page: a new one, which is gone after the page. No service of the system is used.
+//! A Postgres server for the `sql` blocks of a page: a new one, which is gone after the page. No service of the system is used. Not that
+//! of `tests/stores`, which brings a service of S3 along: this program is built before all others.
 
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};

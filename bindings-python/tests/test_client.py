@@ -278,8 +278,9 @@ def test_the_environment_is_read(gateway: Gateway, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GATEWRIGHT_API_KEY", gateway.key)
     assert Client().models.list().data
     monkeypatch.delenv("GATEWRIGHT_API_KEY")
+    told = r"set GATEWRIGHT_API_KEY, or pass `api_key=…`"
     for client in (gatewright.Client, gatewright.AsyncClient):
-        with pytest.raises(gatewright.ConfigurationError, match=r"set GATEWRIGHT_API_KEY, or pass `api_key=…`"):
+        with pytest.raises(gatewright.ConfigurationError, match=told):
             client()
 
 

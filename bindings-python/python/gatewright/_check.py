@@ -1,4 +1,7 @@
-"""The check kit: checks whether a service is compatible, and creates the report. Source: section 2.12 of the specification."""
+"""The check kit: checks whether a service is compatible, and creates the report.
+
+Source: section 2.12 of the specification.
+"""
 
 from __future__ import annotations
 

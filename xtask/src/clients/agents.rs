@@ -188,11 +188,14 @@ impl Job<'_> {
         let blind = self.scenario == Scenario::Image
             && self.place.name.starts_with("other-")
             && self.place.name != "other-chat";
-        self.agent
-            .lacks
-            .iter()
-            .find_map(lacks)
-            .or_else(|| blind.then_some("the other maker's server sees pictures in chat only"))
+        // Each attempt of this program is told apart from the one before, which the simulator lets fail once, too.
+        let changes = self.scenario == Scenario::RateLimit
+            && self.place.name == "simulator"
+            && self.agent.package == "@openai/codex";
+        let of_place = blind
+            .then_some("the other maker's server sees pictures in chat only")
+            .or_else(|| changes.then_some("what the program sends again is another request"));
+        self.agent.lacks.iter().find_map(lacks).or(of_place)
     }
 
     fn row(&self, home: &Path) -> Row {

@@ -39,7 +39,7 @@ const BY_AN_AGENT: usize = 9 + 7 + 4 * 9 + 5 * 5 + 4 * 4;
 /// What every player skips, at how many upstreams, and why.
 const SKIPPED_BY_PLAYERS: (&str, usize) = ("stream: the proxy tells no usage of native streams", 1);
 /// What a client skips besides.
-const SKIPPED: [(&str, &str, usize); 9] = [
+const SKIPPED: [(&str, &str, usize); 10] = [
     ("Python: litellm, native", "tools: litellm drops calls of its own proxy", 1),
     ("Python: litellm, native", "streamed_tools: litellm drops calls of its own proxy", 1),
     (
@@ -53,6 +53,7 @@ const SKIPPED: [(&str, &str, usize); 9] = [
         1,
     ),
     (AGENTS[0], "stream: `codex exec` reads streams, but prints whole messages only", PLACES),
+    (AGENTS[0], "rate_limit: what the program sends again is another request", 1),
     (AGENTS[2], "structured: the program takes no schema", PLACES),
     (AGENTS[0], "image: the other maker's server sees pictures in chat only", 3),
     (AGENTS[1], "image: the other maker's server sees pictures in chat only", 3),

@@ -58,3 +58,19 @@ fn skipped(options: &Options, id: CheckId, model_index: usize) -> Option<&'stati
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use gatewright::report::Check;
+
+    use super::*;
+
+    #[test]
+    fn people_read_why_a_cell_was_not_run_without_the_code() {
+        for reason in [FILTERED, NOT_FULL, AGENT_SKIPPED, AGENT_ONE_MODEL, NO_LIST, NOT_ASKED, ABORTED] {
+            let (code, _) = reason.split_once(':').expect("a code");
+            let told = Check::skipped(CheckId::ModelAccess, None, reason).in_words().expect("a reason");
+            assert!(!told.contains(code) && !told.contains(':'), "{reason}: {told}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use gatewright_gateway::Kind;
 use serde_json::{Value, json};
 
 use crate::support::{Event, events};
-use crate::upstreams::{chunks, completion};
+use crate::upstreams::{Seen, chunks, completion};
 
 /// The text that every upstream here answers.
 pub(crate) const TEXT: &str = "hello";
@@ -52,6 +52,17 @@ impl Protocol {
     /// The protocol that an upstream of this kind is asked in for a client: those of responses speak chat, too.
     pub(crate) fn spoken_for(self, client: Self) -> Self {
         if (self, client) == (Self::Responses, Self::Chat) { client } else { self }
+    }
+
+    /// The protocol that a request is in.
+    pub(crate) fn of(seen: &Seen) -> Self {
+        match seen.path() {
+            path if path.contains("/chat/completions") => Self::Chat,
+            path if path.contains("/responses") => Self::Responses,
+            path if path.contains("/messages") => Self::Messages,
+            path if path.contains("enerateContent") => Self::Native,
+            path => panic!("{path}"),
+        }
     }
 
     /// Path and body of a request for a model.
@@ -167,7 +178,7 @@ fn message(text: &str) -> Value {
     json!({"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [part]})
 }
 
-fn response(status: &str, output: Value) -> Value {
+pub(crate) fn response(status: &str, output: Value) -> Value {
     let mut response = json!({
         "id": "resp_1", "object": "response", "created_at": 1, "model": "theirs", "status": status,
         "parallel_tool_calls": true, "tool_choice": "auto", "tools": [], "metadata": {},
@@ -191,7 +202,7 @@ fn responses_events() -> Vec<Value> {
         object.extend(more.as_object().expect("an object").clone());
         event
     };
-    let mut events = vec![
+    let events = vec![
         json!({"type": "response.created", "response": begun}),
         json!({"type": "response.output_item.added", "output_index": 0, "item": item}),
         at("response.content_part.added", json!({"part": part("")})),
@@ -202,6 +213,11 @@ fn responses_events() -> Vec<Value> {
         json!({"type": "response.output_item.done", "output_index": 0, "item": message(TEXT)}),
         json!({"type": "response.completed", "response": response("completed", json!([message(TEXT)]))}),
     ];
+    numbered(events)
+}
+
+/// Events of the responses protocol, which count themselves.
+pub(crate) fn numbered(mut events: Vec<Value>) -> Vec<Value> {
     for (number, event) in events.iter_mut().enumerate() {
         event["sequence_number"] = number.into();
     }

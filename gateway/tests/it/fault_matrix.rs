@@ -120,11 +120,7 @@ async fn go_through(speaks: Protocol) {
         let server = start(&bad.url, &good.url, speaks, &names).await;
         for client in Protocol::ALL {
             let spoken = speaks.spoken_for(client);
-            good.then(if stream {
-                vec![Step::Write(format!("{STREAM_HEAD}{}", spoken.events()).into()), Step::Close]
-            } else {
-                json_answer(200, &spoken.answer())
-            });
+            good.then(well(spoken, stream));
             for (number, (what, steps, expected)) in faults(spoken, stream).into_iter().enumerate() {
                 bad.then(steps);
                 let here = format!("{client:?} at {speaks:?}, stream: {stream}, upstream: {what}");
@@ -132,6 +128,15 @@ async fn go_through(speaks: Protocol) {
                 is_helped(&server, client, stream, number, &here).await;
             }
         }
+    }
+}
+
+/// What an upstream does right.
+pub(crate) fn well(spoken: Protocol, stream: bool) -> Vec<Step> {
+    if stream {
+        vec![Step::Write(format!("{STREAM_HEAD}{}", spoken.events()).into()), Step::Close]
+    } else {
+        json_answer(200, &spoken.answer())
     }
 }
 

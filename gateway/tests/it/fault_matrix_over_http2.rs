@@ -21,9 +21,9 @@ use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
 use crate::callers::{End, Protocol, TEXT};
-use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start};
+use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start, well};
 use crate::support::{Event, send, start_with};
-use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, json_answer, upstream};
+use crate::upstreams::{Scripted, Seen, upstream};
 
 /// The folder with the certificate that this process trusts.
 const TRUSTED: &str = "GATEWRIGHT_TEST_TRUSTED";
@@ -318,17 +318,6 @@ fn number(seen: &Seen) -> usize {
     digits.and_then(|digits| digits.parse().ok()).expect("its number")
 }
 
-/// The protocol that a request is in.
-fn spoken(seen: &Seen) -> Protocol {
-    let path = seen.line.as_str();
-    match path {
-        _ if path.contains("/chat/completions") => Protocol::Chat,
-        _ if path.contains("/responses") => Protocol::Responses,
-        _ if path.contains("/messages") => Protocol::Messages,
-        _ => Protocol::Native,
-    }
-}
-
 /// A shared script of which one act is played after the other.
 type Next = Arc<std::sync::Mutex<Option<Act>>>;
 
@@ -342,11 +331,7 @@ async fn go_through(folder: &Path, speaks: Protocol) {
         let server = start(&bad, &good.url, speaks, &names).await;
         for client in Protocol::ALL {
             let spoken = speaks.spoken_for(client);
-            good.then(if stream {
-                vec![Step::Write(format!("{STREAM_HEAD}{}", spoken.events()).into()), Step::Close]
-            } else {
-                json_answer(200, &spoken.answer())
-            });
+            good.then(well(spoken, stream));
             for (number, (what, act, expected)) in faults(spoken, stream).into_iter().enumerate() {
                 *next.lock().expect("no panic") = Some(act);
                 let here =
@@ -405,7 +390,7 @@ async fn die_again_and_again(folder: &Path, client: Protocol, form: Form, speaks
     let all = deaths.clone();
     let url = serve(folder, move |seen| {
         let (at, ending) = all[number(seen)];
-        Act::with(200, "text/event-stream", &spoken(seen).events()[..at], ending)
+        Act::with(200, "text/event-stream", &Protocol::of(seen).events()[..at], ending)
     })
     .await;
     let models = (0..deaths.len()).map(|number| {
@@ -461,7 +446,7 @@ async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_
     let Some(folder) = trusting(name) else { return };
     for speaks in Protocol::ALL {
         let url = serve(&folder, move |seen| {
-            Act::with(200, "text/event-stream", &spoken(seen).events(), Ending::Drain)
+            Act::with(200, "text/event-stream", &Protocol::of(seen).events(), Ending::Drain)
         })
         .await;
         let mut model = Model::new("mine", "family_one", Target::new("one", "theirs"));

@@ -97,7 +97,7 @@ struct Waiting {
 
 /// An answer of an upstream that waits at the gate: a stream behind its first text, another one before its first byte.
 fn held(seen: &Seen, gate: &Arc<Semaphore>) -> Vec<Step> {
-    let spoken = match seen.line.split(' ').nth(1).expect("a path") {
+    let spoken = match seen.path() {
         path if path.ends_with("/chat/completions") => Protocol::Chat,
         path if path.ends_with("/responses") => Protocol::Responses,
         path if path.ends_with("/messages") => Protocol::Messages,

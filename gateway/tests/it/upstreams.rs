@@ -44,6 +44,10 @@ impl Seen {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
+    pub(crate) fn path(&self) -> &str {
+        self.line.split(' ').nth(1).expect("a path")
+    }
+
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).expect("JSON")
     }

@@ -1,0 +1,169 @@
+//! What clients understand of an answer, whole and streamed.
+
+use serde_json::Value;
+
+use super::answers::{SAID, calls};
+use crate::callers::Protocol;
+use crate::support::Event;
+
+/// What a client understands of an answer.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Said {
+    text: String,
+    /// Id, tool and arguments of each call.
+    calls: Vec<(String, String, Value)>,
+    /// Tokens read and written.
+    usage: (u64, u64),
+    /// It ended as answers with calls do in the client's protocol.
+    is_end: bool,
+}
+
+/// What everybody is to understand.
+pub(super) fn expected() -> Said {
+    let calls = calls().map(|(id, arguments)| (id.to_owned(), "weather".to_owned(), arguments));
+    Said { text: SAID.to_owned(), calls: calls.into(), usage: (3, 2), is_end: true }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Arguments that are written as text.
+fn parsed(arguments: &str) -> Value {
+    serde_json::from_str(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"))
+}
+
+fn usage(usage: &Value, read: &str, written: &str) -> (u64, u64) {
+    (usage[read].as_u64().unwrap_or_default(), usage[written].as_u64().unwrap_or_default())
+}
+
+/// A whole answer as its client reads it.
+pub(super) fn understood(client: Protocol, answer: &Value) -> Said {
+    let mut said = Said::default();
+    let items = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    match client {
+        Protocol::Chat => {
+            let choice = &answer["choices"][0];
+            said.text = text(&choice["message"]["content"]);
+            for call in items(&choice["message"]["tool_calls"]) {
+                let function = &call["function"];
+                let arguments = parsed(&text(&function["arguments"]));
+                said.calls.push((text(&call["id"]), text(&function["name"]), arguments));
+            }
+            said.usage = usage(&answer["usage"], "prompt_tokens", "completion_tokens");
+            said.is_end = choice["finish_reason"] == "tool_calls";
+        }
+        Protocol::Responses => {
+            for item in items(&answer["output"]) {
+                if item["type"] == "message" {
+                    said.text += &text(&item["content"][0]["text"]);
+                } else {
+                    let arguments = parsed(&text(&item["arguments"]));
+                    said.calls.push((text(&item["call_id"]), text(&item["name"]), arguments));
+                }
+            }
+            said.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
+            said.is_end = answer["status"] == "completed";
+        }
+        Protocol::Messages => {
+            for block in items(&answer["content"]) {
+                if block["type"] == "text" {
+                    said.text += &text(&block["text"]);
+                } else {
+                    said.calls.push((text(&block["id"]), text(&block["name"]), block["input"].clone()));
+                }
+            }
+            said.usage = usage(&answer["usage"], "input_tokens", "output_tokens");
+            said.is_end = answer["stop_reason"] == "tool_use";
+        }
+        Protocol::Native => take_candidate(&mut said, answer),
+    }
+    said
+}
+
+/// A document of the native protocol: an answer, or a part of one.
+fn take_candidate(said: &mut Said, document: &Value) {
+    let candidate = &document["candidates"][0];
+    for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+        said.text += &text(&part["text"]);
+        let call = &part["functionCall"];
+        if call.is_object() {
+            said.calls.push((text(&call["id"]), text(&call["name"]), call["args"].clone()));
+        }
+    }
+    if document["usageMetadata"].is_object() {
+        said.usage = usage(&document["usageMetadata"], "promptTokenCount", "candidatesTokenCount");
+    }
+    said.is_end |= candidate["finishReason"] == "STOP";
+}
+
+/// A stream as its client puts it together.
+pub(super) fn put_together(client: Protocol, events: &[Event]) -> Said {
+    let documents = events.iter().filter(|event| event.data != "[DONE]").map(Event::json);
+    let mut said = Said::default();
+    // Arguments come as text, in pieces.
+    let mut arguments: Vec<String> = Vec::new();
+    for document in documents {
+        match client {
+            Protocol::Chat => {
+                let choice = &document["choices"][0];
+                said.text += &text(&choice["delta"]["content"]);
+                for call in choice["delta"]["tool_calls"].as_array().into_iter().flatten() {
+                    if call["id"].is_string() {
+                        said.calls.push((text(&call["id"]), text(&call["function"]["name"]), Value::Null));
+                        arguments.push(String::new());
+                    }
+                    let index = usize::try_from(call["index"].as_u64().expect("an index")).expect("small");
+                    arguments[index] += &text(&call["function"]["arguments"]);
+                }
+                if document["usage"].is_object() {
+                    said.usage = usage(&document["usage"], "prompt_tokens", "completion_tokens");
+                }
+                said.is_end |= choice["finish_reason"] == "tool_calls";
+            }
+            Protocol::Responses => match document["type"].as_str().expect("a type") {
+                "response.output_text.delta" => said.text += &text(&document["delta"]),
+                "response.output_item.done" if document["item"]["type"] == "function_call" => {
+                    let item = &document["item"];
+                    said.calls.push((text(&item["call_id"]), text(&item["name"]), Value::Null));
+                    // The pieces have come before.
+                    assert_eq!(arguments.last(), Some(&text(&item["arguments"])));
+                }
+                "response.function_call_arguments.delta" => {
+                    if arguments.len() == said.calls.len() {
+                        arguments.push(String::new());
+                    }
+                    *arguments.last_mut().expect("one") += &text(&document["delta"]);
+                }
+                "response.completed" => {
+                    let last = understood(client, &document["response"]);
+                    assert_eq!(last, expected(), "the last event has all of it, too");
+                    (said.usage, said.is_end) = (last.usage, true);
+                }
+                _ => {}
+            },
+            Protocol::Messages => {
+                let (block, delta) = (&document["content_block"], &document["delta"]);
+                if block["type"] == "tool_use" {
+                    said.calls.push((text(&block["id"]), text(&block["name"]), Value::Null));
+                    arguments.push(String::new());
+                }
+                said.text += &text(&delta["text"]);
+                if let Some(arguments) = arguments.last_mut() {
+                    *arguments += &text(&delta["partial_json"]);
+                }
+                // Some upstreams tell only at the end how much they have read.
+                for told in [&document["message"]["usage"], &document["usage"]] {
+                    let (read, written) = usage(told, "input_tokens", "output_tokens");
+                    said.usage = (said.usage.0.max(read), said.usage.1.max(written));
+                }
+                said.is_end |= delta["stop_reason"] == "tool_use";
+            }
+            Protocol::Native => take_candidate(&mut said, &document),
+        }
+    }
+    for (call, arguments) in said.calls.iter_mut().zip(&arguments) {
+        call.2 = parsed(arguments);
+    }
+    said
+}

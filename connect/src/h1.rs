@@ -10,3 +10,5 @@ mod head;
 mod tests;
 
 pub(crate) use self::connection::{Connection, Reading};
+pub use self::framing::{Framing, of_request};
+pub use self::head::Seen;

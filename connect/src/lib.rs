@@ -28,6 +28,11 @@ pub use self::request::RequestRef;
 pub use self::tcp::{Held, Watched};
 pub use self::watching::Slot;
 
+pub mod http1 {
+    //! The parts of HTTP/1.1 (RFC 9112) that a server needs, too.
+    pub use crate::h1::{Framing, Seen, of_request};
+}
+
 #[cfg(fuzzing)]
 pub mod fuzzing {
     //! The entry point of the fuzz target. Not part of the API.

@@ -3,12 +3,14 @@
 mod admin;
 mod bind_error;
 mod body;
+mod client;
 mod connection;
 #[cfg(feature = "console")]
 mod console;
 mod control;
 mod embedded;
 mod head_error;
+mod http1;
 mod listening;
 mod model_scope;
 mod operator;
@@ -16,7 +18,6 @@ mod origins;
 mod rate_headers;
 mod request;
 mod request_id;
-mod rounds;
 mod route_match;
 mod shared_config;
 mod tls;
@@ -28,36 +29,27 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use axum::Router;
-use futures_util::TryFutureExt as _;
-use futures_util::future::Either;
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower::ServiceExt as _;
 
 pub use self::bind_error::BindError;
 pub use self::control::{Control, Reloaded};
 pub use self::embedded::Embedded;
 pub use self::route_match::{Match, match_route};
 
+use self::client::Client;
 use self::connection::{Peers, Socket};
-use self::head_error::WithBody;
+use self::http1::Settings;
 use self::listening::{Accepted, Listening};
-use self::rounds::Rounds;
-use self::tls::{Certificate, Handshakes, OverTls};
+use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
 use crate::config::Config;
 use crate::listed::Listed;
 use crate::observe::Present;
-use crate::wire::{ApiError, Presence};
+use crate::wire::ApiError;
 
 /// Maximum number of refused connections that stay open for their clients to read the error.
 const REFUSALS: usize = 64;
@@ -141,9 +133,11 @@ impl Gateway {
     /// progress the configured grace period to finish. Requests that remain are cut. Tasks that remain go on when a gateway
     /// has the same data folder again; without one, they end as failed: returns their ids.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {
-        let (app, router) = self.embedded.into_parts();
+        let app = self.embedded.shared();
         let config = &app.config;
-        let connections = Connections::new(config, router, self.handshakes);
+        let draining = CancellationToken::new();
+        let settings = Settings { header_timeout: config.header_timeout, draining: draining.clone() };
+        let connections = Connections { settings, embedded: self.embedded, handshakes: self.handshakes };
         let permits = Arc::new(Semaphore::new(config.max_connections));
         let peers = Peers::new(config.max_connections_per_peer);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
@@ -186,14 +180,15 @@ impl Gateway {
                 continue;
             };
             let (socket, peer) = connection::open(stream, config.write_timeout);
+            let client = Client { presence: peer.presence().clone(), is_tls };
             // In a box: a task would have room for it twice, before it is polled and then.
-            let connection = Box::pin(connections.serve(socket, peer.presence().clone(), is_tls));
+            let connection = Box::pin(connections.serve(socket, client));
             let present = Present::new(&app.metrics.connections);
             let (cut, is_open) = (cut.child_token(), open.token());
             tokio::spawn(async move {
                 let is_cut = tokio::select! {
                     biased;
-                    ended = Rounds::of(connection) => {
+                    ended = connection => {
                         if let Err(error) = ended {
                             tracing::debug!(%error, "connection ended");
                         }
@@ -215,7 +210,9 @@ impl Gateway {
         // Who connects from now on is refused, and does not wait for an answer that never comes.
         drop(self.listening);
         let ended = async {
-            connections.graceful.shutdown().await;
+            draining.cancel();
+            open.close();
+            open.wait().await;
             app.crew.ended().await;
             app.outbox.settled(app.lasting).await;
         };
@@ -224,7 +221,6 @@ impl Gateway {
         }
         // What abandoned requests took is recorded below.
         cut.cancel();
-        open.close();
         open.wait().await;
         let unfinished = app.crew.stop().await;
         if let Err(error) = app.writer.finish().await {
@@ -254,49 +250,28 @@ async fn accept(
 
 /// What serves the connections.
 struct Connections {
-    server: http1::Builder,
-    graceful: GracefulShutdown,
-    router: Router,
+    settings: Settings,
+    embedded: Embedded,
     handshakes: Option<Handshakes>,
 }
 
 impl Connections {
-    fn new(config: &Config, router: Router, handshakes: Option<Handshakes>) -> Self {
-        let mut server = http1::Builder::new();
-        // A half-closed client still gets its response; `server/connection.rs` detects clients that have gone.
-        server.timer(TokioTimer::new()).header_read_timeout(config.header_timeout).half_close(true);
-        Self { server, graceful: GracefulShutdown::new(), router, handshakes }
-    }
-
     /// Serves a connection to its end.
-    fn serve(
-        &self,
-        socket: Socket,
-        presence: Presence,
-        is_tls: bool,
-    ) -> impl Future<Output = io::Result<()>> + use<> {
-        let (server, watcher) = (self.server.clone(), self.graceful.watcher());
-        let handshakes = self.handshakes.clone().filter(|_| is_tls);
-        let service = self.router.clone().map_request(move |mut request: http::Request<Incoming>| {
-            request.extensions_mut().insert(presence.clone());
-            if is_tls {
-                request.extensions_mut().insert(OverTls);
+    fn serve(&self, socket: Socket, client: Client) -> impl Future<Output = io::Result<()>> + use<> {
+        let (settings, embedded) = (self.settings.clone(), self.embedded.clone());
+        let handshakes = self.handshakes.clone().filter(|_| client.is_tls);
+        async move {
+            match handshakes {
+                None => http1::serve(socket, embedded, client, settings).await,
+                // In a box, so that a connection without TLS has no room for one.
+                Some(handshakes) => {
+                    let secured = async {
+                        let socket = handshakes.shake(socket).await?;
+                        http1::serve(socket, embedded, client, settings).await
+                    };
+                    Box::pin(secured).await
+                }
             }
-            request
-        });
-        let service = TowerToHyperService::new(service);
-        match handshakes {
-            None => {
-                let socket = TokioIo::new(WithBody::over(socket));
-                Either::Left(
-                    watcher.watch(server.serve_connection(socket, service)).map_err(io::Error::other),
-                )
-            }
-            // In a box, so that a connection without TLS has no room for one.
-            Some(handshakes) => Either::Right(Box::pin(async move {
-                let socket = TokioIo::new(WithBody::over(handshakes.shake(socket).await?));
-                watcher.watch(server.serve_connection(socket, service)).await.map_err(io::Error::other)
-            })),
         }
     }
 }

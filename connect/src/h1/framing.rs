@@ -13,18 +13,20 @@ const MOST_DIGITS: u8 = 15;
 
 /// What is left of a body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// So many bytes.
     Length(u64),
+    /// Pieces that each say their size.
     Chunked(Chunks),
     /// All until the server closes the connection.
     Close,
+    /// Nothing.
     Done,
 }
 
 /// The state of a chunked body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Chunks {
+pub struct Chunks {
     at: At,
     /// Bytes that meant nothing so far.
     ignored: u32,
@@ -83,6 +85,25 @@ pub(super) fn of_answer(
     })
 }
 
+/// How the body of a request is framed, and whether the client sends further ones behind it. What two readers may
+/// understand differently is refused (RFC 9112, 6.3).
+pub fn of_request(version: Version, headers: &HeaderMap) -> Result<(Framing, bool), Error> {
+    let lasts = lasts(version, headers);
+    let length = length(headers)?;
+    if headers.contains_key(TRANSFER_ENCODING) {
+        let mut codings = tokens(headers, &TRANSFER_ENCODING);
+        let is_chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));
+        if !is_chunked || codings.next().is_some() || length.is_some() || version == Version::HTTP_10 {
+            return Err(Error::Invalid("the length of the body is said in two ways, or in an unknown one"));
+        }
+        return Ok((Framing::Chunked(Chunks::new()), lasts));
+    }
+    Ok(match length {
+        None | Some(0) => (Framing::Done, lasts),
+        Some(length) => (Framing::Length(length), lasts),
+    })
+}
+
 fn lasts(version: Version, headers: &HeaderMap) -> bool {
     let has = |option: &[u8]| tokens(headers, &CONNECTION).any(|token| token.eq_ignore_ascii_case(option));
     if version == Version::HTTP_11 { !has(b"close") } else { has(b"keep-alive") && !has(b"close") }
@@ -110,13 +131,14 @@ fn tokens<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> impl Iterator<
 }
 
 impl Framing {
-    pub(super) fn is_done(&self) -> bool {
+    /// Whether nothing is left.
+    pub fn is_done(&self) -> bool {
         *self == Self::Done
     }
 
     /// Takes what belongs to the body from the beginning of `input`. Returns how many bytes it took, and the data among
     /// them, perhaps none.
-    pub(super) fn decode(&mut self, input: &[u8]) -> Result<(usize, Bytes), Error> {
+    pub fn decode(&mut self, input: &[u8]) -> Result<(usize, Bytes), Error> {
         match self {
             Self::Done => Ok((0, Bytes::new())),
             Self::Close => Ok((input.len(), Bytes::copy_from_slice(input))),
@@ -140,7 +162,7 @@ impl Framing {
     }
 
     /// What the end of the connection means.
-    pub(super) fn end(&mut self) -> Result<(), Error> {
+    pub fn end(&mut self) -> Result<(), Error> {
         match self {
             Self::Done => Ok(()),
             Self::Close => {

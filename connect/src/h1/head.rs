@@ -62,8 +62,7 @@ fn write_host(head: &mut Vec<u8>, server: &Uri) {
 /// Looks for the end of a head. Each byte is looked at once.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// How much of the bytes at hand has been looked at.
-    seen: usize,
+    seen: Seen,
     /// The length of the heads of information before the answer.
     before: usize,
 }
@@ -72,9 +71,8 @@ impl Reader {
     /// The head of the answer, if it is complete; what is left in `held` comes behind it. Information that comes before
     /// is skipped.
     pub(super) fn read(&mut self, held: &mut BytesMut) -> Result<Option<response::Parts>, Error> {
-        while let Some(end) = self.end(held) {
+        while let Some(end) = self.seen.end(held, MOST_BYTES.saturating_sub(self.before)) {
             let parts = parse(&held.split_to(end).freeze())?;
-            self.seen = 0;
             if !parts.status.is_informational() {
                 return Ok(Some(parts));
             }
@@ -88,26 +86,33 @@ impl Reader {
         }
         Ok(None)
     }
+}
 
-    /// Where the head ends, if it does.
-    fn end(&mut self, held: &[u8]) -> Option<usize> {
-        let limit = MOST_BYTES.saturating_sub(self.before);
-        let held = &held[..held.len().min(limit)];
-        let from = self.seen.min(held.len());
+/// How much of the bytes at hand has been looked at for the end of a head, in bytes. Each byte is looked at once.
+#[derive(Debug, Default)]
+pub struct Seen(usize);
+
+impl Seen {
+    /// Where the head at the beginning of `held` ends, if it does within so many bytes; the next one is looked for from its
+    /// beginning.
+    pub fn end(&mut self, held: &[u8], most: usize) -> Option<usize> {
+        let held = &held[..held.len().min(most)];
+        let from = self.0.min(held.len());
         for at in memchr::memchr_iter(b'\n', &held[from..]) {
-            let rest = &held[from + at + 1..];
-            match rest {
-                [b'\n', ..] => return Some(from + at + 2),
-                [b'\r', b'\n', ..] => return Some(from + at + 3),
+            let length = match &held[from + at + 1..] {
+                [b'\n', ..] => from + at + 2,
+                [b'\r', b'\n', ..] => from + at + 3,
                 // The end may come with the next packet.
                 [] | [b'\r'] => {
-                    self.seen = from + at;
+                    self.0 = from + at;
                     return None;
                 }
-                _ => {}
-            }
+                _ => continue,
+            };
+            self.0 = 0;
+            return Some(length);
         }
-        self.seen = held.len();
+        self.0 = held.len();
         None
     }
 }
@@ -153,7 +158,7 @@ mod tests {
             held.extend_from_slice(&[*byte]);
             assert!(reader.read(&mut held).expect("a valid head").is_none());
             // But for what may be the beginning of its end.
-            assert!(held.len() - reader.seen <= 2, "{} of {}", reader.seen, held.len());
+            assert!(held.len() - reader.seen.0 <= 2, "{} of {}", reader.seen.0, held.len());
         }
         held.extend_from_slice(&[*last]);
         let parts = reader.read(&mut held).expect("a valid head").expect("a whole one");

@@ -5,10 +5,13 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
+use axum::extract::Request;
 use gatewright::webhook::Secret;
 use tower::ServiceExt as _;
 
 use super::bind_error::BindError;
+use super::client::Client;
+use super::http1::Service;
 use super::origins::cors;
 use super::request::answer;
 use super::shared_config;
@@ -23,7 +26,8 @@ use crate::wire::Response;
 #[derive(Clone)]
 pub struct Embedded {
     app: Arc<App>,
-    router: Router,
+    /// Where web pages of other origins may call the gateway: what tells them so, before the gateway.
+    origins: Option<Router>,
 }
 
 impl Embedded {
@@ -65,20 +69,20 @@ impl Embedded {
         }
         let app = Arc::new(App::new(config, data, counters, address)?);
         media::start(&app);
-        let router = Router::new().fallback(answer).with_state(Arc::clone(&app));
-        let router = match cors {
-            Some(cors) => router.layer(cors),
-            None => router,
-        };
-        Ok(Self { app, router })
+        let origins = cors.map(|cors| {
+            let app = Arc::clone(&app);
+            let behind = move |request: Request| async move {
+                let client = request.extensions().get::<Client>().cloned().unwrap_or_default();
+                answer(&app, request, client).await
+            };
+            Router::new().fallback(behind).layer(cors)
+        });
+        Ok(Self { app, origins })
     }
 
     /// Handles a request. The response always has a status; its body may be a stream.
     pub async fn answer(&self, request: http::Request<impl Into<Body>>) -> Response {
-        match self.router.clone().oneshot(request.map(Into::into)).await {
-            Ok(response) => response,
-            Err(never) => match never {},
-        }
+        Service::answer(self, request.map(Into::into), Client::default()).await
     }
 
     /// The key that requests must carry (section 5).
@@ -124,11 +128,6 @@ impl Embedded {
         Config { upstreams, models, ..config }
     }
 
-    /// The shared state of the requests, and the service that handles them.
-    pub(super) fn into_parts(self) -> (Arc<App>, Router) {
-        (self.app, self.router)
-    }
-
     pub(super) fn shared(&self) -> Arc<App> {
         Arc::clone(&self.app)
     }
@@ -148,5 +147,19 @@ impl Embedded {
     #[cfg(test)]
     pub(crate) fn app(&self) -> &Arc<App> {
         &self.app
+    }
+}
+
+impl Service for Embedded {
+    async fn answer(&self, mut request: Request, client: Client) -> Response {
+        // In boxes: a connection has no room for them while it waits or sends.
+        let Some(origins) = &self.origins else {
+            return Box::pin(answer(&self.app, request, client)).await;
+        };
+        request.extensions_mut().insert(client);
+        match Box::pin(origins.clone().oneshot(request)).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        }
     }
 }

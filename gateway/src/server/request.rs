@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use gatewright::operations::{ErrorStyle, Operation};
@@ -20,11 +20,11 @@ use tracing::{Instrument as _, Span};
 
 use self::asked_faults::AskedFaults;
 use super::body::{discard_rest, read_body};
+use super::client::Client;
 #[cfg(feature = "console")]
 use super::console;
 use super::request_id::{new_request_id, sign};
 use super::route_match::{Match, match_route};
-use super::tls::OverTls;
 use super::{admin, model_scope, operator, rate_headers};
 use crate::access::{is_native, refused};
 use crate::app::App;
@@ -35,10 +35,10 @@ use crate::observe::{self, Recent, Shown};
 use crate::relay;
 use crate::store::{Asked, Begun, KEY_HEADER, PREFIX, UnderWay};
 use crate::usage::{Caller, InFlight};
-use crate::wire::{ApiError, Call, Presence, Response, hold};
+use crate::wire::{ApiError, Call, Response, hold};
 
 /// Answers a request in every case, also after a panic.
-pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Response {
+pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
     let (begun, present) = (Instant::now(), observe::Present::new(&app.metrics.in_flight));
     let request_id = new_request_id();
     let method = request.method().clone();
@@ -50,11 +50,10 @@ pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
         shown: None,
         knows_upstream: false,
     };
-    let is_tls = request.extensions().get::<OverTls>().is_some();
-    let span = observe::span(&method, &path, is_tls, request.headers(), &request_id);
+    let span = observe::span(&method, &path, client.is_tls, request.headers(), &request_id);
     let (head, mut body) = request.into_parts();
     let waits = head.headers.contains_key(header::EXPECT);
-    let answering = route(&app, head, &mut body, &request_id, &mut found).instrument(span.clone());
+    let answering = route(app, head, client, &mut body, &request_id, &mut found).instrument(span.clone());
     let answered = AssertUnwindSafe(answering).catch_unwind().await;
     let mut response = match answered {
         Ok(Ok(response)) => response,
@@ -121,6 +120,7 @@ fn path_style(path: &str) -> ErrorStyle {
 async fn route(
     app: &Arc<App>,
     mut head: Parts,
+    client: Client,
     body: &mut Body,
     request_id: &str,
     found: &mut Found,
@@ -211,8 +211,8 @@ async fn route(
         body,
         caller,
         request_id: request_id.to_owned(),
-        presence: head.extensions.get::<Presence>().cloned().unwrap_or_default(),
-        is_tls: head.extensions.get::<OverTls>().is_some(),
+        presence: client.presence,
+        is_tls: client.is_tls,
     };
     // Faults are applied after this: the stored response is intact.
     let response = match begun {

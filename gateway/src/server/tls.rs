@@ -18,10 +18,6 @@ use super::connection::Socket;
 /// Longest time of a handshake, if that for the headers of a request is not shorter.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// Marks requests that arrived over TLS.
-#[derive(Clone, Copy)]
-pub(super) struct OverTls;
-
 /// The certificate in use.
 pub(super) struct Certificate(ArcSwap<CertifiedKey>);
 

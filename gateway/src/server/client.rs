@@ -1,0 +1,12 @@
+//! What is known of the client of a request, beside what it sends.
+
+use crate::wire::Presence;
+
+/// The client of a request.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Client {
+    /// Whether it is still there.
+    pub(super) presence: Presence,
+    /// Whether it came over TLS.
+    pub(super) is_tls: bool,
+}

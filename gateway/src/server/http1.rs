@@ -1,0 +1,93 @@
+//! HTTP/1.1 (RFC 9112) as a server, for one connection at a time: `head` reads the heads of requests and writes those of
+//! answers, `incoming` is the body of a request, `outgoing` an answer on its way, `wire` moves the bytes.
+//!
+//! All of it runs in the task of the connection, without a channel. A connection that waits, for its next request or for
+//! the next event of a stream, holds no buffer.
+
+mod deadline;
+mod head;
+mod incoming;
+mod outgoing;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use self::deadline::Deadline;
+use self::head::Asked;
+use self::incoming::incoming;
+use self::outgoing::Outgoing;
+use self::wire::{Next, Wire};
+use super::client::Client;
+use super::head_error;
+use crate::wire::Response;
+
+/// How connections are served.
+#[derive(Clone)]
+pub(super) struct Settings {
+    /// How long the head of a request may take, from when the connection is ready for it.
+    pub(super) header_timeout: Duration,
+    /// Set when no further request is taken.
+    pub(super) draining: CancellationToken,
+}
+
+/// What answers requests.
+pub(super) trait Service {
+    fn answer(
+        &self,
+        request: axum::extract::Request,
+        client: Client,
+    ) -> impl Future<Output = Response> + Send;
+}
+
+/// Serves a connection to its end. Errors: it broke, or an answer did.
+pub(super) async fn serve<S>(
+    socket: S,
+    service: impl Service,
+    client: Client,
+    settings: Settings,
+) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let wire = Arc::new(Mutex::new(Wire::new(socket)));
+    let mut deadline = Deadline::new(settings.header_timeout);
+    let mut drained = pin!(settings.draining.cancelled());
+    loop {
+        let next = poll_fn(|context| {
+            lock(&wire).poll_next(context, &mut deadline, drained.as_mut())
+        });
+        let (request, asked) = match next.await? {
+            Next::Request(asked) => *asked,
+            Next::Unreadable(why) => {
+                lock(&wire).queue(&head_error::answer(why.into_error()));
+                poll_fn(|context| lock(&wire).poll_flush(context)).await?;
+                break;
+            }
+            Next::Ended => break,
+        };
+        let request = http::Request::from_parts(request, incoming(&wire));
+        let response = service.answer(request, client.clone()).await;
+        let Asked { is_head, is_old, lasts } = asked;
+        let lasts = lasts && lock(&wire).is_between_requests() && !settings.draining.is_cancelled();
+        let mut outgoing = Outgoing::begin(response, is_head, is_old, lasts);
+        poll_fn(|context| lock(&wire).poll_send(context, &mut outgoing)).await?;
+        if !outgoing.lasts() {
+            break;
+        }
+    }
+    poll_fn(|context| lock(&wire).poll_shutdown(context)).await
+}
+
+/// A panic elsewhere leaves nothing half done that the next one would take for whole: the connection ends with it.
+fn lock<S>(wire: &Mutex<Wire<S>>) -> MutexGuard<'_, Wire<S>> {
+    wire.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,160 @@
+//! The head of a request, read; the head of an answer, written.
+
+use std::cell::Cell;
+use std::mem::MaybeUninit;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use gatewright::ErrorCode;
+use gatewright_connect::http1::{Framing, of_request};
+use http::header::{CONNECTION, DATE, EXPECT};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
+use httparse::{ParserConfig, Status};
+
+use crate::wire::ApiError;
+
+/// Maximum length of the head of a request.
+pub(super) const MOST_BYTES: usize = 128 * 1024;
+/// Maximum length of the path and query of a request.
+const MOST_TARGET_BYTES: usize = 64 * 1024 - 1;
+const MOST_HEADERS: usize = 100;
+/// Length of a date, such as `Sun, 09 Sep 2001 01:46:40 GMT`.
+const DATE_BYTES: usize = 29;
+
+/// What is known of a request when its answer is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// Whether the client wants the head of the answer alone.
+    pub(super) is_head: bool,
+    /// Whether it speaks HTTP/1.0.
+    pub(super) is_old: bool,
+    /// Whether it may send a further request.
+    pub(super) lasts: bool,
+}
+
+/// Why a head cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    Malformed,
+    TargetTooLong,
+    HeadersTooLarge,
+}
+
+impl Unreadable {
+    pub(super) fn into_error(self) -> ApiError {
+        let (code, message) = match self {
+            Self::Malformed => (&ErrorCode::MALFORMED_REQUEST, "the request's head is not HTTP/1.1"),
+            Self::TargetTooLong => (
+                &ErrorCode::URI_TOO_LONG,
+                "the request's path and query are longer than the gateway accepts",
+            ),
+            Self::HeadersTooLarge => (
+                &ErrorCode::HEADERS_TOO_LARGE,
+                "the request has more headers, or longer ones, than the gateway accepts",
+            ),
+        };
+        ApiError::new(code, message)
+    }
+
+    /// Why a head that has no end within the bounds is refused.
+    pub(super) fn of_endless(head: &[u8]) -> Self {
+        let line = memchr::memchr(b'\n', head).unwrap_or(head.len());
+        if line > MOST_TARGET_BYTES { Self::TargetTooLong } else { Self::HeadersTooLarge }
+    }
+}
+
+/// A request whose body has not been read.
+pub(super) struct Head {
+    pub(super) request: Parts,
+    pub(super) asked: Asked,
+    pub(super) body: Framing,
+    /// Whether the client sends the body only when it is asked to.
+    pub(super) waits: bool,
+}
+
+/// Reads a whole head. The values of its headers are parts of these bytes.
+pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
+    let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
+    let mut parsed = httparse::Request::new(&mut []);
+    match ParserConfig::default().parse_request_with_uninit_headers(&mut parsed, head, &mut headers) {
+        Ok(Status::Complete(_)) => {}
+        Err(httparse::Error::TooManyHeaders) => return Err(Unreadable::HeadersTooLarge),
+        Ok(Status::Partial) | Err(_) => return Err(Unreadable::Malformed),
+    }
+    let target = parsed.path.ok_or(Unreadable::Malformed)?.as_bytes();
+    if target.len() > MOST_TARGET_BYTES {
+        return Err(Unreadable::TargetTooLong);
+    }
+    let mut request = http::Request::new(()).into_parts().0;
+    request.method = parsed
+        .method
+        .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
+        .ok_or(Unreadable::Malformed)?;
+    request.uri =
+        Uri::from_maybe_shared(head.slice_ref(target)).map_err(|_| Unreadable::Malformed)?;
+    request.version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
+    request.headers = HeaderMap::with_capacity(parsed.headers.len());
+    for header in &*parsed.headers {
+        let name = HeaderName::from_bytes(header.name.as_bytes());
+        let value = HeaderValue::from_maybe_shared(head.slice_ref(header.value));
+        let (Ok(name), Ok(value)) = (name, value) else { return Err(Unreadable::Malformed) };
+        request.headers.append(name, value);
+    }
+    let (body, lasts) =
+        of_request(request.version, &request.headers).map_err(|_| Unreadable::Malformed)?;
+    let is_old = request.version == Version::HTTP_10;
+    let waits = !is_old
+        && request.headers.get(EXPECT).is_some_and(|value| {
+            value.as_bytes().eq_ignore_ascii_case(b"100-continue")
+        });
+    let asked = Asked { is_head: request.method == Method::HEAD, is_old, lasts };
+    Ok(Head { request, asked, body, waits })
+}
+
+/// Writes the head of an answer, without the empty line behind it.
+pub(super) fn write(status: StatusCode, headers: &HeaderMap, out: &mut BytesMut) {
+    out.put_slice(b"HTTP/1.1 ");
+    out.put_slice(status.as_str().as_bytes());
+    out.put_u8(b' ');
+    out.put_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.put_slice(b"\r\n");
+    for (name, value) in headers {
+        header(name, value.as_bytes(), out);
+    }
+    if !headers.contains_key(DATE) {
+        header(&DATE, &date(), out);
+    }
+}
+
+/// Writes a header.
+pub(super) fn header(name: &HeaderName, value: &[u8], out: &mut BytesMut) {
+    out.put_slice(name.as_str().as_bytes());
+    out.put_slice(b": ");
+    out.put_slice(value);
+    out.put_slice(b"\r\n");
+}
+
+/// Whether the answer itself says that the connection ends.
+pub(super) fn closes(headers: &HeaderMap) -> bool {
+    headers.get(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
+}
+
+/// The date as an answer tells it. It is written once a second.
+fn date() -> [u8; DATE_BYTES] {
+    thread_local! {
+        static WRITTEN: Cell<(u64, [u8; DATE_BYTES])> = const { Cell::new((u64::MAX, [b' '; DATE_BYTES])) };
+    }
+    let second = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (written, date) = WRITTEN.get();
+    if written == second {
+        return date;
+    }
+    let mut date = [b' '; DATE_BYTES];
+    let text = httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(second));
+    for (to, from) in date.iter_mut().zip(text.bytes()) {
+        *to = from;
+    }
+    WRITTEN.set((second, date));
+    date
+}

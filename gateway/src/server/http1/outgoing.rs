@@ -1,0 +1,214 @@
+//! An answer on its way: its head, and the body in the frames that the client can read.
+
+use std::fmt::Write as _;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode};
+use http_body::Body as _;
+
+use super::head;
+use crate::wire::Response;
+
+/// Pieces up to this size are copied next to what stands before them; longer ones are written from where they are.
+const COPIED: usize = 8 * 1024;
+/// Room for a head.
+const HEAD_BYTES: usize = 512;
+/// What is ready is collected up to here before it is written.
+const MOST_COLLECTED: usize = 32 * 1024;
+
+/// How the client knows where the body ends.
+#[derive(Debug, PartialEq, Eq)]
+enum Frames {
+    /// It has none.
+    None,
+    /// So many bytes are left.
+    Length(u64),
+    Chunked,
+    /// The connection ends with it.
+    Close,
+}
+
+/// An answer that is being sent.
+pub(super) struct Outgoing {
+    body: Body,
+    frames: Frames,
+    /// Whether the connection serves another request afterwards.
+    lasts: bool,
+    /// What is written first.
+    out: BytesMut,
+    /// A long piece, which is written next.
+    piece: Bytes,
+    /// What is written last.
+    behind: &'static [u8],
+    /// Set when nothing more comes of the body: how it ended.
+    ended: Option<io::Result<()>>,
+}
+
+impl Outgoing {
+    /// `is_head`: whether the client wants no body; `is_old`: whether it speaks HTTP/1.0, which has no chunks.
+    pub(super) fn begin(response: Response, is_head: bool, is_old: bool, lasts: bool) -> Self {
+        let (parts, body) = response.into_parts();
+        let frames = match (stated(&parts.headers), body.size_hint().exact()) {
+            _ if !has_body(parts.status) => Frames::None,
+            (Some(length), _) | (None, Some(length)) => Frames::Length(length),
+            (None, None) if is_old => Frames::Close,
+            (None, None) => Frames::Chunked,
+        };
+        let lasts = lasts && !head::closes(&parts.headers) && (is_head || frames != Frames::Close);
+        let small = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
+        let room = small.filter(|length| *length <= COPIED).unwrap_or_default();
+        let mut out = BytesMut::with_capacity(HEAD_BYTES + room);
+        head::write(parts.status, &parts.headers, &mut out);
+        match &frames {
+            Frames::Length(length) if !parts.headers.contains_key(CONTENT_LENGTH) => {
+                _ = write!(out, "{CONTENT_LENGTH}: {length}\r\n");
+            }
+            Frames::Chunked => head::header(&TRANSFER_ENCODING, b"chunked", &mut out),
+            _ => {}
+        }
+        if !lasts && !head::closes(&parts.headers) {
+            head::header(&CONNECTION, b"close", &mut out);
+        } else if lasts && is_old {
+            head::header(&CONNECTION, b"keep-alive", &mut out);
+        }
+        out.put_slice(b"\r\n");
+        let frames = if is_head { Frames::None } else { frames };
+        let mut outgoing =
+            Self { body, frames, lasts, out, piece: Bytes::new(), behind: b"", ended: None };
+        outgoing.end_if_whole();
+        outgoing
+    }
+
+    /// Whether the connection serves another request afterwards.
+    pub(super) fn lasts(&self) -> bool {
+        self.lasts
+    }
+
+    /// Collects what the body has ready, up to some kilobytes. Pending: there may be more later.
+    pub(super) fn poll_collect(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.ended.is_none() {
+            if self.out.len() >= MOST_COLLECTED || !self.piece.is_empty() {
+                return Poll::Ready(());
+            }
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(None) => self.end(),
+                Poll::Ready(Some(Err(error))) => self.ended = Some(Err(io::Error::other(error))),
+                Poll::Ready(Some(Ok(frame))) => {
+                    // Trailers are not sent: nobody has announced any.
+                    if let Ok(data) = frame.into_data() {
+                        self.take(data);
+                    }
+                    self.end_if_whole();
+                }
+            }
+        }
+        Poll::Ready(())
+    }
+
+    fn take(&mut self, mut data: Bytes) {
+        if data.is_empty() {
+            return;
+        }
+        match &mut self.frames {
+            Frames::None => return,
+            Frames::Close => {}
+            Frames::Length(left) => {
+                let room = usize::try_from(*left).unwrap_or(usize::MAX);
+                if data.len() > room {
+                    data.truncate(room);
+                    self.ended = Some(Err(io::Error::other("an answer is longer than it says")));
+                }
+                *left -= data.len() as u64;
+            }
+            Frames::Chunked => {
+                _ = write!(self.out, "{:x}\r\n", data.len());
+                self.behind = b"\r\n";
+            }
+        }
+        if data.len() <= COPIED {
+            self.out.put_slice(&data);
+            self.out.put_slice(std::mem::take(&mut self.behind));
+        } else {
+            self.piece = data;
+        }
+    }
+
+    /// A body of known length is not asked for more than that.
+    fn end_if_whole(&mut self) {
+        let is_whole = match self.frames {
+            Frames::None => true,
+            Frames::Length(left) => left == 0,
+            Frames::Chunked | Frames::Close => self.body.is_end_stream(),
+        };
+        if is_whole && self.ended.is_none() {
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        self.ended = Some(match self.frames {
+            Frames::Length(1..) => Err(io::Error::other("an answer is shorter than it says")),
+            _ => Ok(()),
+        });
+        if self.frames == Frames::Chunked {
+            // Behind a long piece, if there is one.
+            match self.piece.is_empty() {
+                true => self.out.put_slice(b"0\r\n\r\n"),
+                false => self.behind = b"\r\n0\r\n\r\n",
+            }
+        }
+    }
+
+    /// What is to be written, in order.
+    pub(super) fn slices(&self) -> [&[u8]; 3] {
+        [&self.out, &self.piece, self.behind]
+    }
+
+    /// That many bytes have been written.
+    pub(super) fn advance(&mut self, mut count: usize) {
+        let from_out = count.min(self.out.len());
+        self.out.advance(from_out);
+        count -= from_out;
+        let from_piece = count.min(self.piece.len());
+        self.piece.advance(from_piece);
+        count -= from_piece;
+        self.behind = &self.behind[count.min(self.behind.len())..];
+        if self.piece.is_empty() {
+            self.piece = Bytes::new();
+        }
+        if self.out.is_empty() && self.out.capacity() > HEAD_BYTES {
+            // The next event may be long in coming.
+            self.out = BytesMut::new();
+        }
+    }
+
+    /// Whether all that was collected has been written.
+    pub(super) fn is_written(&self) -> bool {
+        self.out.is_empty() && self.piece.is_empty() && self.behind.is_empty()
+    }
+
+    /// Whether nothing more comes of the body.
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// How the body ended.
+    pub(super) fn outcome(&mut self) -> io::Result<()> {
+        self.ended.take().unwrap_or(Ok(()))
+    }
+}
+
+fn has_body(status: StatusCode) -> bool {
+    !status.is_informational() && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
+}
+
+/// The length that an answer states itself.
+fn stated(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}

@@ -1,0 +1,236 @@
+//! The bytes of a connection, in both directions.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf as _, Bytes, BytesMut};
+use gatewright_connect::http1::{Framing, Seen};
+use http::request::Parts;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_util::io::poll_read_buf;
+use tokio_util::sync::WaitForCancellationFuture;
+
+use super::deadline::Deadline;
+use super::head::{self, Asked, Head, Unreadable};
+use super::outgoing::Outgoing;
+
+/// What is read at once, in bytes. It lies on the stack: a connection that waits has no buffer.
+const PACKET: usize = 16 * 1024;
+/// The same for long bodies, which are read to where they stay.
+const LONG_PACKET: usize = 64 * 1024;
+/// Asks a client for the body that it holds back.
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
+/// What comes next on a connection.
+pub(super) enum Next {
+    Request(Box<(Parts, Asked)>),
+    Unreadable(Unreadable),
+    /// No further request.
+    Ended,
+}
+
+pub(super) struct Wire<S> {
+    socket: S,
+    /// What has been read and not yet taken.
+    held: BytesMut,
+    seen: Seen,
+    /// What is left of the body of the request.
+    body: Framing,
+    /// Whether the client waits until it is asked for the body.
+    waits: bool,
+    /// What is written besides answers.
+    queued: Bytes,
+}
+
+impl<S> Wire<S> {
+    pub(super) fn new(socket: S) -> Self {
+        let (held, queued) = (BytesMut::new(), Bytes::new());
+        Self { socket, held, seen: Seen::default(), body: Framing::Done, waits: false, queued }
+    }
+
+    /// Whether nothing is left of the request before.
+    pub(super) fn is_between_requests(&self) -> bool {
+        self.body.is_done()
+    }
+
+    /// What is left of the body of the request.
+    pub(super) fn body(&self) -> &Framing {
+        &self.body
+    }
+
+    /// The whole body, if it has come.
+    pub(super) fn take_whole(&mut self) -> Option<Bytes> {
+        let Framing::Length(length) = self.body else { return None };
+        let length = usize::try_from(length).ok().filter(|length| *length <= self.held.len())?;
+        self.body = Framing::Done;
+        Some(self.take(length))
+    }
+
+    /// Writes these bytes with the next flush.
+    pub(super) fn queue(&mut self, bytes: &Bytes) {
+        self.queued = bytes.clone();
+    }
+
+    fn take(&mut self, length: usize) -> Bytes {
+        let taken = self.held.split_to(length).freeze();
+        if self.held.is_empty() {
+            self.held = BytesMut::new();
+        }
+        taken
+    }
+
+    /// Takes the head at the beginning of what is held, if it is whole.
+    fn take_head(&mut self) -> Option<Next> {
+        // Some clients send an empty line behind a body (RFC 9112, 2.2).
+        let empty = self.held.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        self.held.advance(empty);
+        let Some(end) = self.seen.end(&self.held, head::MOST_BYTES) else {
+            let is_endless = self.held.len() >= head::MOST_BYTES;
+            return is_endless.then(|| Next::Unreadable(Unreadable::of_endless(&self.held)));
+        };
+        let head = self.take(end);
+        Some(match head::read(&head) {
+            Err(why) => Next::Unreadable(why),
+            Ok(Head { request, asked, body, waits }) => {
+                (self.body, self.waits) = (body, waits);
+                Next::Request(Box::new((request, asked)))
+            }
+        })
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// The next request. `drained` resolves when no further one is taken: one whose head has begun still is.
+    pub(super) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+        deadline: &mut Deadline,
+        drained: Pin<&mut WaitForCancellationFuture<'_>>,
+    ) -> Poll<io::Result<Next>> {
+        loop {
+            if let Some(next) = self.take_head() {
+                deadline.met();
+                return Poll::Ready(Ok(next));
+            }
+            match self.poll_read(context) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Ok(Next::Ended)),
+                Poll::Ready(Ok(_)) => continue,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => {}
+            }
+            if self.held.is_empty() && drained.poll(context).is_ready() {
+                return Poll::Ready(Ok(Next::Ended));
+            }
+            ready!(deadline.poll_missed(context));
+            return Poll::Ready(Ok(Next::Ended));
+        }
+    }
+
+    /// The next piece of the body of the request.
+    pub(super) fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
+        loop {
+            if self.body.is_done() {
+                return Poll::Ready(None);
+            }
+            if self.held.is_empty() {
+                if std::mem::take(&mut self.waits) {
+                    self.queued = Bytes::from_static(CONTINUE);
+                }
+                if let Err(error) = ready!(self.poll_flush(context)) {
+                    return Poll::Ready(Some(Err(error)));
+                }
+                match ready!(self.poll_read(context)) {
+                    Ok(0) => {
+                        let message = "the client closed the connection";
+                        return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::UnexpectedEof, message))));
+                    }
+                    Ok(_) => {}
+                    Err(error) => return Poll::Ready(Some(Err(error))),
+                }
+            }
+            let data = match &mut self.body {
+                Framing::Length(left) => {
+                    let length = usize::try_from(*left).unwrap_or(usize::MAX).min(self.held.len());
+                    *left -= length as u64;
+                    if *left == 0 {
+                        self.body = Framing::Done;
+                    }
+                    self.take(length)
+                }
+                framing => match framing.decode(&self.held) {
+                    Err(error) => return Poll::Ready(Some(Err(io::Error::other(error)))),
+                    Ok((taken, data)) => {
+                        self.take(taken);
+                        data
+                    }
+                },
+            };
+            if !data.is_empty() {
+                return Poll::Ready(Some(Ok(data)));
+            }
+        }
+    }
+
+    /// Reads what has come. Returns how many bytes; none: the client has ended its sending half.
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        if let Framing::Length(left) = self.body
+            && left > PACKET as u64
+        {
+            self.held.reserve(usize::try_from(left).unwrap_or(LONG_PACKET).min(LONG_PACKET));
+            return poll_read_buf(Pin::new(&mut self.socket), context, &mut self.held);
+        }
+        let mut packet = [MaybeUninit::<u8>::uninit(); PACKET];
+        let mut read = ReadBuf::uninit(&mut packet);
+        ready!(Pin::new(&mut self.socket).poll_read(context, &mut read))?;
+        self.held.extend_from_slice(read.filled());
+        Poll::Ready(Ok(read.filled().len()))
+    }
+
+    /// Sends an answer to its end.
+    pub(super) fn poll_send(
+        &mut self,
+        context: &mut Context<'_>,
+        answer: &mut Outgoing,
+    ) -> Poll<io::Result<()>> {
+        loop {
+            let collected = answer.poll_collect(context);
+            while !answer.is_written() {
+                let parts = answer.slices();
+                let written = match parts {
+                    [out, [], []] => Pin::new(&mut self.socket).poll_write(context, out),
+                    parts => Pin::new(&mut self.socket).poll_write_vectored(context, &parts.map(IoSlice::new)),
+                };
+                match ready!(written)? {
+                    0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                    count => answer.advance(count),
+                }
+            }
+            if collected.is_pending() {
+                ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+                return Poll::Pending;
+            }
+            if answer.has_ended() {
+                ready!(Pin::new(&mut self.socket).poll_flush(context))?;
+                return Poll::Ready(answer.outcome());
+            }
+        }
+    }
+
+    /// Writes what is queued.
+    pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.queued.is_empty() {
+            match ready!(Pin::new(&mut self.socket).poll_write(context, &self.queued))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                count => self.queued.advance(count),
+            }
+        }
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    /// Ends this side of the connection.
+    pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}

@@ -6,6 +6,8 @@ mod mutated;
 use gatewright::limits::integer;
 use serde_json::{Map, Value};
 
+pub use crate::server::http1::fuzzing::asked;
+
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::client_schema::ClientSchema;
 use crate::conversation::{Delta, Protocol};

@@ -81,7 +81,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Re
         Ok(Some(journey)) if journey.action == (Action::Answer { stream: true }) => {
             early::answer(journey).await
         }
-        // In a box of its own: the library moves the future of a request about before it is polled.
+        // In a box of its own: streams have no room for it.
         Ok(Some(journey)) => Box::pin(journey.travel()).await,
         Ok(None) => Err(refusal(app, &call).await),
         Err(error) => Err(error),

@@ -10,7 +10,7 @@ mod console;
 mod control;
 mod embedded;
 mod head_error;
-mod http1;
+pub(crate) mod http1;
 mod listening;
 mod model_scope;
 mod operator;

@@ -20,6 +20,7 @@ pub(crate) use self::look_up::LookUp;
 pub(crate) use self::request::{AboutStored, Action, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
+use self::request::Targets;
 use crate::config::{Kind, Upstream};
 
 /// Header with the key, in the messages protocol.
@@ -35,6 +36,7 @@ pub(crate) struct Endpoint {
     pub(crate) kind: Kind,
     /// Without a slash at its end.
     base: String,
+    targets: Targets,
     key_header: HeaderName,
     keys: Vec<HeaderValue>,
     /// A digest of each key, by which it is known again when the list has changed.
@@ -104,6 +106,11 @@ impl Endpoint {
             value.set_sensitive(true);
             Ok(value)
         };
+        let base = upstream.base_url.trim_end_matches('/').to_owned();
+        let targets = match connections {
+            None => Targets::default(),
+            Some(_) => Targets::new(&base, upstream.kind).map_err(invalid)?,
+        };
         let passed = |name: &String| {
             HeaderName::try_from(name).map_err(|_| invalid(format!("{name:?} is not the name of a header")))
         };
@@ -111,7 +118,8 @@ impl Endpoint {
             name: upstream.name.as_str().into(),
             label,
             kind: upstream.kind,
-            base: upstream.base_url.trim_end_matches('/').to_owned(),
+            base,
+            targets,
             key_header,
             keys: upstream.keys.iter().map(key).collect::<Result<_, _>>()?,
             marks: upstream.keys.iter().map(|key| mark(key.expose())).collect(),

@@ -54,8 +54,9 @@ pub(super) fn write(request: RequestRef<'_>, server: &Uri) -> Vec<u8> {
 fn write_host(head: &mut Vec<u8>, server: &Uri) {
     head.extend_from_slice(server.host().unwrap_or_default().as_bytes());
     let usual = if server.scheme_str() == Some("https") { 443 } else { 80 };
-    if let Some(port) = server.port_u16().filter(|port| *port != usual) {
-        head.extend_from_slice(format!(":{port}").as_bytes());
+    if let Some(port) = server.port().filter(|port| port.as_u16() != usual) {
+        head.push(b':');
+        head.extend_from_slice(port.as_str().as_bytes());
     }
 }
 

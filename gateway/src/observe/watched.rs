@@ -118,7 +118,7 @@ impl http_body::Body for Watched {
 impl Drop for Sending {
     fn drop(&mut self) {
         let Self { metrics, request, origin, status, bytes, whole, failed, said } = self;
-        // The HTTP library takes nothing of the response to a HEAD request.
+        // Nothing is taken of the response to a HEAD request.
         let whole = *whole || request.method == Method::HEAD;
         let took = request.begun.elapsed();
         metrics.ended(request.operation, took, whole);

@@ -1,7 +1,7 @@
 //! Client connections: a socket with a write timeout, the count of connections per peer, and the handling of clients
 //! that have gone or have closed their sending half.
 //!
-//! The HTTP library limits the time for the request headers and for idle connections; the body has its own deadline
+//! `server/http1` limits the time for the head of a request and for idle connections; the body has its own deadline
 //! (`server/body.rs`). This module limits clients that never read.
 
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(2);
 /// Maximum number of bytes discarded that way.
 const MOST_DRAINED: usize = 4 * 1024 * 1024;
 
-/// The socket that the HTTP library uses.
+/// The socket that HTTP is spoken over.
 pub(crate) struct Socket {
     shared: Arc<Shared>,
     /// Timeout of a write.
@@ -210,7 +210,7 @@ impl Peer {
     async fn sending_ended(&self) -> io::Result<()> {
         // Peeking consumes nothing, and waits until something arrives.
         while self.shared.stream.peek(&mut [0]).await? > 0 {
-            // There are unread bytes: the library reads them after the response. With TLS the last of them say that the
+            // There are unread bytes: they are read after the response. With TLS the last of them say that the
             // client closes, so that the end may stand behind them.
             if self.shared.stream.ready(Interest::READABLE).await?.is_read_closed() {
                 break;

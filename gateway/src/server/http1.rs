@@ -5,6 +5,8 @@
 //! the next event of a stream, holds no buffer.
 
 mod deadline;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod head;
 mod incoming;
 mod outgoing;
@@ -62,9 +64,7 @@ where
     let mut deadline = Deadline::new(settings.header_timeout);
     let mut drained = pin!(settings.draining.cancelled());
     loop {
-        let next = poll_fn(|context| {
-            lock(&wire).poll_next(context, &mut deadline, drained.as_mut())
-        });
+        let next = poll_fn(|context| lock(&wire).poll_next(context, &mut deadline, drained.as_mut()));
         let (request, asked) = match next.await? {
             Next::Request(asked) => *asked,
             Next::Unreadable(why) => {

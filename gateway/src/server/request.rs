@@ -147,7 +147,7 @@ async fn route(
     if is_native(&head.headers) || path_style(&path) == ErrorStyle::Native {
         found.style = ErrorStyle::Native;
     }
-    // HEAD is allowed wherever GET is; the HTTP library omits the body.
+    // HEAD is allowed wherever GET is; the body is not sent.
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
     let (operation, parameters) = match match_route(method, &path) {
         Match::Found { operation, path } => (operation, path),

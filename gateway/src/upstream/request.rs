@@ -85,7 +85,10 @@ impl Request<'_> {
     ) -> Result<http::Request<Bytes>, String> {
         let mut request = http::Request::new(self.body.clone());
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = uri(&self.address(endpoint))?;
+        *request.uri_mut() = match endpoint.targets.of(self.protocol, self.action) {
+            Some(target) => target.clone(),
+            None => uri(&address(&endpoint.base, endpoint.kind, self.protocol, self.action, self.model))?,
+        };
         let headers = request.headers_mut();
         headers.reserve(12);
         pass_allowed(self.client, headers, endpoint);
@@ -105,27 +108,47 @@ impl Request<'_> {
         introduce(headers, self.id, endpoint, key);
         Ok(request)
     }
+}
 
-    fn address(&self, endpoint: &Endpoint) -> String {
-        let base = &endpoint.base;
-        let version = version(endpoint, self.protocol);
-        match (self.protocol, self.action) {
-            (_, Action::Image) => format!("{base}{version}/images/generations"),
-            (_, Action::Video) => format!("{base}{version}{}", videos(endpoint.kind)),
-            (Protocol::Chat, _) => format!("{base}{version}/chat/completions"),
-            (Protocol::Responses, Action::Compact) => format!("{base}{version}/responses/compact"),
-            (Protocol::Responses, _) => format!("{base}{version}/responses"),
-            (Protocol::Messages, Action::CountTokens) => format!("{base}{version}/messages/count_tokens"),
-            (Protocol::Messages, _) => format!("{base}{version}/messages"),
-            (Protocol::Native, action) => {
-                let method = match action {
-                    Action::Answer { stream: true } => "streamGenerateContent?alt=sse",
-                    Action::CountTokens => "countTokens",
-                    _ => "generateContent",
-                };
-                let model = utf8_percent_encode(self.model, SEGMENT);
-                format!("{base}{version}/models/{model}:{method}")
-            }
+/// Where turns of conversations are asked for, made once: they are most requests.
+#[derive(Debug, Default)]
+pub(super) struct Targets(Vec<(Protocol, Uri)>);
+
+impl Targets {
+    /// Errors: the address of the endpoint is none.
+    pub(super) fn new(base: &str, kind: Kind) -> Result<Self, String> {
+        let turn = Action::Answer { stream: false };
+        let named = [Protocol::Chat, Protocol::Responses, Protocol::Messages];
+        let target = |protocol| Ok((protocol, uri(&address(base, kind, protocol, turn, ""))?));
+        named.into_iter().map(target).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// None where the model stands in the address, and for what is asked for rarely.
+    fn of(&self, protocol: Protocol, action: Action) -> Option<&Uri> {
+        let is_turn = matches!(action, Action::Answer { .. });
+        self.0.iter().find(|(named, _)| is_turn && *named == protocol).map(|(_, target)| target)
+    }
+}
+
+/// The address of what is asked for.
+fn address(base: &str, kind: Kind, protocol: Protocol, action: Action, model: &str) -> String {
+    let version = version(kind, protocol);
+    match (protocol, action) {
+        (_, Action::Image) => format!("{base}{version}/images/generations"),
+        (_, Action::Video) => format!("{base}{version}{}", videos(kind)),
+        (Protocol::Chat, _) => format!("{base}{version}/chat/completions"),
+        (Protocol::Responses, Action::Compact) => format!("{base}{version}/responses/compact"),
+        (Protocol::Responses, _) => format!("{base}{version}/responses"),
+        (Protocol::Messages, Action::CountTokens) => format!("{base}{version}/messages/count_tokens"),
+        (Protocol::Messages, _) => format!("{base}{version}/messages"),
+        (Protocol::Native, action) => {
+            let method = match action {
+                Action::Answer { stream: true } => "streamGenerateContent?alt=sse",
+                Action::CountTokens => "countTokens",
+                _ => "generateContent",
+            };
+            let model = utf8_percent_encode(model, SEGMENT);
+            format!("{base}{version}/models/{model}:{method}")
         }
     }
 }
@@ -149,7 +172,7 @@ impl AboutStored<'_> {
     }
 
     fn address(&self, endpoint: &Endpoint) -> String {
-        let version = version(endpoint, Protocol::Responses);
+        let version = version(endpoint.kind, Protocol::Responses);
         let id = utf8_percent_encode(self.response, SEGMENT);
         let mut address = format!("{}{version}/responses/{id}", endpoint.base);
         if self.action == Stored::InputItems {
@@ -166,7 +189,7 @@ impl AboutStored<'_> {
 
 /// A page of the list of models.
 pub(super) fn model_list(endpoint: &Endpoint, after: Option<&str>) -> Result<http::Request<Bytes>, String> {
-    let (base, version) = (&endpoint.base, version(endpoint, Protocol::Chat));
+    let (base, version) = (&endpoint.base, version(endpoint.kind, Protocol::Chat));
     let (size, next) = match endpoint.kind {
         Kind::Messages => ("?limit=1000", "after_id"),
         Kind::Native => ("?pageSize=1000", "pageToken"),
@@ -192,8 +215,8 @@ fn uri(address: &str) -> Result<Uri, String> {
 }
 
 /// The paths of another gateway are those of the specification, with the version.
-fn version(endpoint: &Endpoint, protocol: Protocol) -> &'static str {
-    match (endpoint.kind, protocol) {
+fn version(kind: Kind, protocol: Protocol) -> &'static str {
+    match (kind, protocol) {
         (Kind::Gatewright, Protocol::Native) => "/v1beta",
         (Kind::Gatewright, _) => "/v1",
         _ => "",

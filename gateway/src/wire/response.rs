@@ -3,6 +3,9 @@
 use axum::body::{Body, Bytes};
 use http::{HeaderValue, header};
 
+/// Room for the headers of most responses: those of the limits are added later.
+const MOST_HEADERS: usize = 12;
+
 /// A response: status, headers and a body, which may be a stream.
 pub type Response = axum::response::Response;
 
@@ -14,6 +17,7 @@ pub(crate) fn json_response(document: &impl serde::Serialize) -> Response {
 /// The same, for a document that is already serialised.
 pub(crate) fn json_bytes(document: Bytes) -> Response {
     let mut response = Response::new(Body::from(document));
+    response.headers_mut().reserve(MOST_HEADERS);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
+use foldhash::fast::RandomState;
 use gatewright_safe::uri::is_uri;
 use indexmap::IndexMap;
 use regex::Regex;
@@ -11,18 +12,23 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+/// Members by name. The names are the generator's: nobody outside can make them collide, so that a fast hash serves.
+type Named<T> = HashMap<String, T, RandomState>;
+/// The same, in the order of the schema.
+type Ordered<T> = IndexMap<String, T, RandomState>;
+
 /// `requests.schema.json`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Requests {
-    operations: HashMap<String, Request>,
+    operations: Named<Request>,
     #[serde(rename = "$defs")]
-    definitions: HashMap<String, Schema>,
+    definitions: Named<Schema>,
 }
 
 #[derive(Debug, Deserialize)]
 struct Request {
     body: Option<String>,
-    parameters: HashMap<String, Schema>,
+    parameters: Named<Schema>,
 }
 
 /// The schemas of all requests.
@@ -72,7 +78,7 @@ pub(super) struct Schema {
     pub(super) mapping: Option<String>,
     /// The other spellings of its members, each with the member that it stands for.
     #[serde(rename = "x-spellings", default)]
-    pub(super) spellings: IndexMap<String, String>,
+    pub(super) spellings: Ordered<String>,
     #[serde(rename = "type", default, deserialize_with = "one_or_more")]
     pub(super) types: Vec<Type>,
     #[serde(rename = "enum")]
@@ -91,7 +97,7 @@ pub(super) struct Schema {
     pub(super) min_items: Option<usize>,
     pub(super) max_items: Option<usize>,
     #[serde(default)]
-    pub(super) properties: IndexMap<String, Schema>,
+    pub(super) properties: Ordered<Schema>,
     #[serde(default)]
     pub(super) required: Vec<String>,
     pub(super) additional_properties: Option<Additional>,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::mem::MaybeUninit;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bytes::{BufMut as _, Bytes, BytesMut};
+use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright_connect::http1::{Framing, of_request};
 use http::header::{CONNECTION, DATE, EXPECT};
@@ -45,10 +45,9 @@ impl Unreadable {
     pub(super) fn into_error(self) -> ApiError {
         let (code, message) = match self {
             Self::Malformed => (&ErrorCode::MALFORMED_REQUEST, "the request's head is not HTTP/1.1"),
-            Self::TargetTooLong => (
-                &ErrorCode::URI_TOO_LONG,
-                "the request's path and query are longer than the gateway accepts",
-            ),
+            Self::TargetTooLong => {
+                (&ErrorCode::URI_TOO_LONG, "the request's path and query are longer than the gateway accepts")
+            }
             Self::HeadersTooLarge => (
                 &ErrorCode::HEADERS_TOO_LARGE,
                 "the request has more headers, or longer ones, than the gateway accepts",
@@ -91,8 +90,7 @@ pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
         .method
         .and_then(|method| Method::from_bytes(method.as_bytes()).ok())
         .ok_or(Unreadable::Malformed)?;
-    request.uri =
-        Uri::from_maybe_shared(head.slice_ref(target)).map_err(|_| Unreadable::Malformed)?;
+    request.uri = Uri::from_maybe_shared(head.slice_ref(target)).map_err(|_| Unreadable::Malformed)?;
     request.version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
     request.headers = HeaderMap::with_capacity(parsed.headers.len());
     for header in &*parsed.headers {
@@ -101,24 +99,24 @@ pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
         let (Ok(name), Ok(value)) = (name, value) else { return Err(Unreadable::Malformed) };
         request.headers.append(name, value);
     }
-    let (body, lasts) =
-        of_request(request.version, &request.headers).map_err(|_| Unreadable::Malformed)?;
+    let (body, lasts) = of_request(request.version, &request.headers).map_err(|_| Unreadable::Malformed)?;
     let is_old = request.version == Version::HTTP_10;
     let waits = !is_old
-        && request.headers.get(EXPECT).is_some_and(|value| {
-            value.as_bytes().eq_ignore_ascii_case(b"100-continue")
-        });
+        && request
+            .headers
+            .get(EXPECT)
+            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
     let asked = Asked { is_head: request.method == Method::HEAD, is_old, lasts };
     Ok(Head { request, asked, body, waits })
 }
 
 /// Writes the head of an answer, without the empty line behind it.
-pub(super) fn write(status: StatusCode, headers: &HeaderMap, out: &mut BytesMut) {
-    out.put_slice(b"HTTP/1.1 ");
-    out.put_slice(status.as_str().as_bytes());
-    out.put_u8(b' ');
-    out.put_slice(status.canonical_reason().unwrap_or_default().as_bytes());
-    out.put_slice(b"\r\n");
+pub(super) fn write(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"HTTP/1.1 ");
+    out.extend_from_slice(status.as_str().as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(status.canonical_reason().unwrap_or_default().as_bytes());
+    out.extend_from_slice(b"\r\n");
     for (name, value) in headers {
         header(name, value.as_bytes(), out);
     }
@@ -128,11 +126,11 @@ pub(super) fn write(status: StatusCode, headers: &HeaderMap, out: &mut BytesMut)
 }
 
 /// Writes a header.
-pub(super) fn header(name: &HeaderName, value: &[u8], out: &mut BytesMut) {
-    out.put_slice(name.as_str().as_bytes());
-    out.put_slice(b": ");
-    out.put_slice(value);
-    out.put_slice(b"\r\n");
+pub(super) fn header(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
 }
 
 /// Whether the answer itself says that the connection ends.

@@ -38,10 +38,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> http_body::Body for Incoming<S> {
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         lock(&self.wire).poll_body(context).map(|polled| polled.map(|data| data.map(Frame::data)))
     }
 

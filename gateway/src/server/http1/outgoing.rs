@@ -1,12 +1,11 @@
 //! An answer on its way: its head, and the body in the frames that the client can read.
 
-use std::fmt::Write as _;
-use std::io;
+use std::io::{self, Write as _};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
-use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use bytes::{Buf as _, Bytes};
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, StatusCode};
 use http_body::Body as _;
@@ -40,7 +39,9 @@ pub(super) struct Outgoing {
     /// Whether the connection serves another request afterwards.
     lasts: bool,
     /// What is written first.
-    out: BytesMut,
+    out: Vec<u8>,
+    /// How much of it has been written, in bytes.
+    written: usize,
     /// A long piece, which is written next.
     piece: Bytes,
     /// What is written last.
@@ -62,7 +63,7 @@ impl Outgoing {
         let lasts = lasts && !head::closes(&parts.headers) && (is_head || frames != Frames::Close);
         let small = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
         let room = small.filter(|length| *length <= COPIED).unwrap_or_default();
-        let mut out = BytesMut::with_capacity(HEAD_BYTES + room);
+        let mut out = Vec::with_capacity(HEAD_BYTES + room);
         head::write(parts.status, &parts.headers, &mut out);
         match &frames {
             Frames::Length(length) if !parts.headers.contains_key(CONTENT_LENGTH) => {
@@ -76,10 +77,10 @@ impl Outgoing {
         } else if lasts && is_old {
             head::header(&CONNECTION, b"keep-alive", &mut out);
         }
-        out.put_slice(b"\r\n");
+        out.extend_from_slice(b"\r\n");
         let frames = if is_head { Frames::None } else { frames };
         let mut outgoing =
-            Self { body, frames, lasts, out, piece: Bytes::new(), behind: b"", ended: None };
+            Self { body, frames, lasts, out, written: 0, piece: Bytes::new(), behind: b"", ended: None };
         outgoing.end_if_whole();
         outgoing
     }
@@ -132,8 +133,8 @@ impl Outgoing {
             }
         }
         if data.len() <= COPIED {
-            self.out.put_slice(&data);
-            self.out.put_slice(std::mem::take(&mut self.behind));
+            self.out.extend_from_slice(&data);
+            self.out.extend_from_slice(std::mem::take(&mut self.behind));
         } else {
             self.piece = data;
         }
@@ -158,22 +159,23 @@ impl Outgoing {
         });
         if self.frames == Frames::Chunked {
             // Behind a long piece, if there is one.
-            match self.piece.is_empty() {
-                true => self.out.put_slice(b"0\r\n\r\n"),
-                false => self.behind = b"\r\n0\r\n\r\n",
+            if self.piece.is_empty() {
+                self.out.extend_from_slice(b"0\r\n\r\n");
+            } else {
+                self.behind = b"\r\n0\r\n\r\n";
             }
         }
     }
 
     /// What is to be written, in order.
     pub(super) fn slices(&self) -> [&[u8]; 3] {
-        [&self.out, &self.piece, self.behind]
+        [&self.out[self.written..], &self.piece, self.behind]
     }
 
     /// That many bytes have been written.
     pub(super) fn advance(&mut self, mut count: usize) {
-        let from_out = count.min(self.out.len());
-        self.out.advance(from_out);
+        let from_out = count.min(self.out.len() - self.written);
+        self.written += from_out;
         count -= from_out;
         let from_piece = count.min(self.piece.len());
         self.piece.advance(from_piece);
@@ -182,9 +184,14 @@ impl Outgoing {
         if self.piece.is_empty() {
             self.piece = Bytes::new();
         }
-        if self.out.is_empty() && self.out.capacity() > HEAD_BYTES {
-            // The next event may be long in coming.
-            self.out = BytesMut::new();
+        if self.written == self.out.len() {
+            // The next event may be long in coming: what is large is given back.
+            if self.out.capacity() > HEAD_BYTES {
+                self.out = Vec::new();
+            } else {
+                self.out.clear();
+            }
+            self.written = 0;
         }
     }
 

@@ -1,0 +1,272 @@
+use std::sync::Mutex;
+
+use axum::body::Body;
+use axum::extract::Request;
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::BodyExt as _;
+use proptest::prelude::*;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+
+use super::*;
+
+/// A piece that is not copied.
+const LONG: &[u8] = &[b'x'; 20_000];
+
+/// Answers by the path of the request, and keeps what it was asked.
+#[derive(Clone, Default)]
+struct Scripted(Arc<Mutex<Vec<String>>>);
+
+impl Service for Scripted {
+    async fn answer(&self, request: Request, _: Client) -> Response {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path().to_owned();
+        let body = if path == "/unread" {
+            Bytes::new()
+        } else {
+            match body.collect().await {
+                Ok(body) => body.to_bytes(),
+                Err(error) => format!("error: {error}").into(),
+            }
+        };
+        let asked = format!("{} {path} {}", head.method, String::from_utf8_lossy(&body));
+        self.0.lock().expect("no panic").push(asked);
+        let pieces = |pieces: &[&'static [u8]]| {
+            Body::from_stream(stream::iter(
+                pieces.iter().map(|piece| Ok::<_, io::Error>(*piece)).collect::<Vec<_>>(),
+            ))
+        };
+        let mut response = Response::new(match path.as_str() {
+            "/stream" => pieces(&[b"one", b"", LONG, b"two"]),
+            "/long" => Body::from(vec![b'y'; 100_000]),
+            "/short" | "/over" => pieces(&[b"12345"]),
+            "/empty" => Body::empty(),
+            _ => Body::from(body),
+        });
+        if let Some(length) = match path.as_str() {
+            "/short" => Some(9),
+            "/over" => Some(3),
+            _ => None,
+        } {
+            response.headers_mut().insert(http::header::CONTENT_LENGTH, length.into());
+        }
+        if path == "/nothing" {
+            *response.status_mut() = http::StatusCode::NO_CONTENT;
+        }
+        response
+    }
+}
+
+fn settings() -> Settings {
+    Settings { header_timeout: Duration::from_secs(5), draining: CancellationToken::new() }
+}
+
+fn start(settings: Settings) -> (DuplexStream, Scripted, tokio::task::JoinHandle<io::Result<()>>) {
+    let (client, socket) = duplex(512 * 1024);
+    let service = Scripted::default();
+    let served = tokio::spawn(serve(socket, service.clone(), Client::default(), settings));
+    (client, service, served)
+}
+
+/// What the server says to these packets until it ends the connection; what it was asked; how it ended.
+async fn said(packets: &[&[u8]]) -> (String, Vec<String>, bool) {
+    let (mut client, service, served) = start(settings());
+    for packet in packets {
+        // The server may have ended the connection before.
+        _ = client.write_all(packet).await;
+        tokio::task::yield_now().await;
+    }
+    _ = client.shutdown().await;
+    let mut said = Vec::new();
+    client.read_to_end(&mut said).await.expect("read");
+    let ended = served.await.expect("no panic").is_ok();
+    let asked = service.0.lock().expect("no panic").clone();
+    (String::from_utf8_lossy(&said).into_owned(), asked, ended)
+}
+
+fn post(path: &str, body: &str) -> String {
+    format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+/// Without its date and id, which differ.
+fn plain(said: &str) -> String {
+    said.split_inclusive("\r\n")
+        .filter(|line| !line.starts_with("date: ") && !line.starts_with("x-request-id"))
+        .collect()
+}
+
+#[tokio::test]
+async fn requests_on_one_connection_are_answered_in_order() {
+    let sent = [post("/a", "1"), "\r\n".to_owned(), post("/b", "22"), post("/c", "")].concat();
+    let (said, asked, ended) = said(&[sent.as_bytes()]).await;
+    assert_eq!(asked, ["POST /a 1", "POST /b 22", "POST /c "]);
+    let answer = |body: &str| format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    assert_eq!(plain(&said), [answer("1"), answer("22"), answer("")].concat());
+    assert!(ended && said.matches("\r\ndate: ").count() == 3, "{said}");
+}
+
+#[tokio::test]
+async fn a_body_of_unknown_length_comes_in_chunks_or_to_the_end_of_the_connection() {
+    let (said, ..) =
+        said(&[b"GET /stream HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\nconnection: close\r\n\r\n"]).await;
+    let long = "x".repeat(20_000);
+    let chunks = format!("3\r\none\r\n4e20\r\n{long}\r\n3\r\ntwo\r\n0\r\n\r\n");
+    assert!(said.contains(&format!("transfer-encoding: chunked\r\n\r\n{chunks}HTTP/1.1 200 OK")), "{said}");
+    assert!(said.ends_with("connection: close\r\n\r\n"), "{said}");
+    let (said, ..) = self::said(&[b"GET /stream HTTP/1.0\r\nconnection: keep-alive\r\n\r\n"]).await;
+    assert!(said.ends_with(&format!("connection: close\r\n\r\none{long}two")), "{said}");
+    let (said, asked, _) =
+        self::said(&[b"GET /a HTTP/1.0\r\nconnection: keep-alive\r\n\r\nGET /b HTTP/1.0\r\n\r\n"]).await;
+    assert_eq!((asked.len(), said.matches("connection: keep-alive").count()), (2, 1), "{said}");
+}
+
+#[tokio::test]
+async fn answers_without_a_body_have_none() {
+    let sent = b"HEAD /long HTTP/1.1\r\n\r\nGET /nothing HTTP/1.1\r\n\r\nHEAD /stream HTTP/1.1\r\n\r\nGET /empty HTTP/1.1\r\n\r\n";
+    let (said, ..) = said(&[sent]).await;
+    assert_eq!(
+        plain(&said),
+        "HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n\
+         HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
+    );
+}
+
+#[tokio::test]
+async fn a_body_is_asked_for_where_the_client_holds_it_back() {
+    let (mut client, ..) = start(settings());
+    let head = "POST /a HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
+    client.write_all(head.as_bytes()).await.expect("sent");
+    let mut asked = vec![0; wire::CONTINUE.len()];
+    client.read_exact(&mut asked).await.expect("read");
+    assert_eq!(asked, wire::CONTINUE);
+    client.write_all(b"ok").await.expect("sent");
+    client.shutdown().await.expect("half closed");
+    let mut said = String::new();
+    client.read_to_string(&mut said).await.expect("read");
+    assert!(said.ends_with("\r\n\r\nok"), "{said}");
+    // Nobody reads this one.
+    let (said, ..) = self::said(&[head.replace("/a", "/unread").as_bytes()]).await;
+    assert!(said.starts_with("HTTP/1.1 200 OK") && said.contains("connection: close"), "{said}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_as_long_as_it_says_ends_the_connection() {
+    for (path, body) in [("/short", "12345"), ("/over", "123")] {
+        let sent = [post(path, ""), post("/a", "")].concat();
+        let (said, asked, ended) = said(&[sent.as_bytes()]).await;
+        assert!(said.ends_with(&format!("\r\n\r\n{body}")), "{said}");
+        assert!(asked.len() == 1 && !ended, "{asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_was_not_read_ends_the_connection() {
+    let sent = ["POST /unread HTTP/1.1\r\ncontent-length: 100\r\n\r\n".to_owned(), "x".repeat(50)].concat();
+    let (said, asked, _) = said(&[sent.as_bytes()]).await;
+    assert!(said.contains("connection: close") && asked.len() == 1, "{said}");
+}
+
+#[tokio::test]
+async fn a_length_that_two_readers_understand_differently_is_refused() {
+    for told in [
+        "content-length: 1\r\ncontent-length: 2",
+        "content-length: +1",
+        "content-length: 1\r\ntransfer-encoding: chunked",
+        "transfer-encoding: gzip, chunked",
+        "transfer-encoding: chunked, chunked",
+    ] {
+        let (said, asked, _) = said(&[format!("POST /a HTTP/1.1\r\n{told}\r\n\r\n").as_bytes()]).await;
+        assert!(said.starts_with("HTTP/1.1 400 ") && asked.is_empty(), "{told}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn bounds_of_a_head_are_told_apart() {
+    let target = "/".repeat(70_000);
+    let headers = |count: usize, length: usize| format!("x: {}\r\n", "y".repeat(length)).repeat(count);
+    for (head, status) in [
+        (format!("GET {target} HTTP/1.1\r\n\r\n"), 414),
+        (format!("GET {}", "/".repeat(200_000)), 414),
+        (format!("GET / HTTP/1.1\r\n{}\r\n", headers(101, 1)), 431),
+        (format!("GET / HTTP/1.1\r\n{}", headers(50, 4000)), 431),
+        (format!("GET / HTTP/1.1\r\n{}\r\n", headers(100, 1000)), 200),
+        ("GET / HTTP/2.0\r\n\r\n".to_owned(), 400),
+    ] {
+        let (said, ..) = said(&[head.as_bytes()]).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_waits_for_a_head_and_no_longer() {
+    // Begins anew with each request, and not with each byte.
+    let (mut client, service, served) = start(settings());
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
+    }
+    let begun = tokio::time::Instant::now();
+    for byte in b"GET / HTTP/1.1" {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if client.write_all(&[*byte]).await.is_err() {
+            break;
+        }
+    }
+    served.await.expect("no panic").expect("no failure");
+    assert!(begun.elapsed() < Duration::from_secs(7), "{:?}", begun.elapsed());
+    assert_eq!(service.0.lock().expect("no panic").len(), 3);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_drained_ends_after_the_request_that_has_begun() {
+    let settings = settings();
+    let draining = settings.draining.clone();
+    let (mut idle, _, idles) = start(settings.clone());
+    let (mut begun, _, works) = start(settings);
+    begun.write_all(b"POST /a HTTP/1.1\r\nconte").await.expect("sent");
+    tokio::task::yield_now().await;
+    draining.cancel();
+    idles.await.expect("no panic").expect("no failure");
+    assert_eq!(idle.read(&mut [0]).await.expect("read"), 0);
+    begun.write_all(b"nt-length: 2\r\n\r\nok").await.expect("sent");
+    let mut said = String::new();
+    begun.read_to_string(&mut said).await.expect("read");
+    assert!(said.contains("connection: close\r\n") && said.ends_with("ok"), "{said}");
+    works.await.expect("no panic").expect("no failure");
+}
+
+#[tokio::test]
+async fn a_long_body_is_read_whole() {
+    for length in [1, 16 * 1024 - 1, 16 * 1024 + 1, 300_000] {
+        let body = "z".repeat(length);
+        let (said, ..) = said(&[post("/a", &body).as_bytes()]).await;
+        assert!(said.ends_with(&format!("\r\n\r\n{body}")), "{length}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn packets_make_no_difference(
+        parts in prop::collection::vec(prop_oneof![
+            Just(post("/a", "123")),
+            Just("GET /stream HTTP/1.1\r\n\r\n".to_owned()),
+            Just("POST /b HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nt: u\r\n\r\n".to_owned()),
+            Just("HEAD /long HTTP/1.1\r\n\r\n".to_owned()),
+            "[ -~\r\n]{0,40}",
+        ], 1..5),
+        cuts in prop::collection::vec(0_usize..400, 0..12),
+    ) {
+        let sent = parts.concat();
+        let mut cuts: Vec<usize> = cuts.into_iter().map(|at| at.min(sent.len())).collect();
+        cuts.extend([0, sent.len()]);
+        cuts.sort_unstable();
+        let packets: Vec<&[u8]> = cuts.windows(2).map(|cut| &sent.as_bytes()[cut[0]..cut[1]]).collect();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let (whole, asked, _) = runtime.block_on(said(&[sent.as_bytes()]));
+        let (cut, asked_cut, _) = runtime.block_on(said(&packets));
+        prop_assert_eq!(plain(&whole), plain(&cut));
+        prop_assert_eq!(asked, asked_cut);
+    }
+}

@@ -21,7 +21,7 @@ const PACKET: usize = 16 * 1024;
 /// The same for long bodies, which are read to where they stay.
 const LONG_PACKET: usize = 64 * 1024;
 /// Asks a client for the body that it holds back.
-const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// What comes next on a connection.
 pub(super) enum Next {
@@ -200,7 +200,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 let parts = answer.slices();
                 let written = match parts {
                     [out, [], []] => Pin::new(&mut self.socket).poll_write(context, out),
-                    parts => Pin::new(&mut self.socket).poll_write_vectored(context, &parts.map(IoSlice::new)),
+                    parts => {
+                        Pin::new(&mut self.socket).poll_write_vectored(context, &parts.map(IoSlice::new))
+                    }
                 };
                 match ready!(written)? {
                     0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),

@@ -63,6 +63,11 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nx: y\r\n\r\n",
             "HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\nHTTP/1.0 404 No\r\nconnection: close\r\n\r\nrest",
         ]),
+        "connection" => texts(&[
+            "\u{7}POST /a?b HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nokGET / HTTP/1.1\r\n\r\n",
+            "\u{1}POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\nx: y\r\n\r\n\r\nHEAD * HTTP/1.0\n\n",
+            "\u{3}PUT http://h/ HTTP/1.1\r\nexpect: 100-continue\r\nconnection: close, x\r\ncontent-length: 1, 1\r\n\r\n!",
+        ]),
         "error_body" => {
             let worst = [
                 br#"[{"error":{"code":503,"message":"m","status":"S","details":[{"fieldViolations":[{"field":"f"}]}]}}]"#

@@ -14,6 +14,7 @@ mod reference;
 mod report;
 mod resources;
 mod streams;
+mod tsdoc;
 mod types;
 
 use std::collections::BTreeSet;

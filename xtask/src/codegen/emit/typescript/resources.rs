@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::tsdoc::Answer;
 use super::types::{assumed, comment, constraints};
-use super::{KEYWORDS, doc, expression, import, imported, member, references, streams};
-use crate::codegen::emit::{origin, own_origin};
+use super::{KEYWORDS, doc, expression, import, imported, member, references, streams, tsdoc};
+use crate::codegen::emit::own_origin;
 use crate::codegen::model::{Api, Operation, Parameter, Plain, Resource};
 use crate::codegen::names::{camel, pascal};
 
@@ -171,10 +172,6 @@ fn method(api: &Api, operation: &Operation) -> String {
         format!("  {name}({}): {}<{answer}>", arguments.join(", "), imported(api, "ApiPromise"))
     };
 
-    let comment = doc(
-        "  ",
-        &[&operation.summary, &operation.description, &parameter_docs(operation), &origin(&operation.source)],
-    );
     let single = match &operation.plain {
         Some(Plain::Nothing) => Some("undefined".to_owned()),
         Some(Plain::Text(_)) => Some("string".to_owned()),
@@ -193,18 +190,22 @@ fn method(api: &Api, operation: &Operation) -> String {
             let narrowed = |value: &str| {
                 params.as_ref().map(|ty| format!("{ty} & {{ {} }}", value.replace('@', &member(switch))))
             };
-            for (params, answer) in [
-                (narrowed("@?: false | null"), &single),
-                (narrowed("@: true"), &stream),
-                (params.clone(), &either),
+            for (params, answer, told) in [
+                (narrowed("@?: false | null"), &single, Answer::Document(&single)),
+                (narrowed("@: true"), &stream, Answer::Stream(&stream)),
+                (params.clone(), &either, Answer::Either(&single, &stream)),
             ] {
+                let comment = tsdoc::method(api, operation, told);
                 let _ = writeln!(out, "{comment}{};", signature(params, answer));
             }
             let _ = writeln!(out, "{} {{", signature(params.clone(), &either));
         }
         (single, stream, _) => {
-            let answer = stream.filter(|_| operation.always_streams()).or(single);
-            let answer = answer.unwrap_or_else(|| "undefined".to_owned());
+            let stream = stream.filter(|_| operation.always_streams());
+            let is_stream = stream.is_some();
+            let answer = stream.or(single).unwrap_or_else(|| "undefined".to_owned());
+            let told = if is_stream { Answer::Stream(&answer) } else { Answer::Document(&answer) };
+            let comment = tsdoc::method(api, operation, told);
             let _ = writeln!(out, "{comment}{} {{", signature(params.clone(), &answer));
         }
     }
@@ -222,20 +223,4 @@ fn method(api: &Api, operation: &Operation) -> String {
     );
     out.push_str("  }\n");
     out
-}
-
-/// `@param` lines of the positional parameters, whose types have no comments.
-fn parameter_docs(operation: &Operation) -> String {
-    if operation.request.is_some() {
-        return String::new();
-    }
-    let lines: Vec<String> = operation
-        .path_parameters()
-        .filter(|parameter| !parameter.description.is_empty())
-        .map(|parameter| {
-            let description = parameter.description.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("@param {} {description}", argument(&parameter.name))
-        })
-        .collect();
-    lines.join("\n")
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::resources::{argument, arguments, call_path, named, params_type};
+use super::signatures::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
 use crate::codegen::emit::told::{Argument, Form, Told, has_example};
 use crate::codegen::model::{Api, Operation, Plain};

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::signatures::{argument, arguments, call_path, named, params_type};
 use super::tsdoc::Answer;
 use super::types::{assumed, comment, constraints};
-use super::{KEYWORDS, doc, expression, import, imported, member, references, streams, tsdoc};
+use super::{doc, expression, import, imported, member, references, streams, tsdoc};
 use crate::codegen::emit::own_origin;
-use crate::codegen::model::{Api, Operation, Parameter, Plain, Resource};
+use crate::codegen::model::{Api, Operation, Plain, Resource};
 use crate::codegen::names::{camel, pascal};
 
 pub(super) fn emit(api: &Api) -> String {
@@ -19,13 +20,6 @@ pub(super) fn emit(api: &Api) -> String {
     classes(api, &root, &mut body);
     body.push_str(&root_class(api, &root));
     imports(api) + &body
-}
-
-/// `chat.completions.create`, as a caller writes it.
-pub(super) fn call_path(operation: &Operation) -> String {
-    let mut words: Vec<String> = operation.resource.iter().map(|word| camel(word)).collect();
-    words.push(camel(&operation.name));
-    words.join(".")
 }
 
 fn imports(api: &Api) -> String {
@@ -67,21 +61,6 @@ fn imports(api: &Api) -> String {
     out
 }
 
-/// Parameters that are members of `params`: all of them if there is a body, else those outside the path.
-pub(super) fn named(operation: &Operation) -> Vec<&Parameter> {
-    let in_path = operation.path_parameters().filter(|_| operation.request.is_some());
-    in_path.chain(operation.free_parameters()).collect()
-}
-
-/// The type of `params`: that of the body, or an interface of this operation if it has further members.
-pub(super) fn params_type(operation: &Operation) -> Option<String> {
-    if named(operation).is_empty() {
-        operation.request.clone()
-    } else {
-        Some(format!("{}Params", pascal(&operation.id)))
-    }
-}
-
 fn params_interface(operation: &Operation) -> String {
     let named = named(operation);
     let Some(name) = params_type(operation).filter(|_| !named.is_empty()) else { return String::new() };
@@ -97,30 +76,6 @@ fn params_interface(operation: &Operation) -> String {
     }
     out.push_str("}\n\n");
     out
-}
-
-/// The arguments of an operation's method: its path's parameters where it has no body, `params`, and the options.
-pub(super) fn arguments(operation: &Operation, params: Option<String>, options: &str) -> Vec<String> {
-    let mut arguments: Vec<String> = match operation.request {
-        Some(_) => Vec::new(),
-        None => operation
-            .path_parameters()
-            .map(|parameter| format!("{}: {}", argument(&parameter.name), expression(&parameter.ty)))
-            .collect(),
-    };
-    let optional =
-        operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
-    let mark = if optional { "?" } else { "" };
-    arguments.extend(params.map(|ty| format!("params{mark}: {ty}")));
-    arguments.push(format!("options?: {options}"));
-    arguments
-}
-
-/// A path parameter as a positional argument.
-pub(super) fn argument(name: &str) -> String {
-    let spelled = camel(name);
-    let is_taken = KEYWORDS.contains(&spelled.as_str()) || ["params", "options"].contains(&spelled.as_str());
-    if is_taken { spelled + "_" } else { spelled }
 }
 
 /// `ChatCompletionsResource`.

@@ -5,6 +5,8 @@
 //! The library has no stable interface: the program `gatewright` is what people use; for calls from Rust there is the
 //! crate `gatewright`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod amount;
 mod chat;
 mod check;

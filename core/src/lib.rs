@@ -30,6 +30,8 @@
 //! event streams; [`redact`] removes secrets from text, and [`visible`] escapes characters that a terminal would act
 //! on. Everything runs on a Tokio runtime.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod api;
 #[cfg(feature = "client")]
 mod client;

@@ -30,6 +30,8 @@
 //! It has no stable interface: it is a part of the program `gatewright` (`gatewright serve`), whose needs it follows,
 //! and may change in any 0.x version.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod access;
 mod app;
 mod bounds;

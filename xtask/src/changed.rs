@@ -77,8 +77,44 @@ const NODE: &[&str] = &[
     "promise",
 ];
 
-/// Steps by the beginning of a path; the longest beginning decides. Left out is what all steps depend on: the crates,
-/// the specification, these commands.
+/// The program: what runs it, what is made of it, and its own tests. Not what reads other files alone (linters of the
+/// specification and of workflows, the text of pages), nor what runs other code (generated clients of another specification,
+/// the fuzz targets).
+const PROGRAM: &[&str] = &[
+    "codegen",
+    "format",
+    "rooms",
+    "clippy",
+    "features",
+    "rust",
+    "nodes",
+    "torture",
+    "doc",
+    "python",
+    "node",
+    "runtimes",
+    "peers",
+    "checkkit",
+    "examples",
+    "distributed",
+    "videos",
+    "story",
+    "guides",
+    "pages",
+    "migration",
+    "clients",
+    "console",
+    "client-pages",
+    "requests",
+    "deploy",
+    "soak",
+    "deny",
+    "package",
+    "promise",
+];
+
+/// Steps by the beginning of a path; the longest beginning decides. Left out is what all steps depend on: the crates
+/// but for the program, the specification, these commands.
 const TABLE: &[(&str, &[&str])] = &[
     (".ci/", &["rust", "workflows"]),
     (".github/", &["rust", "workflows"]),
@@ -97,8 +133,13 @@ const TABLE: &[(&str, &[&str])] = &[
     ("bindings-python/README.md", &["rust", "readme", "guides", "package"]),
     ("bindings-python/tests/", &["python", "package"]),
     ("checkkit/tests/", RUST_TESTS),
+    ("cli/src/", PROGRAM),
     ("cli/tests/", RUST_TESTS),
     ("connect/tests/", RUST_TESTS),
+    // The program holds what is made of it, in `console/src/built`, and the step compares both.
+    ("console/app/", &["rust", "console"]),
+    ("console/src/built/", &["format", "clippy", "rust", "nodes", "deny", "guides", "console", "package"]),
+    ("console/test/", &["rust", "console"]),
     ("core/tests/", RUST_TESTS),
     ("deploy/", &["rust", "nodes", "deploy", "book"]),
     ("docs/", &["codegen", "rust", "doc", "readme", "guides", "book", "client-pages"]),
@@ -117,18 +158,22 @@ const TABLE: &[(&str, &[&str])] = &[
     ("fuzz/", &["format", "fuzz"]),
     ("gateway/tests/", &["format", "clippy", "rust", "nodes", "videos", "deny"]),
     ("report/tests/", RUST_TESTS),
+    ("server/", &["format", "clippy", "rust", "nodes", "deny", "package"]),
     ("tests/agent/", &["checkkit", "clients", "client-pages"]),
     ("tests/clients/", &["python", "node", "guides", "clients", "client-pages"]),
     ("tests/json-schema-suite/", &["rust"]),
     ("tests/migration/", &["python", "node", "guides", "migration"]),
     ("tests/other-api/", &["format", "clippy", "python", "node", "other-api", "deny"]),
+    ("tests/pages/", &["rust", "node", "pages"]),
     ("tests/peers/", &["peers"]),
     ("tests/promise/", &["promise"]),
     ("tests/requests/", &["python", "requests"]),
     ("tests/runtimes/", &["runtimes"]),
     ("tests/servers/", &["checkkit", "clients"]),
     ("tests/soak/", &["python", "node", "soak"]),
+    ("tests/stores/", &["format", "clippy", "rust", "nodes", "torture", "guides", "client-pages", "deny"]),
     ("tests/tools/", &["spec", "python", "node", "videos", "deploy", "workflows", "package"]),
+    ("tests/torture/", &["format", "clippy", "rust", "nodes", "torture", "deny"]),
     ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "fuzz", "package"]),
 ];
 
@@ -181,6 +226,32 @@ mod tests {
             steps_of(&["LICENSE", "bindings-python/src/lib.rs"], ALL),
             ["codegen", "format", "build", "clippy", "python", "package"]
         );
+    }
+
+    #[test]
+    fn what_stands_beside_the_crates_breaks_no_step_that_never_sees_it() {
+        let all = crate::test::names();
+        for (path, seen, unseen) in [
+            ("console/app/main.tsx", "console", "python"),
+            ("console/src/built/mod.rs", "package", "torture"),
+            ("console/test/axe.test.mjs", "console", "node"),
+            ("tests/pages/pages.test.mjs", "pages", "console"),
+            ("tests/torture/src/world.rs", "torture", "guides"),
+            ("tests/stores/src/lib.rs", "torture", "python"),
+            ("server/Cargo.toml", "package", "guides"),
+            ("cli/src/serve.rs", "guides", "fuzz"),
+        ] {
+            let steps = steps_of(&[path], &all);
+            assert!(steps.contains(&seen) && !steps.contains(&unseen), "{path}: {steps:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_of_the_program_breaks_every_step_that_needs_the_build_but_those_that_never_run_it() {
+        let all = crate::test::names();
+        let steps = steps_of(&["cli/src/lib.rs"], &all);
+        let spared: Vec<_> = AFTER_BUILD.iter().filter(|step| !steps.contains(step)).collect();
+        assert_eq!(spared, [&"spec", &"other-api", &"book"]);
     }
 
     #[test]

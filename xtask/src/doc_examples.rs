@@ -17,6 +17,9 @@ const CRATES: &[&str] = &["gatewright", "gatewright-report"];
 /// What the README and the documentation of every other crate that is published say.
 const MARK: &str = "has no stable interface";
 
+/// Has rustdoc mark what needs a feature of the crate; it is an unstable feature of rustdoc, which docs.rs has.
+const DOC_CFG: &str = "#![cfg_attr(docsrs, feature(doc_cfg))]";
+
 /// What rustdoc calls the kinds of items that have an example.
 const KINDS: &[&str] = &["struct", "enum", "union", "trait", "function", "macro", "type_alias"];
 
@@ -26,7 +29,8 @@ pub(crate) fn check() -> Result<()> {
     let mut lacking = Vec::new();
     for name in CRATES {
         let arguments = ["rustdoc", "--package", name, "--all-features", "--lib", "--"];
-        let json = ["-Zunstable-options", "--output-format", "json"];
+        // With the cfg of docs.rs, so that what only docs.rs compiles is compiled here, too.
+        let json = ["-Zunstable-options", "--output-format", "json", "--cfg", "docsrs"];
         build(cargo().env("RUSTDOC", root().join(".ci/rustdoc")).args(arguments).args(json))?;
         let file = crate::artefacts::target().join("doc").join(format!("{}.json", name.replace('-', "_")));
         let text = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
@@ -46,7 +50,7 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// Errors: a crate that is published as a library is none of [`CRATES`], and does not say that it is not for use by itself; or
-/// one of [`CRATES`] says so.
+/// one of [`CRATES`] says so. Or one has features, and docs.rs would not mark what needs them.
 fn check_marks() -> Result<()> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps"];
     let metadata: Value = serde_json::from_str(&output(cargo().args(arguments))?)?;
@@ -58,6 +62,12 @@ fn check_marks() -> Result<()> {
         let code = std::fs::read_to_string(library).with_context(|| format!("cannot read {library}"))?;
         let readme = std::fs::read_to_string(manifest.with_file_name("README.md"))
             .with_context(|| format!("{name} has no README.md"))?;
+        if has_features(package) && !marks_features(package, &code) {
+            bail!(
+                "{name} has features: its Cargo.toml needs rustdoc-args = [\"--cfg\", \"docsrs\"] for docs.rs, and its \
+                 {library} `{DOC_CFG}`"
+            );
+        }
         let is_asked = CRATES.contains(&name);
         for (place, is_marked) in
             [("README.md", is_marked(&readme)), ("crate's documentation", is_marked(&own_docs(&code)))]
@@ -85,6 +95,19 @@ fn published_library(package: &Value) -> Option<&str> {
         target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|kind| kind == "lib"))
     };
     targets.find(is_library)?["src_path"].as_str()
+}
+
+/// Whether a package, of cargo's metadata, has features that its users turn on or off.
+fn has_features(package: &Value) -> bool {
+    let mut features = package["features"].as_object().into_iter().flat_map(|features| features.keys());
+    features.any(|feature| feature != "default")
+}
+
+/// Whether docs.rs marks what needs a feature. code: the main file of the library.
+fn marks_features(package: &Value, code: &str) -> bool {
+    let arguments = package["metadata"]["docs"]["rs"]["rustdoc-args"].as_array();
+    arguments.is_some_and(|arguments| arguments.iter().any(|argument| argument == "docsrs"))
+        && code.contains(DOC_CFG)
 }
 
 /// The documentation of a crate in its main file.
@@ -189,6 +212,20 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_crate_with_features_marks_what_needs_them_where_docs_rs_builds_it() {
+        let package = |features: Value, arguments: Value| {
+            let docs = json!({ "docs": { "rs": { "rustdoc-args": arguments } } });
+            json!({ "features": features, "metadata": docs })
+        };
+        let plain = package(json!({ "default": [] }), Value::Null);
+        assert!(!has_features(&plain) && !marks_features(&plain, DOC_CFG));
+        let marked = package(json!({ "client": [] }), json!(["--cfg", "docsrs"]));
+        assert!(has_features(&marked) && marks_features(&marked, DOC_CFG) && !marks_features(&marked, ""));
+        let unmarked = package(json!({ "client": [] }), Value::Null);
+        assert!(has_features(&unmarked) && !marks_features(&unmarked, DOC_CFG));
+    }
 
     fn document(docs: &str) -> Value {
         json!({ "root": 0, "index": {

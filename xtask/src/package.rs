@@ -337,3 +337,44 @@ impl Zig {
         Ok(command.env("PATH", path))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `.ci/installed` says of a folder with these files, each of so many bytes, which it refuses.
+    fn refused(files: &[(&str, u64)]) -> String {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (name, size) in files {
+            let file = std::fs::File::create(folder.path().join(name)).expect("it is made");
+            file.set_len(*size).expect("it has a length");
+        }
+        let output = command(root().join(".ci/installed"))
+            .arg(folder.path())
+            .arg("linux-x64-gnu")
+            .output()
+            .expect("bash runs");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    #[test]
+    fn a_package_of_the_client_that_takes_too_much_is_refused_on_every_platform() {
+        let said = refused(&[
+            ("gatewright-0.1.0-cp310-abi3-any.whl", LARGEST),
+            ("gatewright-0.1.0.tgz", 1),
+            ("gatewright-linux-x64-gnu-0.1.0.tgz", LARGEST + 1),
+            ("gatewright_server-0.1.0-py3-none-any.whl", LARGEST + 1),
+            ("gatewright-server-0.1.0.tgz", 1),
+            ("gatewright-server-linux-x64-gnu-0.1.0.tgz", LARGEST + 1),
+        ]);
+        assert!(said.contains(&format!("takes more than {LARGEST} bytes")), "{said}");
+    }
+
+    #[test]
+    fn a_package_that_is_not_there_is_named_before_any_is_installed() {
+        let said = refused(&[("gatewright-0.1.0-cp310-abi3-any.whl", 1), ("gatewright-0.1.0.tgz", 1)]);
+        assert!(said.contains("linux-x64-gnu: one file is expected"), "{said}");
+        assert!(said.contains("gatewright-linux-x64-gnu-*.tgz"), "{said}");
+    }
+}

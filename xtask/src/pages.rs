@@ -59,19 +59,26 @@ fn check_pictures() -> Result<()> {
     Ok(())
 }
 
-/// What decides how a page looks, beside the report that it shows.
+/// What decides how the pictures look, beside the reports that they show.
 fn sources() -> Result<Vec<PathBuf>> {
-    let pages = root().join("report/src/page");
-    let mut files = vec![root().join("report/src/page.rs"), tests().join("pictures.mjs")];
-    for extension in ["rs", "css"] {
-        files.extend(files_of(&pages, extension)?);
-    }
+    let mut files = page_sources()?;
+    files.push(tests().join("pictures.mjs"));
     files.sort();
     Ok(files)
 }
 
+/// What decides how a page looks, beside the report that it shows.
+pub(crate) fn page_sources() -> Result<Vec<PathBuf>> {
+    let pages = root().join("report/src/page");
+    let mut files = vec![root().join("report/src/page.rs")];
+    for extension in ["rs", "css"] {
+        files.extend(files_of(&pages, extension)?);
+    }
+    Ok(files)
+}
+
 /// A digest of the names and contents of files.
-fn digest(files: &[PathBuf]) -> Result<String> {
+pub(crate) fn digest(files: &[PathBuf]) -> Result<String> {
     let mut sum = Sha256::new();
     for file in files {
         let content = std::fs::read(file)?;

@@ -1,5 +1,6 @@
 //! `cargo xtask setup`: what a fresh machine lacks. The list of programs is in `.ci/run`, which installs them on Debian
-//! and its descendants, and names them elsewhere.
+//! and its descendants, and names them elsewhere. It also adds the components that a minimal Rust lacks, and compares the
+//! versions of Python and Node.
 
 use anyhow::Result;
 
@@ -30,50 +31,115 @@ mod tests {
     /// Programs that the script itself needs of every machine.
     const GIVEN: [&str; 4] = ["bash", "dirname", "id", "env"];
 
-    /// Runs `.ci/run setup` on a machine that has only these programs.
-    fn setup_with(programs: &[&str], folder: &Path) -> Output {
-        for name in GIVEN {
-            let place = ["/usr/bin", "/bin"]
-                .map(|bin| Path::new(bin).join(name))
-                .into_iter()
-                .find(|path| path.exists());
-            symlink(place.expect("a system has it"), folder.join(name)).expect("a link");
+    /// What `.ci/run` asks programs of, where the answer decides: a Rust with all components, and new enough versions.
+    const CARGO: (&str, &str) = ("cargo", "true");
+    const RUST_ALONE: (&str, &str) = ("cargo", "[ \"$1\" != clippy ] && [ \"$1\" != fmt ]");
+    const NODE: (&str, &str) = ("node", "echo v20.0.1");
+    const PYTHON: (&str, &str) = ("python3", "echo Python 3.10.2");
+    /// Debian has the module `venv` in a package of its own.
+    const PYTHON_ALONE: (&str, &str) = ("python3", "[ \"$1\" != -c ] && echo Python 3.11.2");
+
+    /// A machine that has only these programs, each of which notes its calls and runs a line of Bash.
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        fn new(silent: &[&str], programs: &[(&str, &str)]) -> Self {
+            let folder = tempfile::tempdir().expect("a folder");
+            for name in GIVEN {
+                let place = ["/usr/bin", "/bin"]
+                    .map(|bin| Path::new(bin).join(name))
+                    .into_iter()
+                    .find(|path| path.exists());
+                symlink(place.expect("a system has it"), folder.path().join(name)).expect("a link");
+            }
+            let silent = silent.iter().map(|name| (*name, "true"));
+            for (name, line) in silent.chain(programs.iter().copied()) {
+                let here = folder.path().display();
+                let script = format!("#!{here}/bash\necho \"{name} $*\" >>'{here}/calls'\n{line}\n");
+                let place = folder.path().join(name);
+                fs::write(&place, script).expect("a program");
+                fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).expect("a program");
+            }
+            Self(folder)
         }
-        for name in programs {
-            let script = format!("#!{0}/bash\necho \"{name} $*\" >>'{0}/calls'\n", folder.display());
-            let place = folder.join(name);
-            fs::write(&place, script).expect("a program");
-            fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).expect("a program");
+
+        /// A machine with Debian's installer, which installs nothing.
+        fn of_debian(programs: &[(&str, &str)]) -> Self {
+            let silent = ["apt-get", "sudo", "mkdir", "tee", "chmod", "rm", "cc", "c++", "git"];
+            Self::new(&silent, programs)
         }
-        Command::new(root().join(".ci/run")).arg("setup").env("PATH", folder).output().expect("bash runs")
+
+        fn set_up(&self) -> Output {
+            let mut script = Command::new(root().join(".ci/run"));
+            script.arg("setup").env("PATH", self.0.path()).output().expect("bash runs")
+        }
+
+        fn calls(&self) -> String {
+            fs::read_to_string(self.0.path().join("calls")).unwrap_or_default()
+        }
     }
 
-    fn calls(folder: &Path) -> String {
-        fs::read_to_string(folder.join("calls")).unwrap_or_default()
+    /// What a setup that fails says.
+    fn complaint(machine: &Machine) -> String {
+        let output = machine.set_up();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
     }
 
     #[test]
     fn what_a_machine_lacks_is_installed_and_nothing_is_tested() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let programs = ["apt-get", "cargo", "sudo", "mkdir", "tee", "chmod", "rm", "cc", "c++", "git"];
-        let output = setup_with(&programs, folder.path());
+        let machine = Machine::of_debian(&[CARGO, NODE, PYTHON_ALONE]);
+        let output = machine.set_up();
         assert!(output.status.success(), "{output:?}");
-        let calls = calls(folder.path());
+        let calls = machine.calls();
         let installed = calls.lines().find(|line| line.contains("apt-get install")).expect("an installation");
         for package in ["python3-venv", "nodejs", "npm"] {
             assert!(installed.contains(package), "{calls}");
         }
         assert!(!installed.contains("build-essential"), "{calls}");
         assert!(calls.contains("cargo install --locked cargo-nextest"), "{calls}");
-        assert!(!calls.contains("xtask"), "{calls}");
+        assert!(!calls.contains("xtask") && !calls.contains("rustup"), "{calls}");
     }
 
     #[test]
     fn machine_without_debians_packages_is_told_what_it_lacks() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let output = setup_with(&["cc", "c++", "git"], folder.path());
-        assert_eq!(output.status.code(), Some(1));
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = complaint(&Machine::new(&["cc", "c++", "git"], &[]));
         assert!(said.contains("lacks") && said.contains("nodejs") && said.contains("python3-venv"), "{said}");
+    }
+
+    #[test]
+    fn components_that_a_minimal_rust_lacks_are_added() {
+        let machine = Machine::of_debian(&[RUST_ALONE, NODE, PYTHON, ("rustup", "true")]);
+        let output = machine.set_up();
+        assert!(output.status.success(), "{output:?}");
+        assert!(machine.calls().contains("rustup component add clippy rustfmt\n"), "{}", machine.calls());
+    }
+
+    #[test]
+    fn rust_without_rustup_and_components_is_told_which() {
+        let said = complaint(&Machine::of_debian(&[RUST_ALONE, NODE, PYTHON]));
+        assert!(said.contains("lacks clippy rustfmt for its Rust"), "{said}");
+    }
+
+    #[test]
+    fn versions_that_are_too_old_are_named_with_what_is_needed_and_what_to_do() {
+        let (node, python) = (("node", "echo v18.19.0"), ("python3", "echo Python 3.9.2"));
+        let machine = Machine::of_debian(&[CARGO, node, python]);
+        assert_eq!(
+            complaint(&machine),
+            "Python is 3.9 here, and 3.10 or later is needed: install one as python3 (with venv), for example by uv or \
+             pyenv, and start again\n\
+             Node is 18.19 here, and 20.0 or later is needed: install one as node (with npm), for example by fnm or \
+             nvm, and start again\n"
+        );
+        assert!(!machine.calls().contains("cargo install"), "{}", machine.calls());
+        let newer = Machine::of_debian(&[CARGO, ("node", "echo v26.1.0"), ("python3", "echo Python 4.0.0")]);
+        assert!(newer.set_up().status.success());
+    }
+
+    #[test]
+    fn a_program_that_does_not_say_its_version_is_named() {
+        let said = complaint(&Machine::of_debian(&[CARGO, PYTHON, ("node", "false")]));
+        assert!(said.contains("Node does not say its version here"), "{said}");
     }
 }

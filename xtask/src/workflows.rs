@@ -212,4 +212,29 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found[0].contains("does not build a") && found[1].contains("has no c"));
     }
+
+    #[test]
+    fn packages_are_installed_and_used_where_they_are_built() {
+        let read = |name: &str| -> Value {
+            let text = fs::read_to_string(root().join(name)).expect("the workflow");
+            yaml_serde::from_str(&text).expect("it is YAML")
+        };
+        let release = read(RELEASE);
+        let steps = release["jobs"]["engine"]["steps"].as_array().expect("steps");
+        let runs = |step: &Value, script: &str| step["run"].as_str().is_some_and(|run| run.contains(script));
+        let place = |script: &str| steps.iter().position(|step| runs(step, script)).expect(script);
+        let upload = steps.iter().position(|step| step["with"]["name"] == "built-${{ matrix.platform }}");
+        // What only one machine keeps is there for all to install.
+        let removed = steps.iter().position(|step| runs(step, "-delete")).expect("a step that removes");
+        for script in [".ci/installed dist \"$PLATFORM\"", ".ci/in-alpine .ci/installed dist \"$PLATFORM\""] {
+            assert!(place(script) < removed && Some(removed) < upload, "{script}");
+        }
+        let nightly = read(".github/workflows/nightly.yml");
+        let nightly = scripts_of(&nightly).join("\n");
+        for platform in
+            [".ci/installed dist linux-x64-gnu", ".ci/in-alpine .ci/installed dist linux-x64-musl"]
+        {
+            assert!(nightly.contains(platform), "{platform}");
+        }
+    }
 }

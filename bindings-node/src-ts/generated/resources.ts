@@ -113,6 +113,17 @@ export class ChatCompletionsResource extends Resource {
    * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
    * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `messages`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `ChatCompletion`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.chat.completions.create({ model: "model-sol", messages: [{ role: "user", content: "Say hello." }] });
+   * console.log(answer);
+   * ```
    */
   create(params: ChatCompletionRequest & { stream?: false | null }, options?: RequestOptions): ApiPromise<ChatCompletion>;
   /**
@@ -121,6 +132,16 @@ export class ChatCompletionsResource extends Resource {
    * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
    * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `messages`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The events as they arrive (`ChatCompletionChunk`): `ChatCompletionStream`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * for await (const event of await client.chat.completions.create({ model: "model-sol", messages: [{ role: "user", content: "Say hello." }], stream: true })) console.log(event);
+   * ```
    */
   create(params: ChatCompletionRequest & { stream: true }, options?: RequestOptions): ApiPromise<ChatCompletionStream>;
   /**
@@ -129,6 +150,17 @@ export class ChatCompletionsResource extends Resource {
    * Generates the next message of a conversation with a model of any provider family. With stream true the response arrives as server-sent events, one chunk per data line, and ends with [DONE].
    *
    * Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `messages`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `ChatCompletion`. With `stream: true`, the events as they arrive (`ChatCompletionChunk`): `ChatCompletionStream`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.chat.completions.create({ model: "model-sol", messages: [{ role: "user", content: "Say hello." }] });
+   * console.log(answer);
+   * ```
    */
   create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | ChatCompletionStream>;
   create(params: ChatCompletionRequest, options?: RequestOptions): ApiPromise<ChatCompletion | ChatCompletionStream> {
@@ -149,9 +181,20 @@ export class ResponsesInputItemsResource extends Resource {
    *
    * Lists the items that a stored response was generated from, page by page: the items of the responses that it continues, then the items of its own input.
    *
-   * @param responseId The id of the response.
-   *
    * An addition of this gateway.
+   *
+   * @param responseId - The id of the response.
+   * @param params - What is sent. No member is required.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `ResponseItemList`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.responses.create({ model: "model-sol", input: "Say hello." });
+   * const answer = await client.responses.inputItems.list(earlier.id);
+   * console.log(answer);
+   * ```
    */
   list(responseId: string, params?: ListResponseInputItemsParams, options?: RequestOptions): ApiPromise<ResponseItemList> {
     return this.send(operations.list_response_input_items, [responseId], params, options);
@@ -169,6 +212,17 @@ export class ResponsesResource extends Resource {
    * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others. With stream true the response arrives as named events.
    *
    * Source: sections 4 and 2.4 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `input`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Response`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.responses.create({ model: "model-sol", input: "Say hello." });
+   * console.log(answer);
+   * ```
    */
   create(params: ResponseRequest & { stream?: false | null }, options?: RequestOptions): ApiPromise<Response>;
   /**
@@ -177,6 +231,16 @@ export class ResponsesResource extends Resource {
    * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others. With stream true the response arrives as named events.
    *
    * Source: sections 4 and 2.4 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `input`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The events as they arrive (`ResponseStreamEvent`): `ResponseStream`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * for await (const event of await client.responses.create({ model: "model-sol", input: "Say hello.", stream: true })) console.log(event);
+   * ```
    */
   create(params: ResponseRequest & { stream: true }, options?: RequestOptions): ApiPromise<ResponseStream>;
   /**
@@ -185,6 +249,17 @@ export class ResponsesResource extends Resource {
    * Runs one model turn over a prompt or a list of items. Serves models of one provider family; use chat completions for the others. With stream true the response arrives as named events.
    *
    * Source: sections 4 and 2.4 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `input`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Response`. With `stream: true`, the events as they arrive (`ResponseStreamEvent`): `ResponseStream`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.responses.create({ model: "model-sol", input: "Say hello." });
+   * console.log(answer);
+   * ```
    */
   create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | ResponseStream>;
   create(params: ResponseRequest, options?: RequestOptions): ApiPromise<Response | ResponseStream> {
@@ -197,6 +272,17 @@ export class ResponsesResource extends Resource {
    * For clients that use the compaction path of the responses protocol, including context compaction in coding-agent flows. The output of the response replaces the conversation so far; send it in the next input.
    *
    * Source: section 4 of the specification.
+   *
+   * @param params - What is sent. Required: `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `CompactedResponse`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.responses.compact({ model: "model-sol", input: "A long conversation." });
+   * console.log(answer);
+   * ```
    */
   compact(params: CompactRequest, options?: RequestOptions): ApiPromise<CompactedResponse> {
     return this.send(operations.compact_response, [], params, options);
@@ -207,9 +293,19 @@ export class ResponsesResource extends Resource {
    *
    * Returns a stored response as it is now.
    *
-   * @param responseId The id of the response.
-   *
    * An addition of this gateway.
+   *
+   * @param responseId - The id of the response.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Response`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.responses.create({ model: "model-sol", input: "Say hello." });
+   * const answer = await client.responses.retrieve(earlier.id);
+   * console.log(answer);
+   * ```
    */
   retrieve(responseId: string, options?: RequestOptions): ApiPromise<Response> {
     return this.send(operations.retrieve_response, [responseId], undefined, options);
@@ -220,9 +316,19 @@ export class ResponsesResource extends Resource {
    *
    * Deletes a stored response. Responses that continue it are kept.
    *
-   * @param responseId The id of the response.
-   *
    * An addition of this gateway.
+   *
+   * @param responseId - The id of the response.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `DeletedResponse`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.responses.create({ model: "model-sol", input: "Say hello." });
+   * const answer = await client.responses.delete(earlier.id);
+   * console.log(answer);
+   * ```
    */
   delete(responseId: string, options?: RequestOptions): ApiPromise<DeletedResponse> {
     return this.send(operations.delete_response, [responseId], undefined, options);
@@ -237,6 +343,17 @@ export class MessagesResource extends Resource {
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
    * An addition of this gateway.
+   *
+   * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Message`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.messages.create({ model: "model-breeze", max_tokens: 64, messages: [{ role: "user", content: "Say hello." }] });
+   * console.log(answer);
+   * ```
    */
   create(params: MessageRequest & { stream?: false | null }, options?: RequestOptions): ApiPromise<Message>;
   /**
@@ -245,6 +362,16 @@ export class MessagesResource extends Resource {
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
    * An addition of this gateway.
+   *
+   * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The events as they arrive (`MessageStreamEvent`): `MessageStream`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * for await (const event of await client.messages.create({ model: "model-breeze", max_tokens: 64, messages: [{ role: "user", content: "Say hello." }], stream: true })) console.log(event);
+   * ```
    */
   create(params: MessageRequest & { stream: true }, options?: RequestOptions): ApiPromise<MessageStream>;
   /**
@@ -253,6 +380,17 @@ export class MessagesResource extends Resource {
    * Generates the next message of a conversation in the messages protocol, with a model of any provider family. With stream true the response arrives as named events, and ends with message_stop.
    *
    * An addition of this gateway.
+   *
+   * @param params - What is sent. Required: `model`, `max_tokens`, `messages`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Message`. With `stream: true`, the events as they arrive (`MessageStreamEvent`): `MessageStream`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.messages.create({ model: "model-breeze", max_tokens: 64, messages: [{ role: "user", content: "Say hello." }] });
+   * console.log(answer);
+   * ```
    */
   create(params: MessageRequest, options?: RequestOptions): ApiPromise<Message | MessageStream>;
   create(params: MessageRequest, options?: RequestOptions): ApiPromise<Message | MessageStream> {
@@ -265,6 +403,17 @@ export class MessagesResource extends Resource {
    * Counts the tokens that a conversation in the messages protocol takes as input of the model.
    *
    * An addition of this gateway.
+   *
+   * @param params - What is sent. Required: `model`, `messages`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `CountMessageTokensResponse`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.messages.countTokens({ model: "model-breeze", messages: [{ role: "user", content: "How long is this?" }] });
+   * console.log(answer);
+   * ```
    */
   countTokens(params: CountMessageTokensRequest, options?: RequestOptions): ApiPromise<CountMessageTokensResponse> {
     return this.send(operations.count_message_tokens, [], params, options);
@@ -279,6 +428,16 @@ export class ModelsResource extends Resource {
    * The models that the key gives access to.
    *
    * Source: sections 4 and 2.4 of the specification.
+   *
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `ModelList`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.models.list();
+   * console.log(answer);
+   * ```
    */
   list(options?: RequestOptions): ApiPromise<ModelList> {
     return this.send(operations.list_models, [], undefined, options);
@@ -289,9 +448,18 @@ export class ModelsResource extends Resource {
    *
    * One entry of the model list.
    *
-   * @param model The model id, as the list has it.
-   *
    * An addition of this gateway.
+   *
+   * @param model - The model id, as the list has it.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `Model`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.models.retrieve("model-luna");
+   * console.log(answer);
+   * ```
    */
   retrieve(model: string, options?: RequestOptions): ApiPromise<Model> {
     return this.send(operations.retrieve_model, [model], undefined, options);
@@ -306,6 +474,17 @@ export class NativeModelsResource extends Resource {
    * Lists the models that the native protocol serves, page by page.
    *
    * Source: sections 4 and 2.5 of the specification.
+   *
+   * @param params - What is sent. No member is required.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `NativeModelList`.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.native.models.list();
+   * console.log(answer);
+   * ```
    */
   list(params?: ListNativeModelsParams, options?: RequestOptions): ApiPromise<NativeModelList> {
     return this.send(operations.list_native_models, [], params, options);
@@ -316,9 +495,18 @@ export class NativeModelsResource extends Resource {
    *
    * One entry of the native model list.
    *
-   * @param model The model id, as the list has it.
-   *
    * An addition of this gateway.
+   *
+   * @param model - The model id, as the list has it.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `NativeModel`.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.native.models.get("model-luna");
+   * console.log(answer);
+   * ```
    */
   get(model: string, options?: RequestOptions): ApiPromise<NativeModel> {
     return this.send(operations.retrieve_native_model, [model], undefined, options);
@@ -336,6 +524,17 @@ export class NativeResource extends Resource {
    * Native generate-content protocol; the model id is part of the path.
    *
    * Source: sections 4 and 2.5 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `contents`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `GenerateContentResponse`.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.native.generateContent({ model: "model-luna", contents: [{ parts: [{ text: "Say hello." }] }] });
+   * console.log(answer);
+   * ```
    */
   generateContent(params: GenerateContentParams, options?: RequestOptions): ApiPromise<GenerateContentResponse> {
     return this.send(operations.generate_content, [], params, options);
@@ -347,6 +546,16 @@ export class NativeResource extends Resource {
    * Like generate_content, but the response arrives as server-sent events, each with a part of it. Without alt=sse, or with alt=json, a gateway streams the same documents as the elements of one JSON array.
    *
    * An addition of this gateway.
+   *
+   * @param params - What is sent. Required: `model`, `contents`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The events as they arrive (`GenerateContentResponse`): `GenerateContentResponseStream`.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * for await (const event of await client.native.streamGenerateContent({ model: "model-luna", contents: [{ parts: [{ text: "Say hello." }] }] })) console.log(event);
+   * ```
    */
   streamGenerateContent(params: StreamGenerateContentParams, options?: RequestOptions): ApiPromise<GenerateContentResponseStream> {
     return this.send(operations.stream_generate_content, [], params, options, GenerateContentResponseStream);
@@ -358,6 +567,17 @@ export class NativeResource extends Resource {
    * Counts the tokens of the contents as input of the model.
    *
    * An addition of this gateway.
+   *
+   * @param params - What is sent. Required: `model`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `CountTokensResponse`.
+   * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.native.countTokens({ model: "model-luna", contents: [{ parts: [{ text: "How long is this?" }] }] });
+   * console.log(answer);
+   * ```
    */
   countTokens(params: CountTokensParams, options?: RequestOptions): ApiPromise<CountTokensResponse> {
     return this.send(operations.count_tokens, [], params, options);
@@ -372,6 +592,17 @@ export class VideosGenerationsResource extends Resource {
    * Asynchronous: the response is the task, already processing; poll it until it is completed or failed, or set a webhook_url. Preview.
    *
    * Source: sections 4, 2.6 and 3 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `prompt`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `VideoTask`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.videos.generations.create({ model: "video_model_1", prompt: "Waves on a beach.", duration: 3 });
+   * console.log(answer);
+   * ```
    */
   create(params: VideoGenerationRequest, options?: RequestOptions): ApiPromise<VideoTask> {
     return this.send(operations.create_video, [], params, options);
@@ -382,9 +613,19 @@ export class VideosGenerationsResource extends Resource {
    *
    * Returns the current task; it has output once completed, error once failed.
    *
-   * @param taskId The id from submission.
-   *
    * Source: sections 4, 2.7 and 3 of the specification.
+   *
+   * @param taskId - The id from submission.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `VideoTask`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const earlier = await client.videos.generations.create({ model: "video_model_1", prompt: "Waves on a beach.", duration: 3 });
+   * const answer = await client.videos.generations.retrieve(earlier.id);
+   * console.log(answer);
+   * ```
    */
   retrieve(taskId: string, options?: RequestOptions): ApiPromise<VideoTask> {
     return this.send(operations.retrieve_video, [taskId], undefined, options);
@@ -405,6 +646,17 @@ export class ImagesResource extends Resource {
    * Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
    *
    * Source: sections 4 and 2.8 of the specification.
+   *
+   * @param params - What is sent. Required: `model`, `prompt`.
+   * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
+   * @returns The answer: `ImageGenerationResponse`.
+   * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `PayloadTooLargeError` (413), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
+   *
+   * @example
+   * ```js
+   * const answer = await client.images.generate({ model: "image_model_2", prompt: "A boat.", size: "256x256" });
+   * console.log(answer);
+   * ```
    */
   generate(params: ImageGenerationRequest, options?: RequestOptions): ApiPromise<ImageGenerationResponse> {
     return this.send(operations.create_image, [], params, options);

@@ -115,7 +115,9 @@ impl Stream {
         }
         self.followed |= self.completed_events > 0;
         if self.done {
-            cell.assert(Category::Protocol, "after [DONE]", "nothing", data, false);
+            // The event itself is in the evidence.
+            let message = format!("after [DONE]: expected nothing, found another event{}", of_type(data));
+            cell.fail("after [DONE]", "nothing", data, Failure::new(Category::Protocol, message));
         }
         let number = self.events + 1;
         let value: Value = match serde_json::from_str(data) {
@@ -221,7 +223,9 @@ impl Stream {
         cell.check.terminal_completed_event = Some(terminal);
         self.assert_completed(cell);
         if let Some(rest) = self.rest {
-            cell.assert(Category::Protocol, "framing", "a blank line after the last event", rest, false);
+            let (what, expected) = ("framing", "a blank line after the last event");
+            let message = format!("{what}: expected {expected}, found {} bytes that none ends", rest.len());
+            cell.fail(what, expected, rest, Failure::new(Category::Protocol, message));
         }
         let deltas = self.delta_events;
         cell.assert(Category::Protocol, "text deltas", "at least 1", deltas.to_string(), deltas > 0);
@@ -276,6 +280,12 @@ fn untyped(cell: &mut Cell, number: u64, value: &Value) {
         let failure = Failure::told(Category::Response, "the stream holds an error", told);
         cell.fail(&what, "no error", value.to_string(), failure);
     }
+}
+
+/// `, response.failed`: the type of an event, from its data; nothing if it has none.
+fn of_type(data: &str) -> String {
+    let value: Value = serde_json::from_str(data).unwrap_or_default();
+    value["type"].as_str().map_or_else(String::new, |kind| format!(", {kind}"))
 }
 
 /// A failure reported in the stream.

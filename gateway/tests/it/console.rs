@@ -1,5 +1,6 @@
 //! The console: the page for browsers, and what it asks.
 
+use gatewright::report::{Diff, Thresholds, Validator, html};
 use gatewright_gateway::{ApiKey, Config};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -152,6 +153,18 @@ async fn video_tasks_are_seen_with_the_admin_key_alone_and_without_what_was_aske
         (refused.status().as_u16(), &refused.headers()["allow"]),
         (405, &"GET, HEAD".parse().expect("a value"))
     );
+}
+
+#[tokio::test]
+async fn the_page_of_a_report_is_that_of_the_report_command_byte_for_byte() {
+    let read = |text: &str| Validator::default().read(text.as_bytes()).expect("the example is valid");
+    let before = REPORT.replace("\"duration_ms\": 4,", "\"duration_ms\": 4000,");
+    assert_ne!(before, REPORT);
+    let server = start().await;
+    let page = server.ask("/console/report", &json!({ "report": REPORT })).await;
+    assert_eq!(page["html"], html(&read(REPORT), &[]));
+    let both = server.ask("/console/report", &json!({ "report": REPORT, "before": before })).await;
+    assert_eq!(both["html"], Diff::of(&read(&before), &read(REPORT), Thresholds::default()).to_html());
 }
 
 #[tokio::test]

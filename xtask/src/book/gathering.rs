@@ -2,7 +2,8 @@
 //!
 //! A line `<!-- other pages of guides -->` of the summary stands for all pages of that folder of docs/ that no line names,
 //! by their headings. A link between two pages leads to the copy. One to a file of the repository that is no page becomes
-//! its text, since the site does not have the file. One to nothing is an error.
+//! its text, since the site does not have the file. One to nothing is an error, and so is a page of docs/ that the summary
+//! does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -12,9 +13,13 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use walkdir::WalkDir;
+
 use crate::process::files_of;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
+/// Files of docs/ that are no pages of the site.
+const NO_PAGES: [&str; 1] = [SUMMARY];
 /// The folder whose files pages show.
 const PICTURES: &str = "docs/pictures";
 
@@ -23,6 +28,7 @@ pub(super) fn gather(root: &Path, out: &Path) -> Result<usize> {
     let summary = fs::read_to_string(root.join(SUMMARY)).context("cannot read docs/SUMMARY.md")?;
     let summary = with_other_pages(root, &summary)?;
     let pages = pages(&summary);
+    check_all_are_listed(root, &pages)?;
     let book = Book { root, pages: pages.iter().map(|page| (page.clone(), place(page))).collect() };
     let mut problems = Vec::new();
     for (page, place) in &book.pages {
@@ -44,6 +50,24 @@ pub(super) fn gather(root: &Path, out: &Path) -> Result<usize> {
         bail!("{}\n{} links lead to nothing", problems.join("\n"), problems.len());
     }
     Ok(book.pages.len())
+}
+
+/// Errors: pages of docs/ that the summary does not have, which no reader of the site would find.
+fn check_all_are_listed(root: &Path, listed: &[PathBuf]) -> Result<()> {
+    let mut lacking = Vec::new();
+    for entry in WalkDir::new(root.join("docs")).sort_by_file_name() {
+        let entry = entry?;
+        let page = entry.path().strip_prefix(root)?;
+        let is_page = page.extension().is_some_and(|extension| extension == "md")
+            && !NO_PAGES.iter().any(|other| page == Path::new(other));
+        if is_page && !listed.iter().any(|listed| listed == page) {
+            lacking.push(page.display().to_string());
+        }
+    }
+    if !lacking.is_empty() {
+        bail!("{SUMMARY} lists no {}: add a line for it", lacking.join(", no "));
+    }
+    Ok(())
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {
@@ -289,5 +313,28 @@ mod tests {
         fs::create_dir_all(root.path().join(PICTURES)).expect("it is made");
         let error = gather(root.path(), &root.path().join("out")).expect_err("b.md is missing");
         assert_eq!(error.to_string(), "docs/a.md: b.md leads to nothing\n1 links lead to nothing");
+    }
+
+    #[test]
+    fn a_page_that_the_summary_does_not_list_is_named() {
+        let root = tempfile::tempdir().expect("a folder");
+        write(&root.path().join(SUMMARY), "- [A](a.md)\n").expect("it is written");
+        for page in ["docs/a.md", "docs/b.md", "docs/folder/c.md"] {
+            write(&root.path().join(page), "# Page\n").expect("it is written");
+        }
+        fs::create_dir_all(root.path().join(PICTURES)).expect("it is made");
+        let error = gather(root.path(), &root.path().join("out")).expect_err("two pages are not listed");
+        assert_eq!(
+            error.to_string(),
+            "docs/SUMMARY.md lists no docs/b.md, no docs/folder/c.md: add a line for it"
+        );
+    }
+
+    #[test]
+    fn the_summary_lists_every_page_of_the_repository() {
+        let root = crate::process::root();
+        let summary = fs::read_to_string(root.join(SUMMARY)).expect("the summary");
+        let summary = with_other_pages(&root, &summary).expect("its folders");
+        check_all_are_listed(&root, &pages(&summary)).expect("none is missing");
     }
 }

@@ -25,10 +25,15 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     ]
 }
 
+/// What the sections are that texts name as their source.
+pub(crate) const SOURCE: &str = "A source is a section of the document that this API follows. The document is not part of this \
+    project: [spec/openapi.yaml](../../spec/openapi.yaml) says what it says, with the section (`x-source`), and \
+    [gaps](../../spec/gaps.md) what it leaves open, and what we chose.";
+
 fn operations(api: &Api) -> String {
     let mut out = format!(
         "# Operations\n\n{} {}. {}\n\nA field or a parameter has the source of its operation, \
-         unless its notes name another.\n\n| Method | HTTP | What it does |\n|---|---|---|\n",
+         unless its notes name another. {SOURCE}\n\n| Method | HTTP | What it does |\n|---|---|---|\n",
         api.title, api.version, api.description
     );
     for operation in &api.operations {
@@ -162,10 +167,10 @@ fn field_table(fields: &[Field], owner: &str) -> String {
 }
 
 fn types(api: &Api) -> String {
-    let mut out =
+    let mut out = format!(
         "# Types\n\nObjects keep members that are not listed, unless they are said to be closed. A field \
-         has the source of its type, unless its notes name another.\n"
-            .to_owned();
+         has the source of its type, unless its notes name another. {SOURCE}\n"
+    );
     for schema in api.schemas.values() {
         let uses = match (schema.in_request, schema.in_response) {
             (true, true) => "In requests and responses.",
@@ -309,7 +314,7 @@ pub(super) fn cell(text: &str) -> String {
 }
 
 /// Words with a capital letter in front.
-pub(super) fn sentence(words: &str) -> String {
+pub(crate) fn sentence(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }

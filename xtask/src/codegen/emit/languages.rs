@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use super::docs::{cell, link, sentence};
+use super::docs::{SOURCE, cell, link, sentence};
 use super::rust::Signatures;
-use super::told::{Argument, Form, Told};
+use super::told::{Argument, Form, Told, errors_of};
 use super::{header, origin, python, resources, typescript};
 use crate::codegen::errors::ErrorKind;
 use crate::codegen::model::{Api, File, Operation};
@@ -93,7 +93,7 @@ fn page(api: &Api, signatures: &Signatures, language: &Language) -> String {
     let mut out = format!(
         "# {}, operation by operation\n\nSignatures, arguments, errors and an example of every method. The examples run in CI, from \
          top to bottom, against `gatewright serve`. What goes over the wire is in [operations](operations.md) and \
-         [types](types.md); errors that every call may raise are in [errors](errors.md).\n\n{}\n\
+         [types](types.md); errors that every call may raise are in [errors](errors.md). {SOURCE}\n\n{}\n\
          | Method | What it does |\n|---|---|\n",
         language.title, language.opening
     );
@@ -125,18 +125,9 @@ fn section(api: &Api, language: &Language, operation: &Operation, told: &Told) -
         out.push_str("\n| Argument | Type | Required | What it is |\n|---|---|---|---|\n");
         told.arguments.iter().for_each(|argument| out.push_str(&row(argument)));
     }
-    let errors: Vec<String> = api
-        .errors
-        .kinds
-        .iter()
-        .filter(|kind| kind.status.iter().any(|status| operation.error_statuses.contains(status)))
-        .map(|kind| {
-            let statuses: Vec<String> = kind.status.iter().map(u16::to_string).collect();
-            format!("`{}` ({})", (language.error)(kind), statuses.join(", "))
-        })
-        .collect();
+    let errors = errors_of(api, operation, language.error);
     if !errors.is_empty() {
-        _ = write!(out, "\nErrors of the service: {}.\n", errors.join(", "));
+        _ = write!(out, "\nErrors of the service: {errors}.\n");
     }
     if !told.example.is_empty() {
         let (before, after) = language.frame;

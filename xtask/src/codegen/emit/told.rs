@@ -1,7 +1,8 @@
-//! An operation as each language tells it, for the reference that `languages.rs` writes.
+//! An operation as each language tells it, for the reference that `languages.rs` writes and for Node's comments.
 
 use serde_json::Value;
 
+use crate::codegen::errors::ErrorKind;
 use crate::codegen::model::{Api, Constraints, Field, Operation, Parameter, Type};
 
 /// An operation in the words of a language.
@@ -53,6 +54,19 @@ fn rules(constraints: &Constraints, default: Option<&Value>) -> Vec<String> {
     let bounds = Some(constraints.in_words()).filter(|words| !words.is_empty());
     let default = default.map(|value| format!("the gateway assumes `{value}`"));
     bounds.into_iter().chain(default).collect()
+}
+
+/// What a gateway answers an operation with instead of a result: names in a language, with their statuses. Empty if the
+/// specification has none.
+pub(crate) fn errors_of(api: &Api, operation: &Operation, name: impl Fn(&ErrorKind) -> String) -> String {
+    let kinds = api.errors.kinds.iter();
+    let raised =
+        kinds.filter(|kind| kind.status.iter().any(|status| operation.error_statuses.contains(status)));
+    let told = raised.map(|kind| {
+        let statuses: Vec<String> = kind.status.iter().map(u16::to_string).collect();
+        format!("`{}` ({})", name(kind), statuses.join(", "))
+    });
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// Whether the specification has a value for each required argument of an operation: one of its own, or that of an

@@ -1,7 +1,7 @@
 //! Emits the TypeScript surface of the Node package: types, operation table, resource classes and error
 //! classes. Nothing here knows an operation or a type by name.
 //!
-//! An operation becomes a method (`operations.rs`, `resources.rs`):
+//! An operation becomes a method (`operations.rs`, `resources.rs`, `signatures.rs`):
 //! - without a request body, path parameters are positional, in path order: `retrieve(taskId, options?)`;
 //!   query and header parameters are members of a `params` object: `list({ pageSize: 5 }, options?)`;
 //! - with a request body, path, query and header parameters are members of `params`, together with those of the
@@ -13,7 +13,9 @@ mod operations;
 mod reference;
 mod report;
 mod resources;
+mod signatures;
 mod streams;
+mod tsdoc;
 mod types;
 
 use std::collections::BTreeSet;

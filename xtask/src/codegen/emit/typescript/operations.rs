@@ -30,7 +30,7 @@ fn entry(api: &Api, operation: &Operation) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "  {}: {{", operation.id);
     let _ = writeln!(out, "    id: {},", quoted(&operation.id));
-    let _ = writeln!(out, "    name: {},", quoted(&super::resources::call_path(operation)));
+    let _ = writeln!(out, "    name: {},", quoted(&super::signatures::call_path(operation)));
     let _ = writeln!(out, "    path: [{}],", names(operation.path_parameters()));
     let _ = writeln!(out, "    query: [{}],", of(Location::Query));
     let _ = writeln!(out, "    headers: [{}],", of(Location::Header));

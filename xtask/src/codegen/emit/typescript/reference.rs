@@ -1,10 +1,8 @@
-//! Operations as the reference of Node tells them.
-
-use std::fmt::Write as _;
+//! Operations as the reference of Node tells them, and the comments of their methods.
 
 use serde_json::Value;
 
-use super::resources::{argument, arguments, call_path, named, params_type};
+use super::signatures::{argument, arguments, call_path, named, params_type};
 use super::{expression, member, streams};
 use crate::codegen::emit::told::{Argument, Form, Told, has_example};
 use crate::codegen::model::{Api, Operation, Plain};
@@ -29,7 +27,12 @@ pub(crate) fn told(api: &Api, operation: &Operation) -> Told {
     arguments.extend(api.request_fields(operation).iter().map(|field| {
         Argument::of_field(format!("params.{}", field.name), Form::Code(expression(&field.ty)), field)
     }));
-    Told { signature: signature(operation, &name), arguments, example: example(api, operation), name }
+    // Each example is a block of its own: they are one program.
+    let example = example(api, operation, false).map_or_else(String::new, |code| {
+        let lines = code.lines().map(|line| format!("  {line}\n"));
+        format!("{{\n{}}}\n", lines.collect::<String>())
+    });
+    Told { signature: signature(operation, &name), arguments, example, name }
 }
 
 fn signature(operation: &Operation, name: &str) -> String {
@@ -47,29 +50,31 @@ fn signature(operation: &Operation, name: &str) -> String {
     format!("{name}({}): ApiPromise<{}>", arguments.join(", "), answer.join(" | "))
 }
 
-fn example(api: &Api, operation: &Operation) -> String {
+/// A call and what is done with its result; `None` if the specification has no example. streamed: asks for a stream where
+/// the body decides.
+pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Option<String> {
     if !has_example(api, operation) {
-        return String::new();
+        return None;
     }
-    // Each example is a block of its own: they are one program.
-    let mut out = String::from("{\n");
-    if let Some(earlier) = &operation.earlier {
+    let earlier = operation.earlier.as_ref().map_or_else(String::new, |earlier| {
         let first = api.operation(&earlier.operation);
-        _ = writeln!(out, "  const earlier = await {};", call(first));
-    }
-    let call = call(operation);
-    if operation.always_streams() {
-        _ = writeln!(out, "  for await (const event of await {call}) console.log(event);");
+        format!("const earlier = await {};\n", call(first, None))
+    });
+    let switch = operation.stream_parameter().filter(|_| streamed);
+    let call = call(operation, switch);
+    let rest = if operation.always_streams() || switch.is_some() {
+        format!("for await (const event of await {call}) console.log(event);\n")
     } else {
-        _ = writeln!(out, "  const answer = await {call};\n  console.log(answer);");
-    }
-    out + "}\n"
+        format!("const answer = await {call};\nconsole.log(answer);\n")
+    };
+    Some(earlier + &rest)
 }
 
-/// A call with the arguments of its example.
-fn call(operation: &Operation) -> String {
+/// A call with the arguments of its example. switch: the member that asks for a stream.
+fn call(operation: &Operation, switch: Option<&str>) -> String {
     let mut given: Vec<String> = Vec::new();
     let mut members = operation.example.clone();
+    members.extend(switch.map(|name| (name.to_owned(), Value::Bool(true))));
     if operation.request.is_none() {
         for parameter in operation.path_parameters() {
             match &operation.earlier {

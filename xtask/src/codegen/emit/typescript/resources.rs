@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use super::signatures::{argument, arguments, call_path, named, params_type};
+use super::tsdoc::Answer;
 use super::types::{assumed, comment, constraints};
-use super::{KEYWORDS, doc, expression, import, imported, member, references, streams};
-use crate::codegen::emit::{origin, own_origin};
-use crate::codegen::model::{Api, Operation, Parameter, Plain, Resource};
+use super::{doc, expression, import, imported, member, references, streams, tsdoc};
+use crate::codegen::emit::own_origin;
+use crate::codegen::model::{Api, Operation, Plain, Resource};
 use crate::codegen::names::{camel, pascal};
 
 pub(super) fn emit(api: &Api) -> String {
@@ -18,13 +20,6 @@ pub(super) fn emit(api: &Api) -> String {
     classes(api, &root, &mut body);
     body.push_str(&root_class(api, &root));
     imports(api) + &body
-}
-
-/// `chat.completions.create`, as a caller writes it.
-pub(super) fn call_path(operation: &Operation) -> String {
-    let mut words: Vec<String> = operation.resource.iter().map(|word| camel(word)).collect();
-    words.push(camel(&operation.name));
-    words.join(".")
 }
 
 fn imports(api: &Api) -> String {
@@ -66,21 +61,6 @@ fn imports(api: &Api) -> String {
     out
 }
 
-/// Parameters that are members of `params`: all of them if there is a body, else those outside the path.
-pub(super) fn named(operation: &Operation) -> Vec<&Parameter> {
-    let in_path = operation.path_parameters().filter(|_| operation.request.is_some());
-    in_path.chain(operation.free_parameters()).collect()
-}
-
-/// The type of `params`: that of the body, or an interface of this operation if it has further members.
-pub(super) fn params_type(operation: &Operation) -> Option<String> {
-    if named(operation).is_empty() {
-        operation.request.clone()
-    } else {
-        Some(format!("{}Params", pascal(&operation.id)))
-    }
-}
-
 fn params_interface(operation: &Operation) -> String {
     let named = named(operation);
     let Some(name) = params_type(operation).filter(|_| !named.is_empty()) else { return String::new() };
@@ -96,30 +76,6 @@ fn params_interface(operation: &Operation) -> String {
     }
     out.push_str("}\n\n");
     out
-}
-
-/// The arguments of an operation's method: its path's parameters where it has no body, `params`, and the options.
-pub(super) fn arguments(operation: &Operation, params: Option<String>, options: &str) -> Vec<String> {
-    let mut arguments: Vec<String> = match operation.request {
-        Some(_) => Vec::new(),
-        None => operation
-            .path_parameters()
-            .map(|parameter| format!("{}: {}", argument(&parameter.name), expression(&parameter.ty)))
-            .collect(),
-    };
-    let optional =
-        operation.request.is_none() && named(operation).iter().all(|parameter| !parameter.required);
-    let mark = if optional { "?" } else { "" };
-    arguments.extend(params.map(|ty| format!("params{mark}: {ty}")));
-    arguments.push(format!("options?: {options}"));
-    arguments
-}
-
-/// A path parameter as a positional argument.
-pub(super) fn argument(name: &str) -> String {
-    let spelled = camel(name);
-    let is_taken = KEYWORDS.contains(&spelled.as_str()) || ["params", "options"].contains(&spelled.as_str());
-    if is_taken { spelled + "_" } else { spelled }
 }
 
 /// `ChatCompletionsResource`.
@@ -171,10 +127,6 @@ fn method(api: &Api, operation: &Operation) -> String {
         format!("  {name}({}): {}<{answer}>", arguments.join(", "), imported(api, "ApiPromise"))
     };
 
-    let comment = doc(
-        "  ",
-        &[&operation.summary, &operation.description, &parameter_docs(operation), &origin(&operation.source)],
-    );
     let single = match &operation.plain {
         Some(Plain::Nothing) => Some("undefined".to_owned()),
         Some(Plain::Text(_)) => Some("string".to_owned()),
@@ -193,18 +145,22 @@ fn method(api: &Api, operation: &Operation) -> String {
             let narrowed = |value: &str| {
                 params.as_ref().map(|ty| format!("{ty} & {{ {} }}", value.replace('@', &member(switch))))
             };
-            for (params, answer) in [
-                (narrowed("@?: false | null"), &single),
-                (narrowed("@: true"), &stream),
-                (params.clone(), &either),
+            for (params, answer, told) in [
+                (narrowed("@?: false | null"), &single, Answer::Document(&single)),
+                (narrowed("@: true"), &stream, Answer::Stream(&stream)),
+                (params.clone(), &either, Answer::Either(&single, &stream)),
             ] {
+                let comment = tsdoc::method(api, operation, told);
                 let _ = writeln!(out, "{comment}{};", signature(params, answer));
             }
             let _ = writeln!(out, "{} {{", signature(params.clone(), &either));
         }
         (single, stream, _) => {
-            let answer = stream.filter(|_| operation.always_streams()).or(single);
-            let answer = answer.unwrap_or_else(|| "undefined".to_owned());
+            let stream = stream.filter(|_| operation.always_streams());
+            let is_stream = stream.is_some();
+            let answer = stream.or(single).unwrap_or_else(|| "undefined".to_owned());
+            let told = if is_stream { Answer::Stream(&answer) } else { Answer::Document(&answer) };
+            let comment = tsdoc::method(api, operation, told);
             let _ = writeln!(out, "{comment}{} {{", signature(params.clone(), &answer));
         }
     }
@@ -222,20 +178,4 @@ fn method(api: &Api, operation: &Operation) -> String {
     );
     out.push_str("  }\n");
     out
-}
-
-/// `@param` lines of the positional parameters, whose types have no comments.
-fn parameter_docs(operation: &Operation) -> String {
-    if operation.request.is_some() {
-        return String::new();
-    }
-    let lines: Vec<String> = operation
-        .path_parameters()
-        .filter(|parameter| !parameter.description.is_empty())
-        .map(|parameter| {
-            let description = parameter.description.split_whitespace().collect::<Vec<_>>().join(" ");
-            format!("@param {} {description}", argument(&parameter.name))
-        })
-        .collect();
-    lines.join("\n")
 }

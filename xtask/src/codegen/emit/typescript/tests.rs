@@ -26,8 +26,9 @@ paths:
       x-error-style: standard
       x-stream: { parameter: stream, terminator: "[DONE]", final: { python: get_final_line, node: finalLine } }
       requestBody:
-        content: { application/json: { schema: { $ref: "#/components/schemas/LineRequest" } } }
+        content: { application/json: { schema: { $ref: "#/components/schemas/LineRequest" }, example: { text: Hello. } } }
       responses:
+        "429": { description: Too many lines. }
         "200":
           description: The line.
           content:
@@ -174,6 +175,33 @@ fn operations_become_a_table_of_how_their_parameters_travel() {
 #[test]
 fn operations_become_methods_with_overloads_for_streams() {
     assert_snapshot!(file_named("resources.ts"));
+}
+
+#[test]
+fn an_editor_is_told_the_arguments_the_result_the_errors_and_an_example_of_each_overload() {
+    let text = file_named("resources.ts");
+    let overload = |signature: &str| {
+        let comment = text.split(signature).next().expect("it is not empty");
+        comment.rsplit("/**").next().expect("a comment stands before it").to_owned()
+    };
+    let streamed = overload("  create(params: LineRequest & { stream: true }");
+    for line in [
+        "@param params - What is sent. Required: `text`.",
+        "@param options - Options of this call",
+        "@returns The events as they arrive (`LinePart`): `LineStream`.",
+        "@throws `TooManyError` (429), besides",
+        "for await (const event of await client.paper.lines.create({ text: \"Hello.\", stream: true }))",
+    ] {
+        assert!(streamed.contains(line), "{line}: {streamed}");
+    }
+    let whole = overload("  create(params: LineRequest & { stream?: false | null }");
+    assert!(whole.contains("@returns The answer: `Line`."), "{whole}");
+    assert!(
+        whole.contains("const answer = await client.paper.lines.create({ text: \"Hello.\" });"),
+        "{whole}"
+    );
+    let positional = overload("  retrieve(");
+    assert!(positional.contains("@param lineId - "), "{positional}");
 }
 
 #[test]

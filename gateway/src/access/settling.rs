@@ -61,7 +61,8 @@ async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
             // A store with much usage is not kept busy by this. One that was away for a while is asked again soon.
             next = begun + (begun.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
         }
-        tokio::time::sleep(PAUSE).await;
+        // Many requests may fill the journal before.
+        _ = tokio::time::timeout(PAUSE, writer.journal_fills()).await;
     }
 }
 

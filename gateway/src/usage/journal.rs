@@ -17,6 +17,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
+
 pub(crate) use self::inherited::Inherited;
 use self::line::{LONGEST, Line, framed};
 use super::{Mark, Place, Rows, Totals};
@@ -50,6 +52,8 @@ pub(crate) struct Journal {
     is_slow: AtomicBool,
     /// Whether sums of all should be written soon.
     wants_sums: AtomicBool,
+    /// Told when half of a half is full: there is not much time until it is.
+    filling: Notify,
     /// Requests that could not be written since the start.
     missed: AtomicU64,
     /// Whether the log says so.
@@ -88,6 +92,7 @@ impl Journal {
             state: Mutex::new(State::Missing(Instant::now())),
             is_slow: AtomicBool::new(false),
             wants_sums: AtomicBool::new(false),
+            filling: Notify::new(),
             missed: AtomicU64::new(0),
             is_missing: AtomicBool::new(false),
             is_syncing: AtomicBool::new(false),
@@ -115,8 +120,8 @@ impl Journal {
         let is_filling = open.used > HALF / 2;
         drop(state);
         self.is_slow.store(false, Ordering::Relaxed);
-        if is_filling {
-            self.wants_sums.store(true, Ordering::Relaxed);
+        if is_filling && !self.wants_sums.swap(true, Ordering::Relaxed) {
+            self.filling.notify_one();
         }
         if let Err(error) = written {
             self.miss(totals, &error);
@@ -126,6 +131,11 @@ impl Journal {
     /// Whether the journal wants the sums of all that the store does not have: it is filling up, or lacks something.
     pub(crate) fn wants_sums(&self) -> bool {
         self.wants_sums.load(Ordering::Relaxed)
+    }
+
+    /// Waits until half of its room is used, since it was waited for last.
+    pub(crate) async fn fills(&self) {
+        self.filling.notified().await;
     }
 
     /// Begins anew with the sums of all that the store does not have. `sums`: gives them by the number of their batch, and the

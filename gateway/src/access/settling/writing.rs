@@ -67,12 +67,12 @@ impl Writer {
     pub(crate) async fn write(&self) -> Result<(), StoreError> {
         let mut waiting = self.waiting.lock().await;
         let waiting = &mut *waiting;
-        self.gather(waiting, self.ledger.take());
+        self.gather(&mut waiting.next, waiting.sending.len(), self.ledger.take());
         let written = self.send(waiting).await;
         if written.is_err() {
             self.ledger.failed();
             if self.ledger.journal().is_some_and(Journal::wants_sums) {
-                self.journal_anew(waiting);
+                self.journal_anew(waiting.batch.number, &waiting.sending, &mut waiting.next);
             }
             let ledger = Arc::clone(&self.ledger);
             let synced = tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync));
@@ -107,7 +107,7 @@ impl Writer {
         }
         if !waiting.next.is_empty() {
             let (number, fresh) = self.ledger.seal();
-            self.gather(waiting, fresh);
+            self.gather(&mut waiting.next, waiting.sending.len(), fresh);
             waiting.batch.number = number;
             std::mem::swap(&mut waiting.sending, &mut waiting.next);
             self.send_batch(waiting).await?;
@@ -116,26 +116,47 @@ impl Writer {
     }
 
     async fn send_batch(&self, waiting: &mut Waiting) -> Result<(), StoreError> {
-        self.store.add_usage(&waiting.batch, &waiting.sending).await?;
-        self.ledger.stored(&waiting.sending);
-        waiting.sending.clear();
-        self.journal_anew(waiting);
+        let Waiting { batch, sending, next, .. } = &mut *waiting;
+        let mut adding = self.store.add_usage(batch, sending);
+        loop {
+            tokio::select! {
+                biased;
+                added = &mut adding => {
+                    added?;
+                    break;
+                }
+                // Many requests came while the store takes its time.
+                () = self.journal_fills() => self.journal_anew(batch.number, sending, next),
+            }
+        }
+        drop(adding);
+        self.ledger.stored(sending);
+        sending.clear();
+        self.journal_anew(batch.number, sending, next);
         Ok(())
     }
 
-    /// Adds what requests recorded to the next batch.
-    fn gather(&self, waiting: &mut Waiting, fresh: Rows) {
-        self.count(&fresh);
-        self.ledger.queue(&mut waiting.next, fresh, waiting.sending.len());
+    /// Waits until the journal has no room for many more requests.
+    pub(super) async fn journal_fills(&self) {
+        match self.ledger.journal() {
+            Some(journal) => journal.fills().await,
+            None => std::future::pending().await,
+        }
     }
 
-    /// Begins the journal anew with what the store does not have.
-    fn journal_anew(&self, waiting: &mut Waiting) {
+    /// Adds what requests recorded to the next batch. `sending`: how many rows are on their way before it.
+    fn gather(&self, next: &mut Rows, sending: usize, fresh: Rows) {
+        self.count(&fresh);
+        self.ledger.queue(next, fresh, sending);
+    }
+
+    /// Begins the journal anew with what the store does not have: the rows of the batch that is on its way, and the next ones.
+    fn journal_anew(&self, number: u64, sending: &Rows, next: &mut Rows) {
         let Some(journal) = self.ledger.journal() else { return };
         journal.write_sums(move || {
             let (mark, fresh) = self.ledger.begin_part();
-            self.gather(waiting, fresh);
-            (mark.part, vec![(waiting.batch.number, &waiting.sending), (mark.batch, &waiting.next)])
+            self.gather(next, sending.len(), fresh);
+            (mark.part, vec![(number, sending), (mark.batch, &*next)])
         });
     }
 

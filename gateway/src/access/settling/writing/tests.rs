@@ -16,6 +16,8 @@ enum Does {
     /// Takes it, and nobody hears of it.
     TakeSilently,
     Refuse,
+    /// Takes it, after a while.
+    TakeLate,
 }
 
 #[derive(Default)]
@@ -39,10 +41,13 @@ impl UsageStore for Fickle {
     fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()> {
         let does = *self.does.lock().expect("a lock");
         Box::pin(async move {
+            if does == Does::TakeLate {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
             if does != Does::Refuse {
                 self.store.add_usage(batch, rows).await?;
             }
-            if does == Does::Take { Ok(()) } else { Err(StoreError::Failed("no answer".to_owned())) }
+            if matches!(does, Does::Take | Does::TakeLate) { Ok(()) } else { Err(StoreError::Failed("no answer".to_owned())) }
         })
     }
 
@@ -96,6 +101,32 @@ async fn usage_that_the_store_took_without_saying_so_counts_once() {
     assert_eq!(store.counted().await, 1_111);
     let states = writer.ledger().counters().states();
     assert_eq!(states, [("stored", 4.0), ("lost", 0.0), ("waiting", 0.0)]);
+}
+
+#[tokio::test]
+async fn the_journal_has_room_for_all_that_comes_while_the_store_takes_its_time() {
+    const REQUESTS: u64 = 60_000;
+    let (folder, store) = (folder(), Arc::<Fickle>::default());
+    let writer = begin(&store, Some(&folder));
+    store.set(Does::TakeLate);
+    let coming = async {
+        for count in 0..REQUESTS {
+            spend(&writer, 1);
+            if count % 100 == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    spend(&writer, 1);
+    let (written, ()) = tokio::join!(writer.write(), coming);
+    written.expect("a store");
+    let journal = writer.ledger().journal().expect("a journal");
+    assert_eq!(journal.missed(), 0);
+    drop(writer);
+    // A process that is killed then leaves what came meanwhile.
+    let next = begin(&store, Some(&folder));
+    next.write().await.expect("a store");
+    assert_eq!(store.counted().await, REQUESTS + 1);
 }
 
 #[tokio::test]

@@ -152,7 +152,7 @@ fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
 }
 
 /// A table as JSON. Numbers that JSON does not have become null, which no key may be.
-fn table(table: &DeTable<'_>) -> Value {
+pub(super) fn table(table: &DeTable<'_>) -> Value {
     table.iter().map(|(name, entry)| (name.get_ref().to_string(), value(entry.get_ref()))).collect()
 }
 

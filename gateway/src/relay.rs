@@ -9,6 +9,8 @@ mod attempted;
 mod compaction;
 mod continued;
 mod counted;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod cut;
 mod document;
 mod early;
 mod embedded;

@@ -1,6 +1,8 @@
 //! Reads a config.yaml of LiteLLM's proxy: what each deployment, alias, fallback and key becomes here. What is not taken
 //! is listed by its path.
 
+#[cfg(test)]
+mod mixed;
 mod providers;
 mod setting;
 

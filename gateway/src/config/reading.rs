@@ -75,6 +75,15 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
     Ok(read)
 }
 
+/// Reads a text as a file that lies nowhere: secrets that are files are not there.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_text(
+    text: &str,
+    variables: fn(&str) -> Option<std::ffi::OsString>,
+) -> Result<ConfigFile, Problems> {
+    parse(text, "gatewright.toml", Path::new("/nowhere"), variables, Absent::IsWarned, Part::Whole)
+}
+
 /// Reads the text of a file. `name`: what messages call it. `folder`: where relative paths start.
 pub(super) fn parse(
     text: &str,

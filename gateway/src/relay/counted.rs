@@ -95,12 +95,16 @@ fn with_reasoning(
     Some(if is_beside { written.saturating_add(thought) } else { written })
 }
 
+/// What an object counts, and its groups.
+type Counted<'a, const COUNTS: usize, const GROUPS: usize> =
+    ([Option<u64>; COUNTS], [Option<&'a RawValue>; GROUPS]);
+
 /// The counts and the groups of these names. None if the text is no object.
 fn counts<'a, const COUNTS: usize, const GROUPS: usize>(
     object: &'a str,
     names: [&str; COUNTS],
     groups: [&str; GROUPS],
-) -> Option<([Option<u64>; COUNTS], [Option<&'a RawValue>; GROUPS])> {
+) -> Option<Counted<'a, COUNTS, GROUPS>> {
     let (mut counted, mut grouped) = ([None; COUNTS], [None; GROUPS]);
     members(object, |name, value| {
         if let Some(at) = names.iter().position(|known| *known == name) {

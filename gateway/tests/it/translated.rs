@@ -230,7 +230,7 @@ async fn a_model_that_is_strict_refuses_what_would_be_lost_unless_the_request_sa
                 }
                 assert_eq!(scripted.count(), before, "{here}: nobody was asked");
                 let allowed = asked(&body, Some("false")).await;
-                let dropped = allowed.headers().get("x-gatewright-dropped").map(|value| value.as_bytes());
+                let dropped = allowed.headers().get("x-gatewright-dropped").map(http::HeaderValue::as_bytes);
                 assert_eq!((allowed.status().as_u16(), dropped), (200, Some(&b"/future"[..])), "{here}");
                 // What can be said is not refused.
                 assert_eq!(asked(&plain, None).await.status(), 200, "{here}");

@@ -122,7 +122,11 @@ fn spans(request: &[u8]) -> Vec<Span> {
         let status = all(span, 15).find_map(|status| all(status.bytes(), 3).next());
         let hex = |number| {
             let bytes = all(span, number).next().map_or_else(Vec::new, |id| id.bytes().to_vec());
-            bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+            bytes
+                .iter()
+                .flat_map(|byte| [byte >> 4, byte & 15])
+                .filter_map(|digit| char::from_digit(digit.into(), 16))
+                .collect()
         };
         Span {
             trace: hex(1),

@@ -31,6 +31,8 @@ pub(crate) use self::addresses::is_origin;
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;
+#[cfg(any(test, fuzzing))]
+pub(crate) use self::reading::read_text;
 pub use self::schema::schema;
 pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;

@@ -1,7 +1,12 @@
 //! Entry points for the fuzz targets. Not part of the API; they change without notice.
 
+mod documents;
 #[cfg(test)]
 mod mutated;
+mod relayed;
+
+pub use self::documents::{configure, film};
+pub use self::relayed::relay;
 
 use gatewright::limits::integer;
 use serde_json::{Map, Value};

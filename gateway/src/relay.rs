@@ -5,9 +5,12 @@
 
 mod asked;
 mod attempt;
+mod attempted;
 mod compaction;
 mod continued;
 mod counted;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod cut;
 mod document;
 mod early;
 mod embedded;
@@ -34,9 +37,11 @@ use std::time::Instant;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
 use gatewright::redact::Redactor;
+use tracing::Span;
 
 use self::asked::Asked;
 use self::attempt::Answered;
+use self::attempted::Attempted;
 pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
 pub(crate) use self::held::answer as answer_stored;
 use self::packing::{Luggage, Parcel};
@@ -48,7 +53,7 @@ use crate::access::refused;
 use crate::app::App;
 use crate::config::ModelKind;
 use crate::conversation::{Protocol, Usage};
-use crate::observe::Origin;
+use crate::observe::{Origin, current_span};
 use crate::routing::{Claim, Plan, Route};
 use crate::store::{Documents, Known};
 use crate::upstream::Action;
@@ -70,6 +75,8 @@ struct Journey {
     route: Arc<Route>,
     /// Estimated number of tokens of the request.
     input: u64,
+    /// The span of the request, where traces are exported.
+    span: Option<Span>,
 }
 
 /// Answers a request of a text or image model. Images are asked for in the protocol of chat: the upstreams that speak it
@@ -139,7 +146,8 @@ impl Journey {
         let Some(route) = route else { return Ok(None) };
         let input = estimate::of_document(&call.body) as u64;
         let (app, call) = (Arc::clone(app), Arc::clone(call));
-        Ok(Some(Self { app, call, protocol, action, asked, framing, route, input }))
+        let span = current_span();
+        Ok(Some(Self { app, call, protocol, action, asked, framing, route, input, span }))
     }
 
     async fn travel(self) -> Result<Response, ApiError> {
@@ -161,7 +169,7 @@ impl Journey {
             share.hold(copy).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
         }
         let mut fault: Option<Fault> = None;
-        let mut asking = Asking::new(&self.route, &self.call.body);
+        let mut asking = Asking::new(self.span.as_ref(), &self.route, &self.call.body);
         while let Some(claim) = plan.next(Instant::now(), rand::random()) {
             asking.at(&claim.destination);
             let parcel = self.pack(&mut luggage, &claim.destination).await?;
@@ -199,7 +207,9 @@ impl Journey {
         loop {
             // From here on, the upstream may work: what it read counts, though the client leaves before it answers.
             let charge = self.charge(&claim)?;
-            let attempt = attempt::ask(self, parcel, &claim);
+            let mut attempted = self.attempted(&claim);
+            let trace = attempted.trace(&claim.destination);
+            let attempt = attempt::ask(self, parcel, &claim, trace.as_ref());
             let answered = tokio::select! {
                 biased;
                 answered = attempt => answered,
@@ -209,11 +219,16 @@ impl Journey {
             };
             let fault = match answered {
                 Ok(answered) => {
-                    claim.succeeded(Instant::now());
-                    return Ok(Ok(self.respond(answered, parcel, claim, charge)));
+                    // A client that leaves before an answer has begun says nothing of the upstream.
+                    if !self.call.presence.has_ended() {
+                        claim.succeeded(Instant::now());
+                    }
+                    return Ok(Ok(self.respond(answered, parcel, claim, charge, attempted)));
                 }
                 Err(fault) => fault.at(&claim.destination.provider.endpoint.label),
             };
+            attempted.failed(&fault);
+            drop(attempted);
             match fault.verdict {
                 // The upstream has done its work.
                 Verdict::Gateway => drop(charge),
@@ -231,8 +246,20 @@ impl Journey {
         }
     }
 
+    fn attempted(&self, claim: &Claim) -> Attempted {
+        let streams = self.action == Action::Answer { stream: true };
+        Attempted::at(claim, &self.app.metrics, self.span.as_ref(), self.call.operation, streams)
+    }
+
     /// The response to the client. From here on, no other upstream is asked.
-    fn respond(&self, answered: Answered, parcel: &Parcel, claim: Claim, mut charge: Charge) -> Response {
+    fn respond(
+        &self,
+        answered: Answered,
+        parcel: &Parcel,
+        claim: Claim,
+        mut charge: Charge,
+        mut attempted: Attempted,
+    ) -> Response {
         let endpoint = &claim.destination.provider.endpoint;
         let origin = Origin::new(Arc::clone(&self.route.id), Arc::clone(&endpoint.name));
         let label = endpoint.label.clone();
@@ -240,6 +267,8 @@ impl Journey {
         let input = self.input;
         let mut response = match answered {
             Answered::Document { document, usage, share } => {
+                attempted.answered();
+                attempted.told(usage.as_ref());
                 if let Some(usage) = usage {
                     charge.told(usage);
                 }
@@ -250,7 +279,13 @@ impl Journey {
                 charge.complete();
                 held_json(document, share)
             }
-            Answered::Stream(stream) => stream.respond(stream::Account::new(claim, charge, input)),
+            Answered::Stream(stream) => {
+                // Else the client has left before it began.
+                if !self.call.presence.has_ended() {
+                    attempted.answered();
+                }
+                stream.respond(stream::Account::new(claim, charge, input, attempted))
+            }
         };
         if is_own {
             response.headers_mut().insert(UPSTREAM_HEADER, label);

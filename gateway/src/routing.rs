@@ -18,6 +18,7 @@ use self::load::Load;
 pub(crate) use self::plan::{Claim, Plan, Unavailable, Why};
 use crate::config::{Kind, Model, ModelKind, Price, Target, Upstream};
 use crate::conversation::Protocol;
+use crate::observe::Attempts;
 use crate::upstream::Endpoint;
 
 /// Maximum number of targets of a model.
@@ -59,6 +60,7 @@ pub(crate) struct Destination {
     order: u32,
     breaker: Arc<Breaker>,
     keys: Arc<Keys>,
+    pub(crate) attempts: Arc<Attempts>,
 }
 
 /// An upstream and how busy it is.
@@ -150,6 +152,7 @@ impl Route {
                 "the model {id:?} has {count} targets; 1 to {MOST_TARGETS} are possible"
             )));
         }
+        let own: Arc<str> = id.as_str().into();
         let mut destinations = Vec::with_capacity(model.targets.len());
         for target in &model.targets {
             let Some(provider) = providers.get(&target.upstream) else {
@@ -168,10 +171,10 @@ impl Route {
             let old = before
                 .and_then(|before| before.destination(&target.upstream, &target.model))
                 .filter(|old| old.provider.upstream.base_url == provider.upstream.base_url);
-            destinations.push(Arc::new(Destination::new(target, provider, old)));
+            destinations.push(Arc::new(Destination::new(target, provider, &own, old)));
         }
         destinations.sort_by_key(|destination| destination.order);
-        Ok(Self { model: model.clone(), id: id.as_str().into(), destinations })
+        Ok(Self { model: model.clone(), id: own, destinations })
     }
 
     fn destination(&self, upstream: &str, model: &str) -> Option<&Destination> {
@@ -210,7 +213,8 @@ impl Route {
 }
 
 impl Destination {
-    fn new(target: &Target, provider: &Arc<Provider>, before: Option<&Self>) -> Self {
+    /// `id`: of the model, as clients call it.
+    fn new(target: &Target, provider: &Arc<Provider>, id: &Arc<str>, before: Option<&Self>) -> Self {
         let keys = provider.upstream.keys.len();
         Self {
             provider: Arc::clone(provider),
@@ -219,6 +223,7 @@ impl Destination {
             weight: target.weight,
             order: target.order,
             breaker: before.map(|before| Arc::clone(&before.breaker)).unwrap_or_default(),
+            attempts: Arc::new(Attempts::new(Arc::clone(&provider.endpoint.name), Arc::clone(id))),
             keys: before
                 .filter(|before| before.provider.has_keys_of(&provider.upstream))
                 .map_or_else(|| Arc::new(Keys::new(keys)), |before| Arc::clone(&before.keys)),

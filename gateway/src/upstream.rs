@@ -43,6 +43,8 @@ pub(crate) struct Endpoint {
     marks: Vec<i64>,
     /// Headers of clients that are passed on.
     passed: Vec<HeaderName>,
+    /// Whether it is told which trace its requests are part of.
+    pub(crate) sends_trace: bool,
     timeout: Duration,
     pub(crate) idle_timeout: Duration,
     /// Knows the keys.
@@ -124,6 +126,7 @@ impl Endpoint {
             keys: upstream.keys.iter().map(key).collect::<Result<_, _>>()?,
             marks: upstream.keys.iter().map(|key| mark(key.expose())).collect(),
             passed: upstream.headers.iter().map(passed).collect::<Result<_, _>>()?,
+            sends_trace: upstream.sends_trace(),
             timeout: upstream.timeout,
             idle_timeout: upstream.idle_timeout,
             redactor: Redactor::new(upstream.keys.iter().map(gatewright::ApiKey::expose)),

@@ -1,13 +1,16 @@
-//! What `deploy/` holds passes the linters of its makers' worlds. Nothing of it is run here: that takes a machine of its own, or a
-//! cluster, and images over the network. `cargo xtask test nodes` runs three gateways of `compose/gatewright.toml` behind its load
+//! What `deploy/` holds passes the linters of its makers' worlds. Of it, the commands of the unit are run here: the rest takes a
+//! cluster, or images over the network. `cargo xtask test nodes` runs three gateways of `compose/gatewright.toml` behind its load
 //! balancer.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::artefacts::{npm_ci, program, target, venv};
 use crate::process::{command, root, run};
@@ -19,6 +22,8 @@ const CLUSTERS: [&str; 2] = ["1.31", "1.37"];
 /// The resource that is not the cluster's own.
 const MONITOR: &str = "service-monitor.yaml";
 const KUSTOMIZATION: &str = "kustomization.yaml";
+/// How long the service may take for what it says.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// Where Debian's package puts it, which is not on every user's path.
 pub(crate) const NGINX: &str = "/usr/sbin/nginx";
 
@@ -30,13 +35,16 @@ pub(crate) fn lint() -> Result<()> {
 }
 
 fn judge_unit() -> Result<()> {
+    let unit = fs::read_to_string(root().join("deploy/gatewright.service"))?;
+    run_unit(&unit)?;
     let found = command("systemd-analyze").arg("--version").stdout(Stdio::null()).status();
     if !found.is_ok_and(|status| status.success()) {
+        // A check that does not run in CI runs nowhere.
+        ensure!(std::env::var_os("CI").is_none(), "systemd-analyze is not installed: the unit is not judged");
         eprintln!("    systemd-analyze is not installed: the unit is not judged");
         return Ok(());
     }
     // The program has to exist where the unit says.
-    let unit = fs::read_to_string(root().join("deploy/gatewright.service"))?;
     let unit = unit.replace("/usr/local/bin/gatewright", &program().display().to_string());
     let place = target().join("gatewright.service");
     fs::write(&place, unit)?;
@@ -45,6 +53,132 @@ fn judge_unit() -> Result<()> {
         .args(["security", "--offline=true", "--no-pager", "--threshold", EXPOSURE])
         .arg(&place)
         .stdout(Stdio::null()))
+}
+
+/// Runs the commands of the unit as it writes them, with folders of this machine in the places of its own: what is before the
+/// start, the start, and a reload.
+fn run_unit(unit: &str) -> Result<()> {
+    let home = target().join("unit");
+    let (etc, state) = (home.join("etc"), home.join("state"));
+    _ = fs::remove_dir_all(&home);
+    fs::create_dir_all(&etc)?;
+    fs::create_dir_all(&state)?;
+    let configuration = etc.join("gatewright.toml");
+    let write = |level: &str| {
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\n[access]\nkey = {{ env = \"KEY_OF_THE_UNIT\" }}\n[limits]\n\
+             max_percent_per_key = {level}\n"
+        );
+        fs::write(&configuration, text)
+    };
+    write("50")?;
+    fs::write(etc.join("keys.env"), "KEY_OF_THE_UNIT=key-of-the-unit\n")?;
+    let unit = unit
+        .replace("/usr/local/bin/gatewright", &program().display().to_string())
+        .replace("/etc/gatewright", &etc.display().to_string())
+        .replace("/var/lib/gatewright", &state.display().to_string());
+    let service = Service { unit, child: None };
+    service.run("ExecStartPre", None)?;
+    let mut service = service.started()?;
+    write("60")?;
+    // It sees by itself that the file has changed; a reload reads it all the same.
+    service.says("was read again")?;
+    service.run("ExecReload", Some(service.id()))?;
+    service.says("was read again")?;
+    write("\"none\"")?;
+    service.says("max_percent_per_key")?;
+    service.run("ExecReload", Some(service.id()))?;
+    // The configuration in use stays, and the service runs.
+    service.says("max_percent_per_key")?;
+    ensure!(service.runs()?, "the service ended at a reload of a wrong file");
+    ensure!(service.run("ExecStartPre", None).is_err(), "a wrong file passes the check before the start");
+    Ok(())
+}
+
+/// A service as its unit describes it.
+struct Service {
+    unit: String,
+    child: Option<(Child, Receiver<String>)>,
+}
+
+impl Service {
+    /// The value of a setting, which stands once.
+    fn value(&self, name: &str) -> Result<&str> {
+        let mut values = self.unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        match (values.next(), values.next()) {
+            (Some(value), None) => Ok(value.trim_start_matches('-')),
+            _ => bail!("the unit does not have one {name}"),
+        }
+    }
+
+    /// The command of a setting, with the environment of the unit. `main`: the process of the service.
+    fn command(&self, name: &str, main: Option<u32>) -> Result<Command> {
+        let line = self.value(name)?.replace("$MAINPID", &main.map(|id| id.to_string()).unwrap_or_default());
+        let mut words = line.split(' ');
+        let mut command = command(words.next().unwrap_or_default());
+        command.args(words);
+        let keys = fs::read_to_string(self.value("EnvironmentFile")?)?;
+        let pairs = keys.lines().chain([self.value("Environment")?]).filter_map(|pair| pair.split_once('='));
+        command.envs(pairs);
+        Ok(command)
+    }
+
+    fn run(&self, name: &str, main: Option<u32>) -> Result<()> {
+        run(self.command(name, main)?.stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    /// Starts it and waits until it serves.
+    fn started(mut self) -> Result<Self> {
+        let mut command = self.command("ExecStart", None)?;
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        let (sender, said) = channel();
+        let outputs: [Option<Box<dyn Read + Send>>; 2] = [
+            child.stdout.take().map(|output| Box::new(output) as _),
+            child.stderr.take().map(|output| Box::new(output) as _),
+        ];
+        for output in outputs.into_iter().flatten() {
+            let sender = sender.clone();
+            std::thread::spawn(move || {
+                for line in BufReader::new(output).lines().map_while(Result::ok) {
+                    _ = sender.send(line);
+                }
+            });
+        }
+        self.child = Some((child, said));
+        self.says("http://127.0.0.1:")?;
+        Ok(self)
+    }
+
+    fn id(&self) -> u32 {
+        self.child.as_ref().map_or(0, |(child, _)| child.id())
+    }
+
+    /// Waits for a line with these words.
+    fn says(&self, words: &str) -> Result<()> {
+        let (_, said) = self.child.as_ref().context("the service was not started")?;
+        let mut heard = Vec::new();
+        while let Ok(line) = said.recv_timeout(PATIENCE) {
+            if line.contains(words) {
+                return Ok(());
+            }
+            heard.push(line);
+        }
+        bail!("the service does not say {words:?}, but {heard:#?}")
+    }
+
+    fn runs(&mut self) -> Result<bool> {
+        let (child, _) = self.child.as_mut().context("the service was not started")?;
+        Ok(child.try_wait()?.is_none())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if let Some((child, _)) = &mut self.child {
+            _ = child.kill();
+            _ = child.wait();
+        }
+    }
 }
 
 fn judge_compose() -> Result<()> {

@@ -14,10 +14,42 @@ fn listed(program: &[&str]) -> BTreeSet<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
-/// Names of the functions of tests, in Rust and Python.
+/// Names of tests, in Rust and Python. A function that tests call is none: nothing would say that it is called.
 fn functions() -> BTreeSet<String> {
-    let found = listed(&["grep", "-hoE", r"(fn|def) [a-z0-9_]{15,}", "--", "*.rs", "*.py"]);
-    found.iter().filter_map(|line| line.split(' ').nth(1)).map(str::to_owned).collect()
+    let files = listed(&["ls-files", "*.rs"]);
+    let texts = files.iter().map(|path| std::fs::read_to_string(root().join(path)).expect("a file"));
+    let in_rust = texts.flat_map(|text| tests_of(&text));
+    let in_python = listed(&["grep", "-hoE", r"def test_[a-z0-9_]+", "--", "*.py"]);
+    in_rust.chain(in_python.iter().filter_map(|line| line.split(' ').nth(1)).map(str::to_owned)).collect()
+}
+
+/// What makes a function of Rust a test: an attribute, or a list that makes a test of each of its names for every store.
+const ATTRIBUTES: [&str; 3] = ["#[test]", "#[tokio::test]", "#[tokio::test("];
+const LISTS: [&str; 2] = ["in_every_store! {", "in_every_database! {"];
+
+/// Names of the tests of a file of Rust.
+fn tests_of(text: &str) -> Vec<String> {
+    let (mut names, mut is_test, mut is_list) = (Vec::new(), false, false);
+    for line in text.lines().map(str::trim) {
+        if is_list && !line.contains('$') {
+            is_list = !line.contains('}');
+            let listed = line.trim_end_matches('}').split_whitespace();
+            names.extend(listed.filter(|name| is_name(name)).map(str::to_owned));
+        } else if LISTS.iter().any(|list| line.starts_with(list)) {
+            is_list = !line.ends_with('}');
+        } else if let Some((_, named)) = line.split_once("fn ").filter(|_| is_test) {
+            let name = named.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').next();
+            names.extend(name.map(str::to_owned));
+            is_test = false;
+        }
+        is_test |= ATTRIBUTES.iter().any(|attribute| line.starts_with(attribute));
+    }
+    names
+}
+
+fn is_name(word: &str) -> bool {
+    word.len() >= SHORTEST_NAME
+        && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 /// Names of the files of tests in JavaScript, and the titles in them.
@@ -53,14 +85,32 @@ fn threats(text: &str) -> Vec<&str> {
 }
 
 #[test]
+fn a_test_has_the_attribute_of_one_or_stands_in_the_list_of_every_store() {
+    let text = "
+        #[test]
+        #[expect(clippy::too_many_lines, reason = \"a\")]
+        fn one_with_an_attribute() {
+            fn a_helper_within_a_test() {}
+        }
+        async fn expect_nothing_of_it(test: u8) {}
+        in_every_store! {
+            a_test_of_every_store
+            another_of_every_store
+        }
+        #[tokio::test(flavor = \"multi_thread\", worker_threads = 4)]
+        async fn one_with_threads() {}
+        fn a_helper_behind_tests() {}
+    ";
+    let expected =
+        ["one_with_an_attribute", "a_test_of_every_store", "another_of_every_store", "one_with_threads"];
+    assert_eq!(tests_of(text), expected);
+}
+
+#[test]
 fn every_test_that_the_table_of_threats_names_is_there() {
-    let is_name = |word: &&str| {
-        word.len() >= SHORTEST_NAME
-            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-    };
     let (text, there) = (table(), functions());
     let rows = text.lines().filter(|line| line.starts_with('|'));
-    let named: BTreeSet<&str> = rows.flat_map(|row| row.split('`')).filter(is_name).collect();
+    let named: BTreeSet<&str> = rows.flat_map(|row| row.split('`')).filter(|word| is_name(word)).collect();
     assert!(named.len() > 200, "{} names are found", named.len());
     let gone: Vec<_> = named.iter().filter(|name| !there.contains(**name)).collect();
     assert!(gone.is_empty(), "no test has these names: {gone:?}");

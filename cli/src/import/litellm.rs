@@ -1,6 +1,8 @@
 //! Reads a config.yaml of LiteLLM's proxy: what each deployment, alias, fallback and key becomes here. What is not taken
 //! is listed by its path.
 
+#[cfg(test)]
+mod mixed;
 mod providers;
 mod setting;
 
@@ -20,6 +22,9 @@ const MOST: usize = 10_000;
 const MOST_LISTED: usize = 200;
 /// Variable of the key of clients, where the file holds the key itself.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
+/// Said of a name that is none here.
+const UNUSABLE: &str =
+    "a model id here is visible ASCII without \\, % and .., with something between its slashes";
 /// Numbers of requests, as our configuration bounds them.
 const COUNTS: RangeInclusive<u64> = 1..=4_294_967_295;
 /// Weights and orders.
@@ -91,6 +96,15 @@ fn bounds() -> serde_saphyr::Options {
     }
 }
 
+/// Whether a model may have this id in our configuration.
+fn is_id(id: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'%');
+    (1..=256).contains(&id.len())
+        && id.bytes().all(is_plain)
+        && !id.contains("..")
+        && id.split('/').all(|part| !matches!(part, "" | "."))
+}
+
 #[derive(Default)]
 struct Import {
     plan: Plan,
@@ -117,6 +131,9 @@ impl Import {
         let (id, called) = (id.text()?, called.text()?);
         if id.contains('*') || called.contains('*') {
             return Err(format!("{at}: {id}: a model for many names; list each model"));
+        }
+        if !is_id(&id) {
+            return Err(format!("{at}: {UNUSABLE}"));
         }
         let info = deployment.take("model_info").and_then(|info| self.noted(info.section()));
         let mut info = info.unwrap_or_default();
@@ -281,6 +298,9 @@ impl Import {
             model
         };
         let position = self.position(&model)?;
+        if !is_id(&alias) {
+            return Err(format!("{path}: {UNUSABLE}"));
+        }
         if self.by_id.contains_key(&alias) {
             return Err(format!("{path}: there is a model of this name"));
         }

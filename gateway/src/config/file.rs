@@ -261,6 +261,9 @@ pub(super) struct Upstream {
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub(super) headers: Vec<String>,
+    /// Send it traceparent, by which it continues the trace of a request, where traces are exported. Default: true for the kind
+    /// gatewright, else false.
+    pub(super) traceparent: Option<bool>,
     /// Maximum time to connect. Default: "10s".
     pub(super) connect_timeout: Option<Time>,
     /// Maximum time from the request to the first byte of the answer. Default: "10m".

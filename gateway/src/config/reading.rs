@@ -75,6 +75,15 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
     Ok(read)
 }
 
+/// Reads a text as a file that lies nowhere: secrets that are files are not there.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn read_text(
+    text: &str,
+    variables: fn(&str) -> Option<std::ffi::OsString>,
+) -> Result<ConfigFile, Problems> {
+    parse(text, "gatewright.toml", Path::new("/nowhere"), variables, Absent::IsWarned, Part::Whole)
+}
+
 /// Reads the text of a file. `name`: what messages call it. `folder`: where relative paths start.
 pub(super) fn parse(
     text: &str,
@@ -152,7 +161,7 @@ fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
 }
 
 /// A table as JSON. Numbers that JSON does not have become null, which no key may be.
-fn table(table: &DeTable<'_>) -> Value {
+pub(super) fn table(table: &DeTable<'_>) -> Value {
     table.iter().map(|(name, entry)| (name.get_ref().to_string(), value(entry.get_ref()))).collect()
 }
 

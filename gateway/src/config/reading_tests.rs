@@ -6,8 +6,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::STARTING_FILE;
-use super::reading::{ConfigFile, Part, parse};
+use super::reading::{ConfigFile, Part, parse, table};
 use super::secret::Absent;
 use crate::config::{Config, Kind, Log, LogLevel, ModelKind, Problems, Thinking};
 
@@ -22,7 +24,9 @@ fn set(name: &str) -> Option<OsString> {
         "GATEWRIGHT_COUNTERS_URL" => "rediss://:sk-canary-4f2a@cache.example/1".into(),
         "EXPOSED" => "redis://:sk-canary-4f2a@9.9.9.9".into(),
         "PEPPER" => "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=".into(),
-        "GATEWRIGHT_WEBHOOK_SECRET" => "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into(),
+        "GATEWRIGHT_WEBHOOK_SECRET" | "GATEWRIGHT_WEBHOOK_SECRET_BEFORE" => {
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()
+        }
         _ => CANARY.into(),
     })
 }
@@ -91,6 +95,36 @@ fn every_example_of_the_starting_file_is_right() {
     let warned: Vec<&str> = read.warnings.iter().map(|warning| warning.key.as_str()).collect();
     let absent = ["server.tls.certificate", "access.admin_key", "store.pepper"];
     assert_eq!(warned, absent, "files that are not on this machine");
+}
+
+/// Keys of the schema that no table of a document has. `values`: what the document has in the place of the schema.
+fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>) {
+    let keys = schema["properties"].as_object();
+    // A secret says one of both.
+    let is_secret = keys.is_some_and(|keys| keys.keys().eq(["env", "file"]));
+    for (name, key) in keys.into_iter().flatten().filter(|_| !is_secret) {
+        let at = format!("{at}.{name}");
+        let held: Vec<&Value> = values.iter().filter_map(|value| value.get(name)).collect();
+        if held.is_empty() {
+            found.push(at);
+            continue;
+        }
+        left_out(key, &held, &at, found);
+        let items: Vec<&Value> = held.iter().filter_map(|held| held.as_array()).flatten().collect();
+        left_out(&key["items"], &items, &at, found);
+        let entries: Vec<&Value> =
+            held.iter().filter_map(|held| held.as_object()).flat_map(serde_json::Map::values).collect();
+        left_out(&key["additionalProperties"], &entries, &at, found);
+    }
+}
+
+#[test]
+fn each_key_of_the_schema_stands_in_the_starting_file() {
+    let text = starting_file(true);
+    let document = toml::de::DeTable::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let mut found = Vec::new();
+    left_out(super::schema::schema(), &[&table(document.get_ref())], "", &mut found);
+    assert_eq!(found, [""; 0]);
 }
 
 #[test]

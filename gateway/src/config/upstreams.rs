@@ -49,6 +49,9 @@ pub struct Upstream {
     pub keys: Vec<ApiKey>,
     /// Names of request headers of clients that are passed on.
     pub headers: Vec<String>,
+    /// Sends it `traceparent`, by which it continues the trace of a request, where traces are exported; `None`: to another
+    /// gateway alone.
+    pub traceparent: Option<bool>,
     /// Maximum time to connect. Default: 10 s.
     pub connect_timeout: Duration,
     /// Maximum time from the request to the first byte of the answer. Default: 10 min.
@@ -72,6 +75,7 @@ impl Upstream {
             base_url: base_url.into(),
             keys: Vec::new(),
             headers: Vec::new(),
+            traceparent: None,
             connect_timeout: Duration::from_secs(10),
             timeout: Duration::from_mins(10),
             idle_timeout: Duration::from_mins(5),
@@ -79,6 +83,11 @@ impl Upstream {
             max_requests_per_minute: None,
             region: None,
         }
+    }
+
+    /// Whether it is told which trace its requests are part of.
+    pub(crate) fn sends_trace(&self) -> bool {
+        self.traceparent.unwrap_or(self.kind == Kind::Gatewright)
     }
 }
 

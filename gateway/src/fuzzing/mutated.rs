@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::translate;
+use super::{relay, translate};
 
 /// The folders of the vectors, as the first byte of an input names their protocols.
 const FOLDERS: [&str; 4] = ["chat", "responses", "messages", "native"];
@@ -110,12 +110,66 @@ fn text(document: &Document, value: &Value) -> String {
     value.as_array().into_iter().flatten().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// How many documents are tried.
+fn tried() -> u64 {
+    let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
+    tried.unwrap_or(TRIED)
+}
+
+/// The chance of a number.
+fn chance(number: u64) -> Chance {
+    Chance(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95))
+}
+
+/// The events of a stream as an upstream sends them.
+fn stream(events: &Value, line_end: &str) -> String {
+    let event = |event: &Value| {
+        let data = event["data"].as_str().map_or_else(|| event["data"].to_string(), str::to_owned);
+        let name = event["event"].as_str().map(|name| format!("event: {name}{line_end}")).unwrap_or_default();
+        format!("{name}data: {data}{line_end}{line_end}")
+    };
+    events.as_array().into_iter().flatten().map(event).collect()
+}
+
+#[test]
+fn mixed_streams_pass_as_they_came_in_whatever_packets() {
+    let (documents, mut relayed, mut broken) = (documents(), 0, Vec::new());
+    let streams: Vec<&Document> = documents.iter().filter(|document| document.kind == 3).collect();
+    for number in 0..tried() {
+        let mut chance = chance(number);
+        let document = streams[chance.below(streams.len())];
+        let mut value = document.value.clone();
+        for _ in 0..chance.below(4) {
+            let mut other = documents[chance.below(documents.len())].value.clone();
+            mutate(&mut value, &mut other, &mut chance);
+        }
+        let mut text = stream(&value, ["\n", "\r\n", "\r"][chance.below(3)]).into_bytes();
+        if chance.below(3) == 0 {
+            text.truncate(chance.below(text.len() + 1));
+        }
+        let form = u8::try_from(chance.below(4)).expect("small");
+        let size = u8::try_from(chance.below(256)).expect("small");
+        let input = [&[document.protocol, form, size], &text[..]].concat();
+        let done = std::panic::catch_unwind(|| relay(&input).is_some());
+        if done.is_err() {
+            broken.push(format!("number {number}: {}", String::from_utf8_lossy(&text)));
+        }
+        relayed += u64::from(done.is_ok_and(|done| done));
+    }
+    assert!(
+        broken.is_empty(),
+        "{} break, the first ones: {:#?}",
+        broken.len(),
+        &broken[..broken.len().min(9)]
+    );
+    assert!(relayed > 500, "only {relayed} were relayed");
+}
+
 #[test]
 fn mixed_documents_are_translated_and_what_they_lose_is_there() {
-    let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
     let (documents, mut translated) = (documents(), 0);
-    for number in 0..tried.unwrap_or(TRIED) {
-        let mut chance = Chance(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95));
+    for number in 0..tried() {
+        let mut chance = chance(number);
         let document = &documents[chance.below(documents.len())];
         let mut value = document.value.clone();
         for _ in 0..=chance.below(4) {

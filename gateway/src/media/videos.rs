@@ -228,7 +228,7 @@ impl Work {
         } else {
             Some(self.app.room_for_files(&self.task.owner, self.wanted.expected_bytes()).await?)
         };
-        match relay::submit(&order).await? {
+        match relay::submit(&self.app.metrics, &order).await? {
             Accepted::Simulator { claim, charge } => self.simulate(&order, claim, charge).await,
             Accepted::Upstream { remote, report, dropped } => {
                 let state = match report.stage {

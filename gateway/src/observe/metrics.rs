@@ -11,6 +11,7 @@ use metrics::{
 };
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle, PrometheusRecorder};
 
+use super::attempts::{Attempts, Outcome};
 use crate::conversation::Usage;
 
 const METADATA: Metadata<'static> = Metadata::new(module_path!(), Level::INFO, None);
@@ -22,6 +23,7 @@ const IN_FLIGHT: &str = "gatewright_requests_in_flight";
 const CONNECTIONS: &str = "gatewright_connections";
 const TOKENS: &str = "gatewright_tokens_total";
 const ABORTED: &str = "gatewright_requests_aborted_total";
+const ATTEMPTS: &str = "gatewright_upstream_attempts_total";
 
 /// What each of the [`States`] says.
 const STATES: &[(&str, &str)] = &[
@@ -138,6 +140,7 @@ impl Default for Metrics {
         for (name, unit, text) in [
             (REQUESTS, Unit::Count, "Requests answered, by operation and status."),
             (ABORTED, Unit::Count, "Requests whose client left before the end of the response."),
+            (ATTEMPTS, Unit::Count, "Attempts at upstreams, by what came of them."),
             (
                 TOKENS,
                 Unit::Count,
@@ -148,7 +151,10 @@ impl Default for Metrics {
         }
         for (name, text) in [
             (DURATION, "Time from the head of the request to the end of the response."),
-            (FIRST_BYTE, "Time from the head of the request to the head of the response."),
+            (
+                FIRST_BYTE,
+                "Time from the head of the request to the first byte of the answer; signs of life are none.",
+            ),
         ] {
             recorder.describe_histogram(
                 KeyName::from(name),
@@ -198,10 +204,14 @@ impl Metrics {
         &self.operations[known.unwrap_or(self.operations.len() - 1)]
     }
 
-    /// A response begins. `waited`: since the head of the request.
-    pub(crate) fn answered(&self, operation: Option<&'static Operation>, status: u16, waited: Duration) {
+    /// The first byte of an answer goes to its client. `waited`: since the head of the request.
+    pub(crate) fn begun(&self, operation: Option<&'static Operation>, waited: Duration) {
+        self.of(operation).first_byte.record(waited);
+    }
+
+    /// A response has a head.
+    pub(crate) fn answered(&self, operation: Option<&'static Operation>, status: u16) {
         let metrics = self.of(operation);
-        metrics.first_byte.record(waited);
         let register = || {
             let labels = vec![operation_label(metrics.name), Label::new("status", status.to_string())];
             self.recorder.register_counter(&Key::from_parts(REQUESTS, labels), &METADATA)
@@ -240,6 +250,19 @@ impl Metrics {
             ];
             self.recorder.register_counter(&Key::from_parts(TOKENS, labels), &METADATA).increment(tokens);
         }
+    }
+
+    /// An attempt at an upstream is over.
+    pub(crate) fn attempted(&self, attempts: &Attempts, outcome: Outcome) {
+        let register = || {
+            let labels = vec![
+                Label::new("upstream", Arc::clone(&attempts.upstream)),
+                Label::new("model", Arc::clone(&attempts.model)),
+                Label::from_static_parts("outcome", outcome.name()),
+            ];
+            self.recorder.register_counter(&Key::from_parts(ATTEMPTS, labels), &METADATA)
+        };
+        attempts.counter(outcome).get_or_init(register).increment(1);
     }
 
     /// All metrics in the text form.
@@ -283,11 +306,12 @@ mod tests {
     fn requests_are_counted_by_operation_and_status() {
         let metrics = Metrics::default();
         let chat = Some(&operations::CREATE_CHAT_COMPLETION);
-        metrics.answered(chat, 200, Duration::from_millis(3));
-        metrics.answered(chat, 200, Duration::from_millis(3));
-        metrics.answered(chat, 429, Duration::from_millis(3));
-        metrics.answered(None, 404, Duration::from_millis(1));
-        metrics.answered(None, 101, Duration::from_millis(1));
+        metrics.answered(chat, 200);
+        metrics.answered(chat, 200);
+        metrics.answered(chat, 429);
+        metrics.answered(None, 404);
+        metrics.answered(None, 101);
+        metrics.begun(chat, Duration::from_millis(3));
         metrics.ended(chat, Duration::from_millis(40), true);
         metrics.ended(chat, Duration::from_millis(40), false);
         let text = metrics.render();
@@ -300,7 +324,25 @@ mod tests {
             "gatewright_request_duration_seconds_bucket{operation=\"create_chat_completion\",le=\"0.05\"} 2",
             "gatewright_request_duration_seconds_count{operation=\"create_chat_completion\"} 2",
             "gatewright_time_to_first_byte_seconds_bucket{operation=\"create_chat_completion\",le=\"0.0025\"} 0",
+            "gatewright_time_to_first_byte_seconds_bucket{operation=\"create_chat_completion\",le=\"0.005\"} 1",
         ] {
+            assert!(text.lines().any(|other| other == line), "{line} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn attempts_are_counted_by_upstream_model_and_outcome() {
+        let metrics = Metrics::default();
+        let attempts = Attempts::new("one".into(), "mine".into());
+        for outcome in [Outcome::Failed, Outcome::Answered, Outcome::Failed, Outcome::ClientLeft] {
+            metrics.attempted(&attempts, outcome);
+        }
+        // The same after a reload, with counters of its own.
+        metrics.attempted(&Attempts::new("one".into(), "mine".into()), Outcome::Failed);
+        let text = metrics.render();
+        for (outcome, count) in [("failed", 3), ("answered", 1), ("client_left", 1)] {
+            let labels = format!("upstream=\"one\",model=\"mine\",outcome=\"{outcome}\"");
+            let line = format!("gatewright_upstream_attempts_total{{{labels}}} {count}");
             assert!(text.lines().any(|other| other == line), "{line} in:\n{text}");
         }
     }

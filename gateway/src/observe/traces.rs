@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use gatewright::operations::Operation;
-use http::{HeaderMap, Method};
-use opentelemetry::propagation::{Extractor, TextMapPropagator as _};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator as _};
 use opentelemetry::trace::{Status, TraceContextExt as _, TracerProvider as _};
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig as _, WithHttpConfig as _};
@@ -137,6 +137,18 @@ pub(crate) fn span(method: &Method, path: &str, is_tls: bool, headers: &HeaderMa
     span
 }
 
+/// The span of an attempt at an upstream, within that of its request.
+pub(crate) fn attempt_span(request: &Span) -> Span {
+    tracing::info_span!(target: TARGET, parent: request, "attempt", otel.kind = "client")
+}
+
+/// The headers by which whoever is asked continues the trace of a span.
+pub(crate) fn trace_headers(span: &Span) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    TraceContextPropagator::new().inject_context(&span.context(), &mut Written(&mut headers));
+    headers
+}
+
 /// The span of the request that is being answered, if it is exported.
 pub(crate) fn current_span() -> Option<Span> {
     Some(Span::current()).filter(|span| span.metadata().is_some_and(|metadata| metadata.target() == TARGET))
@@ -205,6 +217,21 @@ impl Extractor for Headers<'_> {
     }
 
     fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(http::HeaderName::as_str).collect()
+        self.0.keys().map(HeaderName::as_str).collect()
+    }
+}
+
+/// Headers of a request as the propagator writes them.
+struct Written<'a>(&'a mut HeaderMap);
+
+impl Injector for Written<'_> {
+    fn set(&mut self, key: &str, value: String) {
+        // It writes an empty `tracestate` where there is none.
+        if value.is_empty() {
+            return;
+        }
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(key), HeaderValue::try_from(value)) {
+            self.0.insert(name, value);
+        }
     }
 }

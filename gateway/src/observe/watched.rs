@@ -11,6 +11,7 @@ use bytes::Bytes;
 use gatewright::operations::Operation;
 use http::Method;
 use http_body::{Body as _, Frame, SizeHint};
+use memchr::memchr;
 
 use super::metrics::{Metrics, Present};
 use super::origin::Origin;
@@ -42,7 +43,7 @@ pub(crate) struct Request {
 /// Watches a response until it has been sent.
 pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response) -> Response {
     let status = response.status().as_u16();
-    metrics.answered(request.operation, status, request.begun.elapsed());
+    metrics.answered(request.operation, status);
     let origin = response.extensions().get::<Origin>().cloned();
     if let Some(shown) = &request.shown {
         shown.answered(status, origin.as_ref());
@@ -55,7 +56,11 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response
     let metrics = Arc::clone(metrics);
     response.map(|body| {
         let whole = body.is_end_stream();
-        let sending = Sending { metrics, request, origin, status, bytes: 0, whole, failed: false, said };
+        if whole {
+            metrics.begun(request.operation, request.begun.elapsed());
+        }
+        let (bytes, begun, failed) = (0, whole, false);
+        let sending = Sending { metrics, request, origin, status, bytes, begun, whole, failed, said };
         Body::new(Watched { body, sending })
     })
 }
@@ -73,6 +78,8 @@ struct Sending {
     origin: Option<Origin>,
     status: u16,
     bytes: u64,
+    /// Whether more than signs of life has come.
+    begun: bool,
     whole: bool,
     failed: bool,
     /// What it said, where traces are exported.
@@ -93,6 +100,11 @@ impl http_body::Body for Watched {
                 let Self { body, sending } = &mut *self;
                 if let Some(data) = frame.data_ref() {
                     sending.bytes += data.len() as u64;
+                    if !sending.begun && says_something(data) {
+                        sending.begun = true;
+                        let Request { operation, begun, .. } = sending.request;
+                        sending.metrics.begun(operation, begun.elapsed());
+                    }
                     if let Some(said) = &mut sending.said {
                         said.take(data);
                     }
@@ -115,9 +127,21 @@ impl http_body::Body for Watched {
     }
 }
 
+/// Whether data holds more than signs of life: comments between events, and line breaks before an array.
+fn says_something(mut data: &[u8]) -> bool {
+    loop {
+        data = match data.first() {
+            None => return false,
+            Some(b'\n') => &data[1..],
+            Some(b':') => memchr(b'\n', data).map_or(&[], |end| &data[end..]),
+            Some(_) => return true,
+        };
+    }
+}
+
 impl Drop for Sending {
     fn drop(&mut self) {
-        let Self { metrics, request, origin, status, bytes, whole, failed, said } = self;
+        let Self { metrics, request, origin, status, bytes, begun: _, whole, failed, said } = self;
         // Nothing is taken of the response to a HEAD request.
         let whole = *whole || request.method == Method::HEAD;
         let took = request.begun.elapsed();
@@ -179,6 +203,20 @@ mod tests {
 
     fn aborted(metrics: &Metrics) -> bool {
         metrics.render().contains("gatewright_requests_aborted_total{operation=\"create_chat_completion\"} 1")
+    }
+
+    #[tokio::test]
+    async fn the_first_byte_is_the_first_that_is_no_sign_of_life() {
+        let metrics: Arc<Metrics> = Arc::default();
+        let pieces = [": ping\n\n", "\n", ": a\n\n: b\n\n", ": c\n\ndata: 1\n\n", "data: 2\n\n"];
+        let body = Body::from_stream(futures_util::stream::iter(pieces.map(Ok::<_, axum::Error>)));
+        let mut body = watch(&metrics, request(&metrics), Response::new(body)).into_body();
+        let name = "gatewright_time_to_first_byte_seconds_count{operation=\"create_chat_completion\"}";
+        let counts = || metrics.render().contains(&format!("{name} 1"));
+        for begun in [false, false, false, true, true] {
+            body.frame().await.expect("a piece").expect("data");
+            assert_eq!(counts(), begun);
+        }
     }
 
     #[tokio::test]

@@ -37,8 +37,13 @@ pub(super) enum Answered {
     Stream(Box<Stream>),
 }
 
-/// Asks the upstream of a claim.
-pub(super) async fn ask(journey: &Journey, parcel: &Parcel, claim: &Claim) -> Result<Answered, Fault> {
+/// Asks the upstream of a claim. `trace`: headers by which it continues the trace.
+pub(super) async fn ask(
+    journey: &Journey,
+    parcel: &Parcel,
+    claim: &Claim,
+    trace: Option<&HeaderMap>,
+) -> Result<Answered, Fault> {
     let destination = &claim.destination;
     let endpoint = &destination.provider.endpoint;
     let protocol = parcel.protocol;
@@ -50,6 +55,7 @@ pub(super) async fn ask(journey: &Journey, parcel: &Parcel, claim: &Claim) -> Re
         client: &journey.call.headers,
         relayed: parcel.asked.is_none(),
         id: &journey.call.request_id,
+        trace,
     };
     let answer = endpoint.send(request, claim.key()).await;
     let (head, body) = opened(answer, protocol, &endpoint.redactor).await?;

@@ -1,120 +1,125 @@
 //! The usage that an answer tells, in the words of each protocol.
 
-use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::conversation::{Protocol, Usage};
+use crate::wire::peek::members;
 
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Chat {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    prompt_tokens_details: Option<Details>,
-    completion_tokens_details: Option<Details>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Responses {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    input_tokens_details: Option<Details>,
-    output_tokens_details: Option<Details>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-#[expect(clippy::struct_field_names, reason = "the names of the wire")]
-struct Details {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-    reasoning_tokens: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-#[expect(clippy::struct_field_names, reason = "the names of the wire")]
-struct Messages {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(default, rename_all = "camelCase")]
-#[expect(clippy::struct_field_names, reason = "the names of the wire")]
-struct Native {
-    prompt_token_count: Option<u64>,
-    tool_use_prompt_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-}
-
-/// Reads a usage object. None if it is not one.
-pub(crate) fn usage(protocol: Protocol, object: &str) -> Option<Usage> {
+/// Reads a usage object as the codec of its protocol does: a count that is none does not take the others along. None if it is
+/// no object, or counts nothing (chat). `before`: what the answer told before, which counts cached tokens beside the others in
+/// one event and not in the next (messages).
+pub(crate) fn usage(protocol: Protocol, object: &str, before: Usage) -> Option<Usage> {
     if !object.starts_with('{') {
         return None;
     }
     Some(match protocol {
         Protocol::Chat => {
-            let Chat { prompt_tokens, completion_tokens, prompt_tokens_details, completion_tokens_details } =
-                serde_json::from_str(object).ok()?;
-            let read = prompt_tokens_details.unwrap_or_default();
+            let ([input, output, total], [read, written]) = counts(
+                object,
+                ["prompt_tokens", "completion_tokens", "total_tokens"],
+                ["prompt_tokens_details", "completion_tokens_details"],
+            )?;
+            let [cached, cache_write] = within(read, ["cached_tokens", "cache_write_tokens"]);
+            let [reasoning] = within(written, ["reasoning_tokens"]);
+            if input.is_none() && output.is_none() {
+                return None;
+            }
             Usage {
-                input: prompt_tokens,
-                output: completion_tokens,
-                cached: read.cached_tokens,
-                cache_write: read.cache_write_tokens,
-                reasoning: completion_tokens_details.unwrap_or_default().reasoning_tokens,
+                input,
+                output: with_reasoning(input, output, reasoning, total),
+                cached,
+                cache_write,
+                reasoning,
             }
         }
         Protocol::Responses => {
-            let Responses { input_tokens, output_tokens, input_tokens_details, output_tokens_details } =
-                serde_json::from_str(object).ok()?;
-            let read = input_tokens_details.unwrap_or_default();
-            Usage {
-                input: input_tokens,
-                output: output_tokens,
-                cached: read.cached_tokens,
-                cache_write: read.cache_write_tokens,
-                reasoning: output_tokens_details.unwrap_or_default().reasoning_tokens,
-            }
+            let ([input, output], [read, written]) = counts(
+                object,
+                ["input_tokens", "output_tokens"],
+                ["input_tokens_details", "output_tokens_details"],
+            )?;
+            let [cached, cache_write] = within(read, ["cached_tokens", "cache_write_tokens"]);
+            let [reasoning] = within(written, ["reasoning_tokens"]);
+            Usage { input, output, cached, cache_write, reasoning }
         }
         Protocol::Messages => {
-            let Messages {
-                input_tokens,
-                output_tokens,
-                cache_creation_input_tokens,
-                cache_read_input_tokens,
-            } = serde_json::from_str(object).ok()?;
+            let names =
+                ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+            let ([input, output, cached, cache_write], []) = counts(object, names, [])?;
             // The protocol counts cached tokens beside the others.
-            let cached = [cache_creation_input_tokens, cache_read_input_tokens];
-            let cached = cached.iter().flatten().fold(0_u64, |sum, count| sum.saturating_add(*count));
-            Usage {
-                input: input_tokens.map(|input| input.saturating_add(cached)),
-                output: output_tokens,
-                cached: cache_read_input_tokens,
-                cache_write: cache_creation_input_tokens,
-                reasoning: None,
-            }
+            let beside = |cached: Option<u64>, cache_write: Option<u64>| {
+                cached.unwrap_or(0).saturating_add(cache_write.unwrap_or(0))
+            };
+            let known =
+                before.input.map(|input| input.saturating_sub(beside(before.cached, before.cache_write)));
+            let (cached, cache_write) = (cached.or(before.cached), cache_write.or(before.cache_write));
+            let input = input.or(known).map(|input| input.saturating_add(beside(cached, cache_write)));
+            Usage { input, output, cached, cache_write, reasoning: None }
         }
         Protocol::Native => {
-            let native: Native = serde_json::from_str(object).ok()?;
+            let names = [
+                "promptTokenCount",
+                "toolUsePromptTokenCount",
+                "candidatesTokenCount",
+                "thoughtsTokenCount",
+                "cachedContentTokenCount",
+            ];
+            let ([prompt, tools, candidates, thoughts, cached], []) = counts(object, names, [])?;
             let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
                 (None, None) => None,
                 (one, other) => Some(one.unwrap_or(0).saturating_add(other.unwrap_or(0))),
             };
             Usage {
-                input: sum(native.prompt_token_count, native.tool_use_prompt_token_count),
-                output: sum(native.candidates_token_count, native.thoughts_token_count),
-                cached: native.cached_content_token_count,
+                input: sum(prompt, tools),
+                output: sum(candidates, thoughts),
+                cached,
                 cache_write: None,
-                reasoning: native.thoughts_token_count,
+                reasoning: thoughts,
             }
         }
     })
+}
+
+/// Some providers count the reasoning beside the completion: only the sum tells (chat).
+fn with_reasoning(
+    input: Option<u64>,
+    output: Option<u64>,
+    reasoning: Option<u64>,
+    total: Option<u64>,
+) -> Option<u64> {
+    let (Some(read), Some(written), Some(thought), Some(total)) = (input, output, reasoning, total) else {
+        return output;
+    };
+    let without = read.saturating_add(written);
+    let is_beside = total > without && total == without.saturating_add(thought);
+    Some(if is_beside { written.saturating_add(thought) } else { written })
+}
+
+/// What an object counts, and its groups.
+type Counted<'a, const COUNTS: usize, const GROUPS: usize> =
+    ([Option<u64>; COUNTS], [Option<&'a RawValue>; GROUPS]);
+
+/// The counts and the groups of these names. None if the text is no object.
+fn counts<'a, const COUNTS: usize, const GROUPS: usize>(
+    object: &'a str,
+    names: [&str; COUNTS],
+    groups: [&str; GROUPS],
+) -> Option<Counted<'a, COUNTS, GROUPS>> {
+    let (mut counted, mut grouped) = ([None; COUNTS], [None; GROUPS]);
+    members(object, |name, value| {
+        if let Some(at) = names.iter().position(|known| *known == name) {
+            counted[at] = value.get().parse().ok();
+        } else if let Some(at) = groups.iter().position(|known| *known == name) {
+            grouped[at] = Some(value);
+        }
+    })
+    .ok()?;
+    Some((counted, grouped))
+}
+
+/// The counts of a group.
+fn within<const COUNTS: usize>(group: Option<&RawValue>, names: [&str; COUNTS]) -> [Option<u64>; COUNTS] {
+    group.and_then(|group| counts(group.get(), names, [])).map_or([None; COUNTS], |(counted, [])| counted)
 }
 
 /// What is known after a further object of the same stream: its counts, and those before that it does not tell.
@@ -158,18 +163,51 @@ mod tests {
                 "cachedContentTokenCount":10}"#,
             ),
         ] {
-            assert_eq!(usage(protocol, object), Some(expected), "{protocol:?}");
+            assert_eq!(usage(protocol, object, Usage::default()), Some(expected), "{protocol:?}");
         }
         let object = r#"{"input_tokens":15,"output_tokens":7,"cache_read_input_tokens":10,
             "cache_creation_input_tokens":5}"#;
         let messages = Usage { cache_write: Some(5), reasoning: None, ..expected };
-        assert_eq!(usage(Protocol::Messages, object), Some(messages));
+        assert_eq!(usage(Protocol::Messages, object, Usage::default()), Some(messages));
     }
 
     #[test]
     fn what_is_no_usage_is_none() {
         for object in ["null", "[1]", "7", r#"{"prompt_tokens":"many"}"#] {
-            assert_eq!(usage(Protocol::Chat, object).unwrap_or_default(), Usage::default(), "{object}");
+            assert_eq!(
+                usage(Protocol::Chat, object, Usage::default()).unwrap_or_default(),
+                Usage::default(),
+                "{object}"
+            );
         }
+    }
+
+    #[test]
+    fn a_count_that_is_none_does_not_take_the_others_along() {
+        let object = r#"{"prompt_tokens":{},"completion_tokens":7,"completion_tokens_details":[],
+            "prompt_tokens_details":{"cached_tokens":"x","cache_write_tokens":3}}"#;
+        let expected = Usage { output: Some(7), cache_write: Some(3), ..Usage::default() };
+        assert_eq!(usage(Protocol::Chat, object, Usage::default()), Some(expected));
+    }
+
+    #[test]
+    fn reasoning_that_is_counted_beside_the_completion_is_part_of_the_output() {
+        let output = |total: u64| {
+            let object = format!(
+                r#"{{"prompt_tokens":30,"completion_tokens":7,"total_tokens":{total},
+                "completion_tokens_details":{{"reasoning_tokens":5}}}}"#
+            );
+            usage(Protocol::Chat, &object, Usage::default()).and_then(|usage| usage.output)
+        };
+        assert_eq!([output(42), output(37), output(99)], [12, 7, 7].map(Some));
+    }
+
+    #[test]
+    fn cached_tokens_stay_in_the_input_when_a_later_event_repeats_it_without_them() {
+        let begun = r#"{"input_tokens":15,"cache_read_input_tokens":10,"output_tokens":1}"#;
+        let before = usage(Protocol::Messages, begun, Usage::default()).expect("counts");
+        let further = usage(Protocol::Messages, r#"{"input_tokens":15,"output_tokens":7}"#, before);
+        let usage = merged(before, further.expect("counts"));
+        assert_eq!((usage.input, usage.cached, usage.output), (Some(25), Some(10), Some(7)));
     }
 }

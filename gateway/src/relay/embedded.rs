@@ -27,9 +27,11 @@ pub(super) async fn answer(
     mut claim: Claim,
 ) -> Result<Response, ApiError> {
     let charge = journey.charge(&claim)?;
+    let mut attempted = journey.attempted(&claim);
     match answered(journey, &parcel, &mut claim).await {
-        Ok(answered) => Ok(journey.respond(answered, &parcel, claim, charge)),
+        Ok(answered) => Ok(journey.respond(answered, &parcel, claim, charge, attempted)),
         Err(error) => {
+            attempted.refused(error.code().status);
             charge.void();
             Err(error)
         }

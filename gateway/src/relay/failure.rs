@@ -175,6 +175,16 @@ impl Fault {
             || param.as_deref() == Some("previous_response_id")
     }
 
+    /// The upstream's status, where the client gets it.
+    pub(super) fn status(&self) -> Option<u16> {
+        self.status
+    }
+
+    /// What the gateway calls it.
+    pub(super) fn code(&self) -> &'static str {
+        code_of(self.failure.kind).code
+    }
+
     /// What the upstream said, as it may be shown.
     pub(crate) fn failure(&self) -> &Failure {
         &self.failure

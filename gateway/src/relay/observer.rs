@@ -106,8 +106,8 @@ impl Observer {
         }
         let seen = match self.protocol {
             Protocol::Chat => self.chunk(data),
-            Protocol::Responses => self.response_event(data),
-            Protocol::Messages => self.message_event(data),
+            Protocol::Responses => self.response_event(name, data),
+            Protocol::Messages => self.message_event(name, data),
             Protocol::Native => self.native_document(data),
         };
         // What has no form that is known passes, but an error by its name.
@@ -152,8 +152,9 @@ impl Observer {
     /// Whether there is a usage.
     fn take_usage(&mut self, usage: Option<&RawValue>) -> bool {
         let Some(usage) = usage.filter(|usage| usage.get() != "null") else { return false };
-        if let Some(further) = counted::usage(self.protocol, usage.get()) {
-            self.usage = Some(counted::merged(self.usage.unwrap_or_default(), further));
+        let before = self.usage.unwrap_or_default();
+        if let Some(further) = counted::usage(self.protocol, usage.get(), before) {
+            self.usage = Some(counted::merged(before, further));
         }
         true
     }
@@ -264,11 +265,45 @@ mod tests {
     }
 
     #[test]
+    fn an_event_without_a_type_is_known_by_its_name() {
+        for (protocol, name, event) in [
+            (Protocol::Responses, "response.completed", r#"{"response":{"usage":{"output_tokens":4}}}"#),
+            (Protocol::Responses, "response.completed", r#"{"response":true}"#),
+            (Protocol::Messages, "message_stop", "{}"),
+        ] {
+            let mut observer = Observer::new(protocol, "m", false);
+            assert!(matches!(observer.event(Some(name), event), Seen::Pass));
+            assert_eq!(observer.progress, Progress::Ended, "{name}");
+        }
+        let mut observer = Observer::new(Protocol::Messages, "m", false);
+        assert!(matches!(observer.event(Some("ping"), "{}"), Seen::Ping));
+        assert!(matches!(observer.event(Some("error"), "{}"), Seen::Error(_)));
+    }
+
+    #[test]
+    fn a_reason_to_end_is_a_text() {
+        for (protocol, event, progress) in [
+            (Protocol::Chat, r#"{"choices":[{"finish_reason":"stop"}]}"#, Progress::Finished),
+            (Protocol::Chat, r#"{"choices":[{"finish_reason":false}]}"#, Progress::Underway),
+            (Protocol::Native, r#"{"candidates":[{"finishReason":[]}]}"#, Progress::Underway),
+            (Protocol::Native, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, Progress::Finished),
+            (Protocol::Native, r#"{"promptFeedback":{"blockReason":null}}"#, Progress::Underway),
+            (Protocol::Native, r#"{"promptFeedback":"blockReason"}"#, Progress::Underway),
+        ] {
+            let mut observer = Observer::new(protocol, "m", false);
+            observer.event(None, event);
+            assert_eq!(observer.progress, progress, "{event}");
+        }
+    }
+
+    #[test]
     fn errors_in_a_stream() {
         for (protocol, event) in [
             (Protocol::Chat, r#"{"error":{"message":"broken"}}"#),
             (Protocol::Responses, r#"{"type":"error","message":"broken"}"#),
             (Protocol::Responses, r#"{"type":"response.failed","response":{"error":{"message":"broken"}}}"#),
+            (Protocol::Responses, r#"{"type":"response.failed","error":{"message":"broken"}}"#),
+            (Protocol::Responses, r#"{"type":"response.failed","response":[],"error":{"message":"broken"}}"#),
             (
                 Protocol::Messages,
                 r#"{"type":"error","error":{"type":"overloaded_error","message":"broken"}}"#,

@@ -19,7 +19,7 @@ pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<Usage, Faul
     members(text, |name, value| match name {
         "data" => images = value.get().starts_with('['),
         // In the words of the responses protocol.
-        "usage" => usage = counted::usage(Protocol::Responses, value.get()),
+        "usage" => usage = counted::usage(Protocol::Responses, value.get(), Usage::default()),
         "error" => error = value.get() != "null",
         _ => {}
     })

@@ -13,7 +13,7 @@ use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use crate::config::ModelKind;
-use crate::observe::{current_span, provider_name};
+use crate::observe::provider_name;
 use crate::routing::{Destination, Route};
 
 /// Maximum size of a request whose parameters are read, in bytes.
@@ -62,10 +62,9 @@ struct Parameters<'a> {
 }
 
 impl<'r> Asking<'r> {
-    /// `body`: of the request.
-    pub(crate) fn new(route: &'r Route, body: &'r [u8]) -> Self {
-        let span = current_span();
-        Self(span.map(|span| Told { span, route, body, last: None }))
+    /// `span`, `body`: of the request.
+    pub(crate) fn new(span: Option<&Span>, route: &'r Route, body: &'r [u8]) -> Self {
+        Self(span.map(|span| Told { span: span.clone(), route, body, last: None }))
     }
 
     pub(crate) fn at(&mut self, destination: &Arc<Destination>) {

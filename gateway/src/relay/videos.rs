@@ -7,16 +7,18 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use bytes::Bytes;
 use gatewright::ErrorCode;
-use http::{HeaderValue, Uri, header};
+use http::{HeaderMap, HeaderValue, Uri, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::opened;
+use super::attempted::Attempted;
 use super::failure::Fault;
 use super::{document, next, translation, unanswered};
 use crate::bounds::room::Room;
 use crate::config::Kind;
 use crate::conversation::{Protocol, Usage};
+use crate::observe::{Metrics, current_span};
 use crate::outgoing::Fetcher;
 use crate::protocols::{Film, Finished, Report, VideoForm};
 use crate::routing::{Claim, Plan, Provider, Route, Routes};
@@ -97,7 +99,7 @@ pub(crate) struct Content {
 
 /// Submits a video to an upstream of its model. A request that was sent is not given up when its client leaves: the video
 /// may be paid for.
-pub(crate) async fn submit(order: &Order) -> Result<Accepted, ApiError> {
+pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &Order) -> Result<Accepted, ApiError> {
     let mut plan = order.route.plan(Some(Protocol::Chat));
     let mut fault = None;
     while let Some(claim) = plan.next(Instant::now(), rand::random()) {
@@ -105,7 +107,7 @@ pub(crate) async fn submit(order: &Order) -> Result<Accepted, ApiError> {
             let charge = order.charge(&claim);
             return Ok(Accepted::Simulator { claim, charge });
         }
-        match order.ask(&mut plan, claim).await? {
+        match order.ask(metrics, &mut plan, claim).await? {
             Ok(accepted) => return Ok(accepted),
             Err(failed) => fault = Some(failed),
         }
@@ -115,7 +117,13 @@ pub(crate) async fn submit(order: &Order) -> Result<Accepted, ApiError> {
 
 impl Order {
     /// Asks one upstream, with each of its keys if need be. Errors: the request's own.
-    async fn ask(&self, plan: &mut Plan, mut claim: Claim) -> Result<Result<Accepted, Fault>, ApiError> {
+    async fn ask(
+        &self,
+        metrics: &Arc<Metrics>,
+        plan: &mut Plan,
+        mut claim: Claim,
+    ) -> Result<Result<Accepted, Fault>, ApiError> {
+        let span = current_span();
         let is_gateway = claim.destination.provider.endpoint.kind == Kind::Gatewright;
         let form = if is_gateway { VideoForm::Specified } else { VideoForm::Public };
         let outgoing = form.request_out(&self.request, &claim.destination.model, self.film);
@@ -127,8 +135,11 @@ impl Order {
                 return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client has left"));
             }
             let mut charge = self.charge(&claim);
-            let fault = match self.attempt(&claim, form, body.clone()).await {
+            let mut attempted = Attempted::at(&claim, metrics, span.as_ref(), self.call.operation, false);
+            let trace = attempted.trace(&claim.destination);
+            let fault = match self.attempt(&claim, form, body.clone(), trace.as_ref()).await {
                 Ok(report) => {
+                    attempted.answered();
                     claim.succeeded(Instant::now());
                     // Nobody can estimate the tokens of a video.
                     charge.told(Usage::default());
@@ -144,6 +155,8 @@ impl Order {
                 }
                 Err(fault) => fault.at(&claim.destination.provider.endpoint.label),
             };
+            attempted.failed(&fault);
+            drop(attempted);
             charge.void();
             match next::after(fault, plan, &mut claim, &self.route.id) {
                 ControlFlow::Continue(()) => {}
@@ -152,7 +165,13 @@ impl Order {
         }
     }
 
-    async fn attempt(&self, claim: &Claim, form: VideoForm, body: Bytes) -> Result<Report, Fault> {
+    async fn attempt(
+        &self,
+        claim: &Claim,
+        form: VideoForm,
+        body: Bytes,
+        trace: Option<&HeaderMap>,
+    ) -> Result<Report, Fault> {
         let request = Request {
             protocol: Protocol::Chat,
             action: Action::Video,
@@ -161,6 +180,7 @@ impl Order {
             client: &self.call.headers,
             relayed: true,
             id: &self.call.request_id,
+            trace,
         };
         let provider = &claim.destination.provider;
         report(provider, form, provider.endpoint.send(request, claim.key()).await).await

@@ -75,6 +75,8 @@ pub(crate) struct Request<'a> {
     pub(crate) relayed: bool,
     /// The id of the client's request.
     pub(crate) id: &'a str,
+    /// Headers by which the upstream continues the trace.
+    pub(crate) trace: Option<&'a HeaderMap>,
 }
 
 impl Request<'_> {
@@ -105,6 +107,9 @@ impl Request<'_> {
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+        for (name, value) in self.trace.into_iter().flatten() {
+            headers.insert(name.clone(), value.clone());
+        }
         introduce(headers, self.id, endpoint, key);
         Ok(request)
     }
@@ -274,7 +279,7 @@ mod tests {
     fn built(kind: Kind, protocol: Protocol, action: Action, client: &HeaderMap) -> http::Request<Bytes> {
         let endpoint = endpoint(kind);
         let body = Bytes::from_static(b"{}");
-        Request { protocol, action, model: "a/b?c", body, client, relayed: true, id: "req_1" }
+        Request { protocol, action, model: "a/b?c", body, client, relayed: true, id: "req_1", trace: None }
             .build(&endpoint, Some(1))
             .expect("a request")
     }

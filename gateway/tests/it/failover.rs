@@ -5,9 +5,12 @@ use std::time::Duration;
 use gatewright_gateway::{ApiKey, Config, Kind};
 use serde_json::json;
 
-use crate::support::{send, start_with};
+use crate::callers::{End, Protocol, TEXT, text_of};
+use crate::fault_matrix::well;
+use crate::support::{events, send, start_with};
 use crate::upstreams::{
-    Scripted, Step, answer, chunks, completion, config, json_answer, question, stream, upstream,
+    STREAM_HEAD, Scripted, Step, UPSTREAM_KEY, answer, chunks, completion, config, json_answer, question,
+    stream, upstream,
 };
 
 const CHAT: &str = "/v1/chat/completions";
@@ -115,28 +118,102 @@ async fn an_upstream_that_does_not_answer_in_time_is_passed_over() {
     assert_eq!((status, &answer["error"]["code"]), (504, &json!("upstream_timeout")));
 }
 
+/// An upstream of two keys refuses the first one, in these words, and answers the next request well.
+async fn refuse_a_key(
+    client: Protocol,
+    speaks: Protocol,
+    stream: bool,
+    refusal: Vec<Step>,
+    is_alone: bool,
+    here: &str,
+) {
+    let spoken = speaks.spoken_for(client);
+    let one = Scripted::start([refusal, well(spoken, stream)]).await;
+    let mut with_keys = upstream("one", speaks.kind(), &one.url);
+    with_keys.keys.push(ApiKey::new("second").expect("a key"));
+    let mut settings = config(vec![with_keys]);
+    settings.models[0].translate_responses = true;
+    let server = start_with(settings).await;
+    let (path, body) = client.request("mine", stream);
+    for _ in 0..2 {
+        let response = send(server.post(&path, &body)).await;
+        assert_eq!(response.status(), 200, "{here}");
+        let text = response.text().await.expect("a body");
+        if stream {
+            assert_eq!(client.end(&text), End::Success, "{here}: {text}");
+            assert_eq!(text_of(client, &events(&text)), TEXT, "{here}");
+        } else {
+            let answer = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(client.text(&answer), Some(TEXT), "{here}: {text}");
+        }
+    }
+    let (header, scheme) = match speaks {
+        Protocol::Chat | Protocol::Responses => ("authorization", "Bearer "),
+        Protocol::Messages => ("x-api-key", ""),
+        Protocol::Native => ("x-goog-api-key", ""),
+    };
+    let keys: Vec<_> = one.seen().iter().map(|seen| seen.header(header).map(str::to_owned)).collect();
+    let [first, second] = [UPSTREAM_KEY, "second"].map(|key| Some(format!("{scheme}{key}")));
+    let next = if is_alone { &second } else { &first };
+    assert_eq!(keys, [first.clone(), second.clone(), next.clone()], "{here}");
+}
+
 #[tokio::test]
 async fn the_next_key_is_used_where_one_is_refused() {
-    for status in [401, 403, 429] {
-        let one = Scripted::start([
-            json_answer(status, &json!({"error": {"message": "no"}})),
-            json_answer(200, &completion("one")),
-        ])
-        .await;
-        let mut with_keys = upstream("one", Kind::Chat, &one.url);
-        with_keys.keys.push(ApiKey::new("second").expect("a key"));
-        let server = start_with(config(vec![with_keys])).await;
-        server.ask(CHAT, &question(false)).await;
-        server.ask(CHAT, &question(false)).await;
-        let keys: Vec<String> = one
-            .seen()
-            .iter()
-            .map(|seen| seen.header("authorization").unwrap_or_default().to_owned())
-            .collect();
-        // The refused one is left alone for a while, unless a client may have caused the refusal.
-        let next = if status == 403 { &keys[0] } else { "Bearer second" };
-        assert_eq!(keys[1..], ["Bearer second", next], "{status}");
-        assert_ne!(keys[0], keys[1]);
+    for speaks in Protocol::ALL {
+        for (client, stream) in Protocol::ALL.into_iter().flat_map(|client| [(client, false), (client, true)])
+        {
+            for status in [401, 403, 429] {
+                let here = format!("{client:?} at {speaks:?}, stream: {stream}, {status}");
+                let refusal = json_answer(status, &json!({"error": {"message": "no"}}));
+                // The refused one is left alone for a while, unless a client may have caused the refusal.
+                refuse_a_key(client, speaks, stream, refusal, status != 403, &here).await;
+            }
+        }
+    }
+}
+
+/// The first event of a stream that refuses a key.
+fn refusing_event(spoken: Protocol, word: &str, code: u16) -> String {
+    let data = match spoken {
+        Protocol::Chat => json!({"error": {"message": "no", "type": word, "code": word}}),
+        Protocol::Responses => {
+            json!({"type": "error", "sequence_number": 0, "code": word, "message": "no", "param": null})
+        }
+        Protocol::Messages => json!({"type": "error", "error": {"type": word, "message": "no"}}),
+        Protocol::Native => {
+            json!({"error": {"code": code, "message": "no", "status": word.to_ascii_uppercase()}})
+        }
+    };
+    match data["type"].as_str() {
+        Some(name) => format!("event: {name}\ndata: {data}\n\n"),
+        None => format!("data: {data}\n\n"),
+    }
+}
+
+#[tokio::test]
+async fn the_next_key_is_used_where_the_first_event_of_a_stream_refuses_one() {
+    for speaks in Protocol::ALL {
+        for client in Protocol::ALL {
+            for (word, code) in [
+                ("authentication_error", 401),
+                ("permission_error", 403),
+                ("rate_limit_error", 429),
+                ("insufficient_quota", 429),
+            ] {
+                let here = format!("{client:?} at {speaks:?}, {word}");
+                let spoken = speaks.spoken_for(client);
+                // As the native protocol calls them.
+                let word = match (spoken, word) {
+                    (Protocol::Native, "authentication_error") => "unauthenticated",
+                    (Protocol::Native, "permission_error") => "permission_denied",
+                    (Protocol::Native, "rate_limit_error") => "resource_exhausted",
+                    (_, word) => word,
+                };
+                let refusal = stream(&refusing_event(spoken, word, code));
+                refuse_a_key(client, speaks, true, refusal, code != 403, &here).await;
+            }
+        }
     }
 }
 
@@ -183,6 +260,40 @@ async fn an_upstream_that_works_again_is_found_by_one_request_after_the_pause() 
     for _ in 0..3 {
         assert_eq!(who().await, "one");
     }
+}
+
+/// The one request that tries after the pause has no answer when its client leaves: the breaker stays as it was.
+#[tokio::test]
+async fn a_probe_whose_client_leaves_closes_no_breaker() {
+    let leave = async |stream: bool, begun: &str| {
+        let here = format!("stream: {stream}, after {begun:?}");
+        let (mut one, _two, settings) = pair([json_answer(500, &json!({}))]).await;
+        let server = start_with(settings).await;
+        for _ in 0..5 {
+            server.ask(CHAT, &question(false)).await;
+        }
+        one.then(vec![Step::Write(begun.into()), Step::Hang]);
+        tokio::time::sleep(Duration::from_millis(5200)).await;
+        let probe = tokio::spawn(server.post(CHAT, &question(stream)).send());
+        while one.count() == 5 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        probe.abort();
+        one.left().await;
+        one.then(json_answer(500, &json!({})));
+        // The next one tries again, and as it fails, no other does.
+        let tried = async {
+            while one.count() == 6 {
+                server.ask(CHAT, &question(false)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), tried).await.expect("it is tried again");
+        for _ in 0..3 {
+            server.ask(CHAT, &question(false)).await;
+        }
+        assert_eq!(one.count(), 7, "{here}");
+    };
+    tokio::join!(leave(false, ""), leave(true, ""), leave(true, STREAM_HEAD));
 }
 
 #[tokio::test]

@@ -389,8 +389,8 @@ async fn die_everywhere(speaks: Protocol) {
         let ends = [spoken.whole_from(), spoken.events().len()];
         let here = (0..).zip(WAYS).flat_map(|(way, (framing, by))| {
             deaths(spoken, framing, &by).into_iter().filter(move |death| {
-                let turn = if death.is_headless { death.sends.len() % 2 } else { death.told % 3 };
-                turn == way || ends.iter().any(|end| end.abs_diff(death.told) <= 8)
+                let at = if death.is_headless { death.sends.len() } else { death.told };
+                at % WAYS.len() == way || ends.iter().any(|end| end.abs_diff(death.told) <= 8)
             })
         });
         die_again_and_again(client, form, speaks, here.collect()).await;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -22,8 +22,9 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::callers::{End, Protocol, TEXT};
 use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start, well};
+use crate::leaving::{is_at_once, leave, posted};
 use crate::support::{Event, send, start_with};
-use crate::upstreams::{Scripted, Seen, upstream};
+use crate::upstreams::{Scripted, Seen, config, upstream};
 
 /// The folder with the certificate that this process trusts.
 const TRUSTED: &str = "GATEWRIGHT_TEST_TRUSTED";
@@ -98,6 +99,15 @@ type Script = Arc<dyn Fn(&Seen) -> Act + Send + Sync>;
 /// An upstream that speaks HTTP/2 alone. It takes one request at once on a connection, so that a death of a connection is one
 /// of a request. Gives its address.
 async fn serve(folder: &Path, script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> String {
+    serve_and_tell(folder, script, &mpsc::unbounded_channel().0).await
+}
+
+/// `left`: gets the times when streams were given up that hung.
+async fn serve_and_tell(
+    folder: &Path,
+    script: impl Fn(&Seen) -> Act + Send + Sync + 'static,
+    left: &mpsc::UnboundedSender<Instant>,
+) -> String {
     let pem = |name: &str| std::fs::read(folder.join(name)).expect("PEM");
     let certificate = CertificateDer::from_pem_slice(&pem("cert.pem")).expect("a certificate");
     let key = PrivateKeyDer::from_pem_slice(&pem("key.pem")).expect("a key");
@@ -109,23 +119,28 @@ async fn serve(folder: &Path, script: impl Fn(&Seen) -> Act + Send + Sync + 'sta
     let acceptor = TlsAcceptor::from(Arc::new(tls));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let url = format!("https://localhost:{}/v1", listener.local_addr().expect("an address").port());
-    let script: Script = Arc::new(script);
+    let (script, left): (Script, _) = (Arc::new(script), left.clone());
     tokio::spawn(async move {
         while let Ok((socket, _)) = listener.accept().await {
-            tokio::spawn(connection(socket, acceptor.clone(), Arc::clone(&script)));
+            tokio::spawn(connection(socket, acceptor.clone(), Arc::clone(&script), left.clone()));
         }
     });
     url
 }
 
-async fn connection(socket: TcpStream, acceptor: TlsAcceptor, script: Script) {
+async fn connection(
+    socket: TcpStream,
+    acceptor: TlsAcceptor,
+    script: Script,
+    left: mpsc::UnboundedSender<Instant>,
+) {
     socket.set_nodelay(true).expect("set");
     let Ok(mut tls) = acceptor.accept(socket).await else { return };
     let (mut wire, spoken) = tokio::io::duplex(64 * 1024);
     // How much of bodies has left, so that nothing ends before what it is to end behind.
     let (sending, sent) = watch::channel(0);
     let (ending, ended) = mpsc::unbounded_channel();
-    let speaking = tokio::spawn(speak(spoken, script, sent, ending, ended));
+    let speaking = tokio::spawn(speak(spoken, script, sent, (ending, left), ended));
     let mut bodies = Bodies::default();
     let (mut from_client, mut from_server) = (vec![0; 16 * 1024], vec![0; 16 * 1024]);
     loop {
@@ -186,12 +201,15 @@ impl Bodies {
     }
 }
 
+/// Where a request tells what ends its connection, and when it was given up.
+type Telling = (mpsc::UnboundedSender<Ending>, mpsc::UnboundedSender<Instant>);
+
 /// Speaks HTTP/2 until the connection ends. `ended`: what ends it before the client does.
 async fn speak(
     socket: DuplexStream,
     script: Script,
     sent: watch::Receiver<usize>,
-    ending: mpsc::UnboundedSender<Ending>,
+    telling: Telling,
     mut ended: mpsc::UnboundedReceiver<Ending>,
 ) {
     let mut builder = h2::server::Builder::new();
@@ -202,7 +220,7 @@ async fn speak(
         tokio::select! {
             request = connection.accept() => {
                 let Some(Ok((request, respond))) = request else { return };
-                tokio::spawn(act(request, respond, Arc::clone(&script), sent.clone(), ending.clone()));
+                tokio::spawn(act(request, respond, Arc::clone(&script), sent.clone(), telling.clone()));
             }
             Some(ending) = ended.recv() => match ending {
                 Ending::GoAway(reason) => connection.abrupt_shutdown(reason),
@@ -218,7 +236,7 @@ async fn act(
     mut respond: SendResponse<Bytes>,
     script: Script,
     mut sent: watch::Receiver<usize>,
-    end_connection: mpsc::UnboundedSender<Ending>,
+    (end_connection, left): Telling,
 ) {
     let (head, mut incoming) = request.into_parts();
     let mut body = Vec::new();
@@ -265,7 +283,14 @@ async fn act(
             // Whoever drops a stream resets it: the connection is to end before.
             std::future::pending::<()>().await;
         }
-        Ending::Hang => std::future::pending().await,
+        Ending::Hang => {
+            _ = std::future::poll_fn(|context| match &mut stream {
+                Some(stream) => stream.poll_reset(context),
+                None => respond.poll_reset(context),
+            })
+            .await;
+            _ = left.send(Instant::now());
+        }
     }
 }
 
@@ -362,7 +387,7 @@ const WAYS: [Ending; 6] = [
     Ending::Close,
 ];
 /// One byte of so many is one to die behind; where whole and broken are close together, each is.
-const STEP: usize = 7;
+const STEP: usize = 3;
 const CLOSE: usize = 3;
 
 /// The places behind which streams die, and how: in one way after the other, and in each where it matters.
@@ -471,6 +496,54 @@ async fn a_server_of_http2_that_goes_away_in_peace_ends_its_stream_and_the_next_
                 (End::Success, TEXT.to_owned()),
                 "{client:?} at {speaks:?}"
             );
+        }
+    }
+}
+
+/// RFC 9113, section 8.7: a request that nobody waits for is cancelled by a reset of its stream. The connection goes on.
+#[tokio::test]
+async fn a_stream_of_http2_is_given_up_within_100_ms_when_its_client_leaves_at_any_stage() {
+    let name = "a_stream_of_http2_is_given_up_within_100_ms_when_its_client_leaves_at_any_stage";
+    let Some(folder) = trusting(name) else { return };
+    for client in Protocol::ALL {
+        let events = client.events();
+        let cut = events.find("\n\n").expect("an event") + 2;
+        let begun = |body: &str| Act::with(200, "text/event-stream", body, Ending::Hang);
+        let document = Act::with(200, "application/json", "{\"id\"", Ending::Hang).length(900);
+        let stages = [
+            ("before the head of a stream", true, Act::before_head(Ending::Hang), false),
+            ("before the head", false, Act::before_head(Ending::Hang), false),
+            ("before the first event", true, begun(""), false),
+            ("in mid-stream", true, begun(&events[..cut]), true),
+            ("within an event", true, begun(&events[..cut + 9]), true),
+            ("within a whole answer", false, document, false),
+        ];
+        for (what, streams, act, hears) in stages {
+            let (leaving, mut left) = mpsc::unbounded_channel();
+            let (asking, mut asked) = mpsc::unbounded_channel();
+            let script = move |_: &Seen| {
+                asking.send(()).expect("a test");
+                act.clone()
+            };
+            let url = serve_and_tell(&folder, script, &leaving).await;
+            let server = start_with(config(vec![upstream("one", client.kind(), &url)])).await;
+            let (path, body) = client.request("mine", streams);
+            for resets in [false, true] {
+                is_at_once(&format!("{client:?}, {what}, reset: {resets}"), async || {
+                    let address = server.url.trim_start_matches("http://");
+                    let mut socket = TcpStream::connect(address).await.expect("a connection");
+                    socket.write_all(posted(&path, &body).as_bytes()).await.expect("sent");
+                    asked.recv().await.expect("a request");
+                    if hears {
+                        assert!(socket.read(&mut [0; 4096]).await.expect("an event") > 0);
+                    }
+                    let leaving = leave(socket, resets);
+                    let waiting = tokio::time::timeout(Duration::from_secs(5), left.recv()).await;
+                    let left = waiting.expect("the stream was not given up").expect("it runs");
+                    left.saturating_duration_since(leaving)
+                })
+                .await;
+            }
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Upstreams that die in mid-stream and clients that leave.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use futures_util::future::join_all;
 use gatewright_gateway::Kind;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::leaving::{AT_WORST, was_at_once};
+use crate::leaving::{is_at_once, leave};
 use crate::support::{Event, KEY, Server, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, chunks, config, question, upstream};
 
@@ -94,9 +95,9 @@ async fn the_upstream_is_given_up_within_100_ms_when_the_client_leaves_at_any_st
         (true, format!("{STREAM_HEAD}{first}data: {{"), true),
         (false, "HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"ch".to_owned(), false),
     ];
-    let mut all = Vec::new();
-    for (streams, begun, answers) in stages {
-        for resets in [false, true] {
+    let cases = stages.into_iter().flat_map(|stage| [(stage.clone(), false), (stage, true)]);
+    join_all(cases.map(async |((streams, begun, answers), resets)| {
+        is_at_once(&format!("a client of chat after {begun:?}, reset: {resets}"), async || {
             let mut steps = vec![Step::Hang];
             if !begun.is_empty() {
                 steps.insert(0, Step::Write(begun.clone().into()));
@@ -111,18 +112,12 @@ async fn the_upstream_is_given_up_within_100_ms_when_the_client_leaves_at_any_st
                 assert!(socket.read(&mut [0; 1024]).await.expect("a head") > 0);
             }
             tokio::time::sleep(Duration::from_millis(60)).await;
-            if resets {
-                socket2::SockRef::from(&socket).set_linger(Some(Duration::ZERO)).expect("set");
-            }
-            let leaving = Instant::now();
-            drop(socket);
-            let left = scripted.left().await;
-            let took = left.saturating_duration_since(leaving);
-            assert!(took <= AT_WORST, "{took:?} after {begun:?}, reset: {resets}");
-            all.push(took);
-        }
-    }
-    was_at_once("a client of chat", all);
+            let left = leave(socket, resets);
+            scripted.left().await.saturating_duration_since(left)
+        })
+        .await;
+    }))
+    .await;
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -11,8 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::callers::{End, Protocol, TEXT, text_of};
-use crate::leaving::AT_WORST;
-use crate::support::{KEY, Server, events, start_with};
+use crate::leaving::{is_at_once, leave};
+use crate::support::{KEY, Server, events, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, config, json_answer, stream, upstream};
 
 /// The interval, and how far other timers may let the clock jump beyond it.
@@ -113,6 +114,7 @@ async fn start(speaks: Protocol, upstreams: &[&Scripted]) -> Server {
     });
     let mut settings = config(named.collect());
     settings.models[0].translate_responses = true;
+    settings.open_metrics = true;
     start_with(settings).await
 }
 
@@ -319,12 +321,37 @@ async fn an_error_after_a_sign_of_life_is_told_in_the_stream() {
 #[tokio::test]
 async fn an_upstream_that_has_said_nothing_is_given_up_when_its_client_leaves_after_a_sign_of_life() {
     for (client, form) in forms() {
-        let mut one = Scripted::start([vec![Step::Hang]]).await;
+        for resets in [false, true] {
+            is_at_once(&format!("{client:?} ({form:?}), reset: {resets}"), async || {
+                let mut one = Scripted::start([vec![Step::Hang]]).await;
+                let server = start(client, &[&one]).await;
+                let (socket, _) = first_sign(&server, &one, client, form, &[]).await;
+                let left = leave(socket, resets);
+                one.left().await.saturating_duration_since(left)
+            })
+            .await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sign_of_life_is_no_first_byte_for_the_metrics() {
+    for (client, form) in forms() {
+        let gate = Arc::new(Semaphore::new(0));
+        let one = Scripted::start([Silent::BeforeHead.steps(client, &gate)]).await;
         let server = start(client, &[&one]).await;
-        let (socket, _) = first_sign(&server, &one, client, form, &[]).await;
-        let leaving = std::time::Instant::now();
-        drop(socket);
-        let took = one.left().await.saturating_duration_since(leaving);
-        assert!(took <= AT_WORST, "{client:?} ({form:?}): {took:?}");
+        let begun = async || {
+            let text = send(server.bare(Method::GET, "/metrics")).await.text().await.expect("a text");
+            let counts = text.lines().filter(|line| {
+                line.starts_with("gatewright_time_to_first_byte_seconds_count") && !line.contains("\"none\"")
+            });
+            counts.filter(|line| !line.ends_with(" 0")).count()
+        };
+        let here = format!("{client:?} ({form:?})");
+        let (mut socket, got) = first_sign(&server, &one, client, form, &[]).await;
+        assert_eq!(begun().await, 0, "{here}: the head and a sign of life have come");
+        gate.close();
+        rest(&mut socket, got, &here).await;
+        assert_eq!(begun().await, 1, "{here}");
     }
 }

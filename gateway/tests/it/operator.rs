@@ -12,7 +12,10 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::sync::oneshot;
 
 use crate::support::{KEY, Server, read, send, start, start_as, start_with};
-use crate::upstreams::{Scripted, Step, UPSTREAM_KEY, completion, config, json_answer, question, upstream};
+use crate::upstreams::{
+    self, STREAM_HEAD, Scripted, Step, UPSTREAM_KEY, chunks, completion, config, json_answer, question,
+    upstream,
+};
 use crate::webhooks::receiver;
 
 /// What a scrape may take at most; one that waited for the store would take the two seconds of a lock.
@@ -67,6 +70,121 @@ async fn metrics_count_requests_by_operation_and_status() {
     assert!((requests("none", 404) - 1.0).abs() < f64::EPSILON, "{text}");
     assert!(value(&text, "gatewright_connections") >= 1.0, "{text}");
     assert!(!text.contains(KEY));
+}
+
+/// A value of the metrics; 0 where there is no line of it yet.
+fn value_so_far(metrics: &str, name: &str) -> f64 {
+    if metrics.lines().any(|line| line.starts_with(&format!("{name} "))) { value(metrics, name) } else { 0.0 }
+}
+
+#[tokio::test]
+async fn a_request_moves_tokens_the_time_to_its_first_byte_and_its_whole_time() {
+    const PAUSE: Duration = Duration::from_millis(150);
+    let events = chunks(&["hel", "lo"]);
+    let (first, rest) = events.split_at(events.find("\n\n").expect("an event") + 2);
+    let streams = [
+        Step::Write(STREAM_HEAD.into()),
+        Step::Pause(PAUSE),
+        Step::Write(first.into()),
+        Step::Pause(PAUSE),
+        Step::Write(rest.into()),
+        Step::Close,
+    ];
+    let document = [vec![Step::Pause(PAUSE)], json_answer(200, &completion("hello"))].concat();
+    for (streamed, steps) in [(true, streams.to_vec()), (false, document)] {
+        let scripted = Scripted::start([steps]).await;
+        let config =
+            Config { open_metrics: true, ..config(vec![upstream("one", Kind::Chat, &scripted.url)]) };
+        let server = start_with(config).await;
+        let asked = send(server.post("/v1/chat/completions", &question(streamed))).await;
+        assert_eq!(asked.status(), 200);
+        asked.text().await.expect("a body");
+        let tokens =
+            |kind| format!("gatewright_tokens_total{{model=\"mine\",upstream=\"one\",kind=\"{kind}\"}}");
+        let begun = Instant::now();
+        let text = loop {
+            let text = metrics(&server).await;
+            let read = [tokens("input"), tokens("output")].map(|name| value_so_far(&text, &name));
+            if (read[0] - 3.0).abs() < 0.5 && (read[1] - 2.0).abs() < 0.5 {
+                break text;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{text}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        let of = |metric: &str| {
+            let labels = "{operation=\"create_chat_completion\"}";
+            let [count, sum] = ["count", "sum"].map(|end| value(&text, &format!("{metric}_{end}{labels}")));
+            assert!((count - 1.0).abs() < 0.5, "{text}");
+            Duration::from_secs_f64(sum)
+        };
+        let first = of("gatewright_time_to_first_byte_seconds");
+        let whole = of("gatewright_request_duration_seconds");
+        let between = if streamed { PAUSE } else { Duration::ZERO };
+        assert!(first >= PAUSE && whole >= first + between, "{streamed}: {first:?}, {whole:?}");
+        // The second pause is none of the time to the first byte.
+        assert!(first < PAUSE * 2 || first + PAUSE / 2 < whole, "{streamed}: {first:?}, {whole:?}");
+    }
+}
+
+/// An attempt that failed is seen, though its client has got the answer of another upstream.
+#[tokio::test]
+async fn attempts_are_counted_by_what_came_of_them() {
+    let error = json!({"error": {"message": "no"}});
+    let cut = chunks(&["hel", "lo"]);
+    let cut = &cut[..cut.find("\n\n").expect("an event") + 2];
+    let broken = vec![Step::Write(format!("{STREAM_HEAD}{cut}").into()), Step::Reset];
+    let whole = json_answer(200, &completion("hello"));
+    let streamed = upstreams::stream(&chunks(&["hel", "lo"]));
+    let cases = [
+        ("answered", false, whole, "answered"),
+        ("streams", true, streamed, "answered"),
+        ("breaks-off", true, broken, "broke_off"),
+        ("fails", false, json_answer(500, &error), "failed"),
+        ("fails-as-a-stream", true, json_answer(503, &error), "failed"),
+        ("closes", false, vec![Step::Close], "failed"),
+        ("refuses-the-key", false, json_answer(401, &error), "key_refused"),
+        ("limits", false, json_answer(429, &error), "rate_limited"),
+        ("refuses", false, json_answer(400, &error), "request_refused"),
+        ("hangs", false, vec![Step::Hang], "client_left"),
+        ("hangs-as-a-stream", true, vec![Step::Hang], "client_left"),
+        ("hangs-after-its-head", true, vec![Step::Write(STREAM_HEAD.into()), Step::Hang], "client_left"),
+    ];
+    let good = Scripted::start([json_answer(200, &completion("hello"))]).await;
+    for (name, stream, steps, outcome) in cases {
+        let one = Scripted::start([steps]).await;
+        let upstreams = vec![upstream(name, Kind::Chat, &one.url), upstream("good", Kind::Chat, &good.url)];
+        let server = start_with(Config { open_metrics: true, ..config(upstreams) }).await;
+        let asking = tokio::spawn(server.post("/v1/chat/completions", &question(stream)).send());
+        if outcome == "client_left" {
+            while one.count() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            asking.abort();
+        } else {
+            let answered = asking.await.expect("no panic").expect("an answer");
+            // A stream that breaks off has promised success.
+            _ = answered.text().await;
+        }
+        let attempts = |upstream: &str, outcome: &str| {
+            format!(
+                "gatewright_upstream_attempts_total{{upstream=\"{upstream}\",model=\"mine\",outcome=\"{outcome}\"}}"
+            )
+        };
+        let begun = Instant::now();
+        loop {
+            let text = metrics(&server).await;
+            if (value_so_far(&text, &attempts(name, outcome)) - 1.0).abs() < 0.5 {
+                let outcomes = text.matches(&format!("attempts_total{{upstream=\"{name}\"")).count();
+                assert_eq!(outcomes, 1, "{text}");
+                let is_helped = ["failed", "key_refused", "rate_limited"].contains(&outcome) && !stream;
+                let helped = value_so_far(&text, &attempts("good", "answered"));
+                assert!(!is_helped || (helped - 1.0).abs() < 0.5, "{text}");
+                break;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{name}: {outcome} expected in:\n{text}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
 }
 
 /// Waits until metrics have these values.

@@ -46,8 +46,12 @@ impl Serving {
 
 /// The model `mine` at one upstream, under this name, with a model beside it that no other configuration has.
 fn config(name: &str, url: &str) -> Config {
-    let mine = Model::new("mine", "family_one", Target::new(name, "theirs"));
-    let beside = Model::new(format!("only-{name}"), "family_one", Target::new(name, "theirs"));
+    let model = |id: String| {
+        let mut model = Model::new(id, "family_one", Target::new(name, "theirs"));
+        model.translate_responses = true;
+        model
+    };
+    let (mine, beside) = (model("mine".to_owned()), model(format!("only-{name}")));
     Config {
         listen: vec!["127.0.0.1:0".to_owned()],
         key: Some(ApiKey::new(KEY).expect("a valid key")),
@@ -68,7 +72,9 @@ async fn reloads_under_load_cost_no_request() {
     let mut sets = [config("one", &whole.url), config("two", &whole.url), both];
     for set in &mut sets {
         set.upstreams.push(upstream("streaming", Kind::Chat, &streaming.url));
-        set.models.push(Model::new("flowing", "family_one", Target::new("streaming", "theirs")));
+        let mut flowing = Model::new("flowing", "family_one", Target::new("streaming", "theirs"));
+        flowing.translate_responses = true;
+        set.models.push(flowing);
     }
     let serving = Arc::new(serve(&sets[0]).await);
     let over = Arc::new(AtomicBool::new(false));
@@ -77,8 +83,8 @@ async fn reloads_under_load_cost_no_request() {
             let (serving, over) = (Arc::clone(&serving), Arc::clone(&over));
             tokio::spawn(async move {
                 let mut asked = 0;
-                let client = Protocol::ALL[if number % 2 == 0 { 0 } else { 2 }];
-                let flows = number % 4 > 1;
+                // Each protocol, whole and as a stream.
+                let (client, flows) = (Protocol::ALL[number % 4], number >= CLIENTS / 2);
                 let model = if flows { "flowing" } else { "mine" };
                 while !over.load(Ordering::Relaxed) || asked == 0 {
                     let response = serving.post(client, model, flows).send().await.expect("an answer");
@@ -145,7 +151,7 @@ async fn a_stream_in_flight_ends_as_it_began_though_its_upstream_leaves_the_conf
     .await;
     let other = Scripted::start([json_answer(200, &completion("other"))]).await;
     let serving = serve(&config("one", &slow.url)).await;
-    for client in Protocol::ALL.into_iter().filter(|client| *client != Protocol::Responses) {
+    for client in Protocol::ALL {
         serving.control.reload(&config("one", &slow.url)).expect("reloaded");
         let mut response = serving.post(client, "mine", true).send().await.expect("an answer");
         let first = response.chunk().await.expect("bytes").expect("an event");

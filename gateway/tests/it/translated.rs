@@ -1,8 +1,10 @@
 //! Requests whose upstream speaks another protocol than the client: each client protocol at each kind of upstream.
 
-use gatewright_gateway::{Config, Kind, Model, Target, Thinking};
+use gatewright_gateway::{Config, ConfigFile, Kind, Model, Target, Thinking};
 use serde_json::{Value, json};
 
+use crate::callers::Protocol;
+use crate::fault_matrix;
 use crate::support::{Event, KEY, Server, read, send, start, start_with};
 use crate::upstreams::{Scripted, config, json_answer, question, stream, upstream};
 
@@ -193,6 +195,75 @@ async fn what_an_upstream_has_no_words_for_is_told_or_refused() {
     // What can be said is not refused.
     let (status, _) = read(server.post(CHAT, &question(false)).header("x-gatewright-strict", "true")).await;
     assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_model_that_is_strict_refuses_what_would_be_lost_unless_the_request_says_otherwise() {
+    for speaks in Protocol::ALL {
+        for client in Protocol::ALL.into_iter().filter(|client| speaks.spoken_for(*client) != *client) {
+            let scripted = Scripted::answering(move |seen| {
+                fault_matrix::well(Protocol::of(seen), seen.header("accept") == Some("text/event-stream"))
+            })
+            .await;
+            let mut settings = config(vec![upstream("one", speaks.kind(), &scripted.url)]);
+            (settings.models[0].strict, settings.models[0].translate_responses) = (true, true);
+            let server = start_with(settings).await;
+            for stream in [false, true] {
+                let here = format!("{client:?} at {speaks:?}, stream: {stream}");
+                let (path, plain) = client.request("mine", stream);
+                let mut body = plain.clone();
+                body["future"] = json!({"a": 1});
+                let asked = async |body: &Value, strict: Option<&str>| {
+                    let request = server.post(&path, body);
+                    send(match strict {
+                        Some(strict) => request.header("x-gatewright-strict", strict),
+                        None => request,
+                    })
+                    .await
+                };
+                let before = scripted.count();
+                for strict in [None, Some("true")] {
+                    let refused = asked(&body, strict).await;
+                    assert_eq!(refused.status(), 400, "{here}, header: {strict:?}");
+                    let told: Value = refused.json().await.expect("JSON");
+                    assert!(client.is_error(&told) && told.to_string().contains("/future"), "{here}: {told}");
+                }
+                assert_eq!(scripted.count(), before, "{here}: nobody was asked");
+                let allowed = asked(&body, Some("false")).await;
+                let dropped = allowed.headers().get("x-gatewright-dropped").map(http::HeaderValue::as_bytes);
+                assert_eq!((allowed.status().as_u16(), dropped), (200, Some(&b"/future"[..])), "{here}");
+                // What can be said is not refused.
+                assert_eq!(asked(&plain, None).await.status(), 200, "{here}");
+            }
+        }
+    }
+}
+
+/// Nothing is lost where both sides speak one protocol: what nobody knows passes.
+#[tokio::test]
+async fn a_model_that_is_strict_passes_what_is_relayed_and_a_family_makes_its_models_strict() {
+    for (family, model, refused) in
+        [("true", "", true), ("true", "strict = false", false), ("false", "strict = true", true)]
+    {
+        for client in [Protocol::Chat, Protocol::Messages] {
+            let scripted = Scripted::start([json_answer(200, &Protocol::Chat.answer())]).await;
+            let url = &scripted.url;
+            let text = format!(
+                "[families.ours]\nstrict = {family}\n[upstreams.one]\nkind = \"chat\"\nbase_url = \"{url}\"\n\
+                 [models.mine]\nfamily = \"ours\"\n{model}\ntargets = [{{ upstream = \"one\" }}]\n"
+            );
+            let folder = tempfile::tempdir().expect("a folder");
+            let file = folder.path().join("gatewright.toml");
+            std::fs::write(&file, text).expect("written");
+            let read = ConfigFile::read(&file).unwrap_or_else(|problems| panic!("{problems}"));
+            let server = start_with(read.config).await;
+            let (path, mut body) = client.request("mine", false);
+            body["future"] = json!({"a": 1});
+            let status = send(server.post(&path, &body)).await.status().as_u16();
+            let expected = if refused && client == Protocol::Messages { 400 } else { 200 };
+            assert_eq!(status, expected, "{client:?}, family: {family}, model: {model}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -48,6 +48,32 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             cases.iter().map(text).chain(others).map(String::into_bytes).collect()
         }
         "protocols" => protocol_documents()?,
+        "relay" => streams()?,
+        "config" => {
+            let examples = files_of(&root().join("deploy/examples"), "toml")?;
+            let starting = root().join("gateway/src/config/starting.toml");
+            let read = |path| Ok(std::fs::read(path)?);
+            let uncommented = |text: Vec<u8>| {
+                let text = String::from_utf8_lossy(&text).replace("\n# ", "\n").replace("\n#", "\n");
+                text.into_bytes()
+            };
+            let mut files = examples.into_iter().map(read).collect::<Result<Vec<_>>>()?;
+            files.push(uncommented(std::fs::read(starting)?));
+            files
+        }
+        "videos" => {
+            let public = r#"{"id":"v","status":"completed","seconds":"8","size":"1280x720","error":null}"#;
+            let specified = r#"{"id":"v","status":"completed","output":{"url":"https://a.example/v.mp4",
+                "duration":8,"resolution":"1280x720"},"estimated_time":9}"#;
+            let failed = r#"{"id":"v","status":"failed","error":{"code":"x","message":"no"}}"#;
+            let request = r#"{"model":"m","prompt":"a","duration":5,"resolution":"720p","seconds":"5",
+                "size":"1x1","webhook_url":"https://a.example"}"#;
+            let documents = [public, specified, failed, request];
+            documents
+                .iter()
+                .flat_map(|text| ["\0", "\u{1}"].map(|form| format!("{form}{text}").into_bytes()))
+                .collect()
+        }
         "report" | "report_checker" => report_documents()?,
         "base_url" => texts(&[
             "http://127.0.0.1:8080\nm",
@@ -117,6 +143,25 @@ fn protocol_documents() -> Result<Vec<Vec<u8>>> {
                 let name = event["event"].as_str().map(|name| format!("{name}\t")).unwrap_or_default();
                 let data = event["data"].as_str().map_or_else(|| event["data"].to_string(), str::to_owned);
                 input.extend_from_slice(format!("{name}{data}\n").as_bytes());
+            }
+            inputs.push(input);
+        }
+    }
+    Ok(inputs)
+}
+
+/// Streams of each protocol as upstreams send them: bytes for the protocol, the form and the size of packets.
+fn streams() -> Result<Vec<Vec<u8>>> {
+    let mut inputs = Vec::new();
+    for (protocol, folder) in (0..).zip(["chat", "responses", "messages", "native"]) {
+        for (number, case) in (0..).zip(cases(&format!("protocols/{folder}/streams.json"))?) {
+            let end = ["\n", "\r\n", "\r"][usize::from(number % 3)];
+            let mut input = vec![protocol, number % 4, number];
+            for event in case["events"].as_array().into_iter().flatten() {
+                let name =
+                    event["event"].as_str().map(|name| format!("event: {name}{end}")).unwrap_or_default();
+                let data = event["data"].as_str().map_or_else(|| event["data"].to_string(), str::to_owned);
+                input.extend_from_slice(format!("{name}data: {data}{end}{end}").as_bytes());
             }
             inputs.push(input);
         }

@@ -11,6 +11,9 @@ pub(super) struct Provider {
     pub(super) key_variable: Option<&'static str>,
 }
 
+/// Longest address of an upstream, with room for the path that is added.
+const MOST_ADDRESS_BYTES: usize = 2000;
+
 /// Prefix, kind, base URL, variable of the key. The URLs end where the paths of the protocol begin.
 const KNOWN: [(&str, &str, &str, &str); 13] = [
     ("openai", "responses", "https://api.openai.com/v1", "OPENAI_API_KEY"),
@@ -53,6 +56,9 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
     }
     let known = KNOWN.iter().find(|(name, ..)| *name == prefix);
     let base = base.map(|base| base.trim_end_matches('/').to_owned());
+    if base.as_deref().is_some_and(|base| !is_address(base)) {
+        return Err("its api_base is no URL that an upstream may have".to_owned());
+    }
     let (kind, base_url, key_variable) = match (known, base) {
         (Some((_, kind, url, variable)), None) => (*kind, (*url).to_owned(), Some(*variable)),
         (Some(("anthropic", kind, ..)), Some(base)) => {
@@ -79,6 +85,20 @@ fn guess(model: &str) -> &'static str {
         model if model.starts_with("gemini") => "gemini",
         _ => "openai",
     }
+}
+
+/// Whether a text is the address of a server, as our configuration wants one: without a user, a query and a fragment.
+fn is_address(base: &str) -> bool {
+    let is_plain = |url: &url::Url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    };
+    base.len() <= MOST_ADDRESS_BYTES
+        && base.parse::<http::Uri>().is_ok()
+        && url::Url::parse(base).is_ok_and(|url| is_plain(&url))
 }
 
 fn below(base: &str, path: &str) -> String {

@@ -67,6 +67,7 @@ impl Settling<'_> {
         for (index, name) in file.headers.iter().enumerate() {
             upstream.headers.extend(self.header(name, &at.to("headers").to(index)));
         }
+        upstream.traceparent = file.traceparent;
         self.wait(&mut upstream.connect_timeout, file.connect_timeout, &at.to("connect_timeout"));
         self.wait(&mut upstream.timeout, file.timeout, &at.to("timeout"));
         self.wait(&mut upstream.idle_timeout, file.idle_timeout, &at.to("idle_timeout"));

@@ -1,7 +1,6 @@
 //! Which choices of a stream have begun, and which have finished.
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 /// A choice of chat or a candidate of native.
@@ -9,8 +8,9 @@ use serde_json::value::RawValue;
 pub(super) struct Choice<'a> {
     #[serde(borrow)]
     index: Option<&'a RawValue>,
-    #[serde(alias = "finishReason")]
-    finish_reason: Option<IgnoredAny>,
+    /// A text: nothing else is a reason to any reader of the protocol.
+    #[serde(borrow, alias = "finishReason")]
+    finish_reason: Option<&'a RawValue>,
 }
 
 /// The choices of a stream, a bit for each; those after the last bit share it.
@@ -26,7 +26,7 @@ impl Choices {
             let index: Option<u32> = choice.index.and_then(|index| index.get().parse().ok());
             let bit = 1 << index.unwrap_or(place).min(u128::BITS - 1);
             self.begun |= bit;
-            if choice.finish_reason.is_some() {
+            if choice.finish_reason.is_some_and(|reason| reason.get().starts_with('"')) {
                 self.finished |= bit;
             }
         }

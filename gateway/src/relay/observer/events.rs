@@ -29,7 +29,7 @@ impl Observer {
         Ok(self.renamed(data, model))
     }
 
-    pub(super) fn response_event(&mut self, data: &str) -> serde_json::Result<Seen> {
+    pub(super) fn response_event(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {
         let (mut kind, mut response, mut number, mut error) = (None, None, None, None);
         members(data, |name, value| match name {
             "type" => kind = peek::string(value),
@@ -39,40 +39,48 @@ impl Observer {
             _ => {}
         })?;
         self.sequence_number = number.or(self.sequence_number);
-        let kind = kind.as_deref().unwrap_or_default();
+        let typed = kind.as_deref().unwrap_or_default();
+        // Its name says what it is where its data does not.
+        let kind = kind.as_deref().or(name).unwrap_or_default();
         self.pieces += u64::from(kind.rsplit('.').next() == Some("delta"));
-        if kind == "error" || kind.is_empty() && is_given(error) {
+        if kind == "error" || typed.is_empty() && is_given(error) {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
-        let Some(response) = response else { return Ok(Seen::Pass) };
         let (mut model, mut usage) = (None, None);
-        members(response.get(), |name, value| match name {
-            "model" => model = Some(value),
-            "usage" => usage = Some(value),
-            _ => {}
-        })?;
+        let read = response.map(|response| {
+            members(response.get(), |name, value| match name {
+                "model" => model = Some(value),
+                "usage" => usage = Some(value),
+                _ => {}
+            })
+        });
+        // What ends a stream is an end, also without a response that can be read.
+        let is_end = matches!(kind, "response.completed" | "response.incomplete");
+        if is_end {
+            self.progress = Progress::Ended;
+        } else if kind != "response.failed" {
+            read.transpose()?;
+        }
         self.take_usage(usage);
-        match kind {
-            "response.completed" | "response.incomplete" => {
-                self.progress = Progress::Ended;
+        if kind == "response.failed" {
+            let told = response.map(RawValue::get).filter(|told| told.starts_with('{')).unwrap_or(data);
+            let seen = self.failed(self.protocol.failure_in(STREAMED, told.as_bytes()));
+            // The stream has its last word.
+            self.progress = Progress::Ended;
+            return Ok(seen);
+        }
+        let Some(response) = response else { return Ok(Seen::Pass) };
+        if is_end {
+            if response.get().starts_with('{') {
                 self.ended_with = Some(peek::place(data, response));
             }
-            "response.failed" => {
-                let error = self.protocol.failure_in(STREAMED, response.get().as_bytes());
-                let seen = self.failed(error);
-                // The stream has its last word.
-                self.progress = Progress::Ended;
-                return Ok(seen);
-            }
-            _ if self.begun.is_none() && response.get().len() <= MOST_KEPT_BYTES => {
-                self.begun = Some(response.to_owned());
-            }
-            _ => {}
+        } else if self.begun.is_none() && response.get().len() <= MOST_KEPT_BYTES {
+            self.begun = Some(response.to_owned());
         }
         Ok(self.renamed(data, model))
     }
 
-    pub(super) fn message_event(&mut self, data: &str) -> serde_json::Result<Seen> {
+    pub(super) fn message_event(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {
         let (mut kind, mut message, mut usage, mut error) = (None, None, None, None);
         members(data, |name, value| match name {
             "type" => kind = peek::string(value),
@@ -82,11 +90,13 @@ impl Observer {
             _ => {}
         })?;
         self.take_usage(usage);
-        match kind.as_deref().unwrap_or_default() {
+        let typed = kind.as_deref().unwrap_or_default();
+        let kind = if typed.is_empty() { name.unwrap_or_default() } else { typed };
+        match if name == Some("ping") { "ping" } else { kind } {
             "ping" => return Ok(Seen::Ping),
             "error" => return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes()))),
             // Servers in front of others tell errors in the form of chat.
-            "" if is_given(error) => {
+            _ if typed.is_empty() && is_given(error) => {
                 return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
             }
             "content_block_delta" => self.pieces += 1,
@@ -111,7 +121,7 @@ impl Observer {
             "usageMetadata" => usage = Some(value),
             "error" => error = Some(value),
             "candidates" => candidates = Some(value),
-            "promptFeedback" => blocked = value.get().contains("blockReason"),
+            "promptFeedback" => blocked = says_why(value),
             _ => {}
         })?;
         if is_given(error) {
@@ -128,6 +138,17 @@ impl Observer {
         }
         Ok(self.renamed(data, model))
     }
+}
+
+/// Whether the feedback on a prompt says why there is no answer to it (native).
+fn says_why(feedback: &RawValue) -> bool {
+    let mut says = false;
+    let read = members(feedback.get(), |name, value| {
+        if name == "blockReason" {
+            says = value.get().starts_with('"');
+        }
+    });
+    read.is_ok() && says
 }
 
 fn is_given(member: Option<&RawValue>) -> bool {

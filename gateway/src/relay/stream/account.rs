@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use super::super::attempted::Attempted;
 use super::Stream;
 use crate::conversation::Usage;
 use crate::routing::Claim;
@@ -14,11 +15,12 @@ pub(crate) struct Account {
     pub(crate) charge: Option<Charge>,
     /// Estimated number of tokens of the request.
     pub(crate) input: u64,
+    attempted: Attempted,
 }
 
 impl Account {
-    pub(crate) fn new(claim: Claim, charge: Charge, input: u64) -> Self {
-        Self { claim, charge: Some(charge), input }
+    pub(crate) fn new(claim: Claim, charge: Charge, input: u64, attempted: Attempted) -> Self {
+        Self { claim, charge: Some(charge), input, attempted }
     }
 }
 
@@ -47,10 +49,11 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.settle(self.complete);
-        if let Some(account) = &mut self.account
-            && self.failed
-        {
+        let Some(account) = &mut self.account else { return };
+        account.attempted.told(self.events.usage().as_ref());
+        if self.failed {
             account.claim.failed(Instant::now());
+            account.attempted.broke_off();
         }
     }
 }

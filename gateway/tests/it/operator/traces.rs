@@ -5,24 +5,33 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::Bytes;
-use gatewright_gateway::{Kind, Traces};
+use gatewright_gateway::{ApiKey, Config, Kind, Traces};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-use crate::support::{Server, send, start_with};
+use crate::callers::Protocol;
+use crate::fault_matrix::well;
+use crate::support::{KEY, Server, send, start_with};
 use crate::upstreams::{
     STREAM_HEAD, Scripted, Step, chunks, completion, config, json_answer, question, stream, upstream,
 };
 
 /// The `code` of the status of a span that failed.
 const ERROR: u64 = 2;
-/// The `kind` of a span of a server.
+/// The `kind` of a span of a server, and of a client.
 const SERVER: u64 = 2;
+const CLIENT: u64 = 3;
+/// A trace and a span of a client of the gateway.
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const CALLER: &str = "00f067aa0ba902b7";
 
 /// A span as it was exported.
 #[derive(Debug)]
 struct Span {
+    trace: String,
+    id: String,
+    parent: String,
     name: String,
     kind: u64,
     status: u64,
@@ -111,7 +120,18 @@ fn spans(request: &[u8]) -> Vec<Span> {
         let attributes = BTreeMap::from_iter(attributes);
         assert_eq!(attributes.len(), count, "an attribute stands twice: {attributes:?}");
         let status = all(span, 15).find_map(|status| all(status.bytes(), 3).next());
+        let hex = |number| {
+            let bytes = all(span, number).next().map_or_else(Vec::new, |id| id.bytes().to_vec());
+            bytes
+                .iter()
+                .flat_map(|byte| [byte >> 4, byte & 15])
+                .filter_map(|digit| char::from_digit(digit.into(), 16))
+                .collect()
+        };
         Span {
+            trace: hex(1),
+            id: hex(2),
+            parent: hex(4),
             name: all(span, 5).next().expect("a name").text(),
             kind: all(span, 6).next().expect("a kind").number(),
             status: status.map_or(0, Field::number),
@@ -141,6 +161,10 @@ struct Traced {
 
 impl Traced {
     async fn start(upstream_url: &str) -> Self {
+        Self::with(config(vec![upstream("one", Kind::Chat, upstream_url)])).await
+    }
+
+    async fn with(config: Config) -> Self {
         let exported: Arc<Mutex<Vec<Span>>> = Arc::default();
         let keeps = Arc::clone(&exported);
         let collector = Router::new().fallback(move |body: Bytes| {
@@ -154,7 +178,7 @@ impl Traced {
         let traces = traces.await.expect("no panic");
         let subscriber = tracing_subscriber::registry().with(traces.layer());
         let subscriber = tracing::subscriber::set_default(subscriber);
-        let server = start_with(config(vec![upstream("one", Kind::Chat, upstream_url)])).await;
+        let server = start_with(config).await;
         Self { server, traces, exported, _subscriber: subscriber }
     }
 
@@ -164,7 +188,21 @@ impl Traced {
         (response.status().as_u16(), response.text().await.expect("a body"))
     }
 
+    /// Asks as a client that has a trace of its own.
+    async fn ask_in_a_trace(&self, client: Protocol, stream: bool) {
+        let (path, body) = client.request("mine", stream);
+        let asked = self.server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
+        let response = send(asked).await;
+        assert_eq!(response.status(), 200, "{client:?}");
+        response.text().await.expect("a body");
+    }
+
     /// The spans of all requests, in their order.
+    async fn requests(self) -> Vec<Span> {
+        self.end().await.into_iter().filter(|span| span.kind == SERVER).collect()
+    }
+
+    /// All spans, in the order of their ends.
     async fn end(self) -> Vec<Span> {
         drop(self.server);
         tokio::task::spawn_blocking(move || self.traces.end()).await.expect("no panic");
@@ -180,7 +218,7 @@ async fn an_answer_says_who_made_it_and_why_it_ended() {
     (asked["max_tokens"], asked["temperature"], asked["n"]) = (json!(9), json!(1), json!(1));
     asked["response_format"] = json!({"type": "json_object"});
     assert_eq!(traced.ask(&asked).await.0, 200);
-    let [span] = &traced.end().await[..] else { panic!("one span") };
+    let [span] = &traced.requests().await[..] else { panic!("one span") };
     assert_eq!((&*span.name, span.kind, span.status), ("chat mine", SERVER, 0));
     span.says(&json!({
         "http.request.method": "POST",
@@ -216,7 +254,7 @@ async fn a_stream_says_that_it_is_one_and_when_it_began() {
     let scripted = Scripted::start([stream(&chunks(&["we", "ll"]))]).await;
     let traced = Traced::start(&scripted.url).await;
     assert_eq!(traced.ask(&question(true)).await.0, 200);
-    let [span] = &traced.end().await[..] else { panic!("one span") };
+    let [span] = &traced.requests().await[..] else { panic!("one span") };
     assert_eq!((&*span.name, span.status), ("chat mine", 0));
     span.says(&json!({
         "gen_ai.provider.name": "one",
@@ -246,7 +284,7 @@ async fn a_failure_says_which_one_also_in_the_middle_of_a_stream() {
     assert_eq!(failed, 500, "{answer}");
     let (refused, answer) = traced.ask(&json!({"model": "mine"})).await;
     assert_eq!(refused, 400, "{answer}");
-    let [stream, failure, refusal] = &traced.end().await[..] else { panic!("three spans") };
+    let [stream, failure, refusal] = &traced.requests().await[..] else { panic!("three spans") };
     assert_eq!([stream.status, failure.status, refusal.status], [ERROR, ERROR, 0]);
     stream.says(&json!({
         "http.response.status_code": 200,
@@ -263,4 +301,106 @@ async fn a_failure_says_which_one_also_in_the_middle_of_a_stream() {
         "error.type": "500",
     }));
     refusal.says(&json!({ "http.response.status_code": 400, "error.type": "invalid_value" }));
+}
+
+/// An upstream of a protocol that answers as it is asked.
+async fn answering() -> Scripted {
+    Scripted::answering(|seen| {
+        let stream = seen.header("accept") == Some("text/event-stream");
+        well(Protocol::of(seen), stream)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn each_attempt_is_a_span_of_a_client_which_the_upstream_continues_where_it_is_told_to() {
+    for client in Protocol::ALL {
+        for stream in [false, true] {
+            let failing = Scripted::start([json_answer(500, &json!({"error": {"message": "no"}}))]).await;
+            let working = answering().await;
+            let mut told = ["one", "two"].map(|name| {
+                let url = if name == "one" { &failing.url } else { &working.url };
+                upstream(name, client.kind(), url)
+            });
+            told[1].traceparent = Some(true);
+            let traced = Traced::with(config(told.to_vec())).await;
+            traced.ask_in_a_trace(client, stream).await;
+            let spans = traced.end().await;
+            let here = format!("{client:?}, stream: {stream}: {spans:#?}");
+            let [failed, helped, request] = &spans[..] else { panic!("three spans: {here}") };
+            assert_eq!((request.kind, &*request.parent), (SERVER, CALLER), "{here}");
+            let operation = request.attributes["gen_ai.operation.name"].as_str().expect("a name");
+            for (attempt, name, status) in [(failed, "one", ERROR), (helped, "two", 0)] {
+                assert_eq!((attempt.kind, attempt.status), (CLIENT, status), "{here}");
+                assert_eq!(attempt.name, format!("{operation} theirs"), "{here}");
+                assert_eq!((&*attempt.trace, &attempt.parent), (TRACE, &request.id), "{here}");
+                attempt.says(&json!({
+                    "gen_ai.operation.name": operation,
+                    "gen_ai.provider.name": name,
+                    "gen_ai.request.model": "theirs",
+                    "gen_ai.request.stream": stream.then_some(true),
+                    "gatewright.upstream": name,
+                    "server.address": "127.0.0.1",
+                }));
+            }
+            failed.says(&json!({ "error.type": "upstream_error", "http.response.status_code": 500 }));
+            helped.says(&json!({
+                "error.type": null,
+                "gen_ai.usage.input_tokens": 3,
+                "gen_ai.usage.output_tokens": 2,
+            }));
+            let (unaware, aware) = (&failing.seen()[0], &working.seen()[0]);
+            assert_eq!(unaware.header("traceparent"), None, "{here}");
+            let parent = format!("00-{TRACE}-{}-01", helped.id);
+            assert_eq!(aware.header("traceparent"), Some(&*parent), "{here}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_gateways_one_behind_the_other_give_one_trace() {
+    for client in Protocol::ALL {
+        let provider = answering().await;
+        let mut inner = config(vec![upstream("provider", Kind::Chat, &provider.url)]);
+        inner.models[0].id = "theirs".to_owned();
+        inner.models[0].translate_responses = true;
+        let inner = start_with(inner).await;
+        let mut gateway = upstream("inner", Kind::Gatewright, &inner.url);
+        gateway.keys = vec![ApiKey::new(KEY).expect("a key")];
+        let traced = Traced::with(config(vec![gateway])).await;
+        traced.ask_in_a_trace(client, false).await;
+        traced.ask_in_a_trace(client, true).await;
+        let spans = traced.end().await;
+        assert_eq!(spans.len(), 8, "{client:?}: {spans:#?}");
+        let child = |parent: &str| spans.iter().filter(|span| span.parent == parent).collect::<Vec<_>>();
+        let requests = child(CALLER);
+        assert_eq!(requests.len(), 2, "{client:?}: {spans:#?}");
+        for request in requests {
+            let (mut at, mut chain) = (request, vec![request.kind]);
+            while let [next] = child(&at.id)[..] {
+                at = next;
+                chain.push(at.kind);
+            }
+            assert_eq!(chain, [SERVER, CLIENT, SERVER, CLIENT], "{client:?}: {spans:#?}");
+        }
+        assert!(spans.iter().all(|span| span.trace == TRACE), "{client:?}: {spans:#?}");
+        // A provider is told nothing of it.
+        assert!(provider.seen().iter().all(|seen| seen.header("traceparent").is_none()));
+    }
+}
+
+#[tokio::test]
+async fn without_traces_no_upstream_is_told_of_one() {
+    let working = answering().await;
+    let mut told = upstream("one", Kind::Gatewright, &working.url);
+    told.traceparent = Some(true);
+    let server = start_with(config(vec![told])).await;
+    for client in Protocol::ALL {
+        let (path, body) = client.request("mine", true);
+        let asked = server.post(&path, &body).header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
+        assert_eq!(send(asked).await.status(), 200);
+    }
+    for seen in working.seen() {
+        assert_eq!((seen.header("traceparent"), seen.header("tracestate")), (None, None));
+    }
 }

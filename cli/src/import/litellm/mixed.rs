@@ -1,0 +1,141 @@
+//! Files with parts of others in them, and with bytes that are gone or changed: each is imported or refused without a panic, and
+//! a gateway reads what is imported. `GATEWRIGHT_MUTATIONS` sets how many are tried.
+
+use gatewright_gateway::ConfigFile;
+use serde_json::{Value, json};
+
+use super::import;
+
+/// How many files are tried.
+const TRIED: u64 = 2_000;
+
+/// Numbers without a pattern, the same each time.
+struct Chance(u64);
+
+impl Chance {
+    fn of(number: u64) -> Self {
+        Self(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95))
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(bound.max(1)).expect("small")).expect("small")
+    }
+}
+
+fn file() -> Value {
+    json!({
+        "model_list": [
+            {
+                "model_name": "big",
+                "litellm_params": {"model": "openai/big-1", "api_key": "os.environ/BIG_KEY", "rpm": 480, "weight": 3,
+                    "api_base": "https://a.example/v1/", "timeout": 2.5, "region_name": "eu"},
+                "model_info": {"input_cost_per_token": 0.000_001, "output_cost_per_token": 0.000_01, "mode": "chat"},
+            },
+            {"model_name": "big", "litellm_params": {"model": "big-2", "order": 2, "max_parallel_requests": "8"}},
+            {"model_name": "other", "litellm_params": {"model": "anthropic/other-1", "api_key": "sk-1"}},
+            {"model_name": "third", "litellm_params": {"model": "gemini/third-1", "tags": ["a"]}},
+            {"model_name": "drawn", "litellm_params": {"model": "openai/drawn"},
+                "model_info": {"mode": "image_generation"}},
+            {"model_name": "*", "litellm_params": {"model": "openai/*"}},
+        ],
+        "router_settings": {"model_group_alias": {"gpt": "big", "hidden": {"model": "other", "hidden": true}},
+            "fallbacks": [{"big": ["other", "nowhere"]}]},
+        "litellm_settings": {"request_timeout": 600, "default_fallbacks": ["third"]},
+        "general_settings": {"master_key": "os.environ/MASTER"},
+    })
+}
+
+/// Some value within a value.
+fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
+    let length = value.as_object().map(serde_json::Map::len).or(value.as_array().map(Vec::len));
+    let length = length.unwrap_or_default();
+    if length == 0 || chance.below(8) == 0 {
+        return value;
+    }
+    let place = chance.below(length);
+    match value {
+        Value::Object(members) => within(members.values_mut().nth(place).expect("a member"), chance),
+        Value::Array(items) => within(&mut items[place], chance),
+        scalar => scalar,
+    }
+}
+
+fn mutate(value: &mut Value, chance: &mut Chance) {
+    let piece = within(&mut file(), chance).clone();
+    let odd = [
+        json!(null),
+        json!(""),
+        json!("ü\u{0}\u{202e}"),
+        json!("a b\"c'\n[x]"),
+        json!("x".repeat(300)),
+        json!(-1),
+        json!(u64::MAX),
+        json!(1e300),
+        json!("os.environ/"),
+        json!("https://a:b@c/?d"),
+        json!([]),
+        json!({}),
+    ];
+    let target = within(value, chance);
+    match (chance.below(4), target) {
+        (0, target) => *target = odd[chance.below(odd.len())].clone(),
+        (1, Value::Object(members)) if !members.is_empty() => {
+            let name = members.keys().nth(chance.below(members.len())).expect("a member").clone();
+            members.remove(&name);
+        }
+        (2, Value::Array(items)) => items.push(piece),
+        (2, Value::Object(members)) => {
+            let name = odd[chance.below(odd.len())].as_str().unwrap_or("order").to_owned();
+            members.insert(name, piece);
+        }
+        (_, target) => *target = piece,
+    }
+}
+
+#[test]
+fn whatever_is_in_a_file_it_is_imported_or_refused_and_a_gateway_reads_the_result() {
+    let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
+    let folder = tempfile::tempdir().expect("a folder");
+    let result = folder.path().join("gatewright.toml");
+    let (mut imported, mut broken) = (0, Vec::new());
+    for number in 0..tried.unwrap_or(TRIED) {
+        let mut chance = Chance::of(number);
+        let mut document = file();
+        for _ in 0..chance.below(4) {
+            mutate(&mut document, &mut chance);
+        }
+        let mut text = document.to_string().into_bytes();
+        match chance.below(4) {
+            0 => text.truncate(chance.below(text.len() + 1)),
+            1 => {
+                for _ in 0..chance.below(5) {
+                    let at = chance.below(text.len());
+                    text[at] = b"{}[]:,\"'#&*!|>-\n\t \\~"[chance.below(20)];
+                }
+            }
+            _ => {}
+        }
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let done = std::panic::catch_unwind(|| import(&text));
+        let problem = match done {
+            Err(_) => Some("a panic".to_owned()),
+            Ok(Err(why)) => why.is_empty().then(|| "no word of why".to_owned()),
+            Ok(Ok(made)) => {
+                imported += 1;
+                std::fs::write(&result, &made.text).expect("written");
+                ConfigFile::check(&result).err().map(|problems| format!("{problems}\n{}", made.text))
+            }
+        };
+        broken.extend(problem.map(|problem| format!("number {number}: {problem}\n{text}")));
+    }
+    assert!(
+        broken.is_empty(),
+        "{} break, the first ones:\n{}",
+        broken.len(),
+        broken[..broken.len().min(3)].join("\n\n")
+    );
+    assert!(imported > 500, "only {imported} were imported");
+}

@@ -1,0 +1,13 @@
+//! Configuration files: whatever is in one, it is read or what is wrong with it is said, within bounds and without a secret.
+
+#![no_main]
+
+use gatewright_gateway::fuzzing::configure;
+use libfuzzer_sys::{Corpus, fuzz_target};
+
+fuzz_target!(|input: &[u8]| -> Corpus {
+    match configure(input) {
+        Some(_) => Corpus::Keep,
+        None => Corpus::Reject,
+    }
+});

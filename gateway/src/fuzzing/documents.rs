@@ -1,0 +1,98 @@
+//! Documents of operators and of providers: configurations, and what is said of videos.
+
+use std::ffi::OsString;
+
+use serde_json::Value;
+
+use crate::config;
+use crate::protocols::{Film, Stage, VideoForm};
+
+/// What each secret of a configuration is, which no message may show.
+const CANARY: &str = "sk-canary-4f2a";
+/// Maximum length of all that is said of a configuration, in bytes: some fifty problems.
+const MOST_SAID_BYTES: usize = 64 * 1024;
+
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
+fn variable(_: &str) -> Option<OsString> {
+    Some(CANARY.into())
+}
+
+/// Reads a configuration. Returns the number of its warnings or problems; `None`: it is no text, or names files, which are not
+/// read here.
+///
+/// # Panics
+///
+/// If what is wrong is said at length, or shows a secret.
+pub fn configure(input: &[u8]) -> Option<usize> {
+    let text = str::from_utf8(input).ok()?;
+    // An escape may spell the name of a key.
+    if ["file", "certificate", "\\"].iter().any(|word| text.contains(word)) {
+        return None;
+    }
+    let said = match config::read_text(text, variable) {
+        Ok(read) => read.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        Err(problems) => problems.to_string().lines().map(str::to_owned).collect(),
+    };
+    let length: usize = said.iter().map(String::len).sum();
+    assert!(length <= MOST_SAID_BYTES, "{length} bytes are said of {} bytes", input.len());
+    // A text that holds it repeats it, as it repeats other names.
+    assert!(text.contains("canary") || !said.concat().contains("canary"), "{said:?}");
+    Some(said.len())
+}
+
+/// Reads what a provider says of a video, and writes a request for one. The first byte names the form, and what follows is a
+/// document. Returns the bytes that the request has; `None`: it is no document.
+///
+/// # Panics
+///
+/// If a report is out of its bounds, or a request says what it must not, or what it is said to lose is not in it.
+pub fn film(input: &[u8]) -> Option<usize> {
+    let (form, document) = input.split_first()?;
+    let form = if form & 1 == 0 { VideoForm::Specified } else { VideoForm::Public };
+    if let Ok(report) = form.report_in(document) {
+        assert!(!report.id.is_empty() && report.id.len() <= document.len(), "{report:?}");
+        if let Stage::Done(finished) = &report.stage {
+            assert_eq!(finished.url.is_some(), form == VideoForm::Specified, "{finished:?}");
+            assert!(finished.film.size.is_none_or(|(width, height)| width > 0 && height > 0), "{finished:?}");
+        }
+    }
+    let request: Value = serde_json::from_slice(document).ok()?;
+    let wanted = Film { duration_s: Some(5), size: Some((1280, 720)) };
+    let outgoing = form.request_out(&request, "m", wanted);
+    if request.is_object() {
+        assert_eq!(outgoing.body["model"], "m");
+        assert!(outgoing.body["webhook_url"].is_null(), "the client's address went out");
+    }
+    for at in &outgoing.dropped {
+        assert!(request.pointer(at).is_some(), "{at} is dropped, which is nowhere");
+    }
+    Some(outgoing.body.to_string().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn configurations_are_read_cut_off_anywhere() {
+        let text = "[upstreams.one]\nkind = \"chat\"\nbase_url = \"https://one.example/v1\"\nkey = { env = \"KEY\" }\n\
+                    [models.m]\ntargets = [{ upstream = \"one\", weight = 1 }]\n";
+        assert_eq!(configure(text.as_bytes()), Some(0));
+        for end in 0..text.len() {
+            assert!(configure(&text.as_bytes()[..end]).is_some());
+        }
+        assert_eq!(configure(b"[access]\nkey = { file = \"/dev/stdin\" }"), None);
+    }
+
+    #[test]
+    fn documents_of_videos_are_read_and_written_in_both_forms() {
+        let report = r#"{"id":"v","status":"completed","output":{"url":"https://a","resolution":"1x1"}}"#;
+        let request = r#"{"model":"x","prompt":"p","webhook_url":"https://a","duration":5,"seconds":"5"}"#;
+        for form in 0..2 {
+            for document in [report, request] {
+                assert!(film(&[&[form], document.as_bytes()].concat()).is_some());
+            }
+        }
+        assert!(film(b"\0{").is_none());
+    }
+}

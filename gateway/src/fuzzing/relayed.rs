@@ -1,0 +1,160 @@
+//! A stream that passes through the gateway: the same to its client and in its usage however it is cut into packets, and
+//! what the upstream said but for the name of the model and the usage that only the gateway asked for.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::PROTOCOLS;
+use crate::conversation::Protocol;
+use crate::relay::cut::{End, MODEL, Taken, Way, lines_of_blocks, take};
+
+/// Passes a stream of an upstream on. The first byte names the protocol, the second whether the usage is hidden and whether the
+/// client reads an array, the third the size of packets. Returns the bytes that the client gets; `None`: nothing came.
+///
+/// # Panics
+///
+/// If the client gets something else than the upstream said, or if that depends on the packets; if usage or end are not those
+/// that the reader of the protocol reads.
+pub fn relay(input: &[u8]) -> Option<usize> {
+    let (&[protocol, form, size], stream) = input.split_first_chunk()?;
+    let protocol = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
+    let (hide_usage, array) = (form & 1 == 1, form & 2 == 2 && protocol == Protocol::Native);
+    let way = Way::Passed { hide_usage, array };
+    let in_packets =
+        |way, size: usize| take(protocol, way, stream.chunks(size.max(1)).map(Bytes::copy_from_slice));
+    let whole = in_packets(way, stream.len());
+    for size in [1, 2 + usize::from(size)] {
+        let cut = in_packets(way, size);
+        assert_eq!((cut.end, cut.usage), (whole.end, whole.usage), "in packets of {size} bytes");
+        assert_eq!(lines_of_blocks(&cut.out), lines_of_blocks(&whole.out), "in packets of {size} bytes");
+    }
+    if !array {
+        is_as_it_came(protocol, hide_usage, stream, &whole);
+    }
+    let read = in_packets(Way::Read, stream.len());
+    // What its reader cannot read passes all the same.
+    if read.end != End::Unread && !has_odd_choices(stream) {
+        // An error that has no form is one all the same, and its reader takes it for an early end.
+        let is_failure = (whole.end, read.end) == (End::Failed, End::Early);
+        assert!(whole.end == read.end || is_failure, "{:?} and {:?} by the reader", whole.end, read.end);
+        if whole.end == End::Whole && tells_usage_plainly(protocol, stream) {
+            assert_eq!(whole.usage, read.usage, "the reader of {protocol:?} reads another usage");
+        }
+    }
+    (!whole.out.is_empty()).then_some(whole.out.len())
+}
+
+fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &Taken) {
+    let (came, passed) = (lines_of_blocks(stream), lines_of_blocks(&taken.out));
+    let mut passed = passed.iter();
+    let mut next = passed.next();
+    for (number, block) in came.iter().enumerate() {
+        if next.is_some_and(|passed| is_same(block, passed)) {
+            next = passed.next();
+            continue;
+        }
+        let is_hidden = hide_usage && protocol == Protocol::Chat && tells_usage(block);
+        let is_after_failure = taken.end == End::Failed && next.is_none();
+        // Its end is missing.
+        let is_begun = number + 1 == came.len();
+        let text = |block: &[&[u8]]| String::from_utf8_lossy(&block.join(&b'\n')).into_owned();
+        assert!(
+            is_hidden || is_after_failure || is_begun,
+            "{:?} comes as {:?}",
+            text(block),
+            next.map(|passed| text(passed))
+        );
+    }
+    let last: Option<&Vec<&[u8]>> = next;
+    let is_last_word = last.is_none_or(|last| protocol == Protocol::Chat && **last == [&b"data: [DONE]"[..]]);
+    assert!(is_last_word && passed.next().is_none(), "more passes than came");
+}
+
+/// Whether a block is what it was, but for one text in it, which is the name of the model.
+fn is_same(came: &[&[u8]], passed: &[&[u8]]) -> bool {
+    let (came, passed) = (came.join(&b'\n'), passed.join(&b'\n'));
+    if came == passed {
+        return true;
+    }
+    let name = format!("\"{MODEL}\"");
+    let mut places = (0..passed.len()).filter(|at| passed[*at..].starts_with(name.as_bytes()));
+    places.any(|at| {
+        let rest = &passed[at + name.len()..];
+        came.starts_with(&passed[..at])
+            && came.len() >= at + rest.len()
+            && came.ends_with(rest)
+            && serde_json::from_slice::<String>(&came[at..came.len() - rest.len()]).is_ok()
+    })
+}
+
+/// Whether a stream tells its usage where and as often as the protocol does: it is taken wherever it stands.
+fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
+    let told = lines_of_blocks(stream).iter().map(|block| value_of(block)).fold(
+        (0, true),
+        |(count, plain), data| {
+            let kind = data["type"].as_str().unwrap_or_default();
+            let in_event = !data["usage"].is_null() || !data["usageMetadata"].is_null();
+            let in_object = !data["response"]["usage"].is_null() || !data["message"]["usage"].is_null();
+            let is_plain = match protocol {
+                Protocol::Chat | Protocol::Native => !in_object,
+                // What follows an end is read no more.
+                Protocol::Responses => !in_event && in_object == (kind == "response.completed"),
+                Protocol::Messages => {
+                    (!in_event || kind == "message_delta") && (!in_object || kind == "message_start")
+                }
+            };
+            (count + usize::from(in_event || in_object), plain && is_plain)
+        },
+    );
+    let (count, is_plain) = told;
+    is_plain && count <= if protocol == Protocol::Messages { 2 } else { 1 }
+}
+
+/// Whether a choice of a stream is no object: whether it counts as one that has begun is open.
+fn has_odd_choices(stream: &[u8]) -> bool {
+    let is_odd = |data: &Value| {
+        let choices = data["choices"].as_array().or(data["candidates"].as_array());
+        choices.is_some_and(|choices| !choices.iter().all(Value::is_object))
+    };
+    lines_of_blocks(stream).iter().any(|block| is_odd(&value_of(block)))
+}
+
+/// The data of a block.
+fn value_of(block: &[&[u8]]) -> Value {
+    let data: Vec<&[u8]> = block.iter().filter_map(|line| line.strip_prefix(b"data:")).collect();
+    serde_json::from_slice(&data.join(&b'\n')).unwrap_or_default()
+}
+
+/// Whether a chunk of chat tells the usage and nothing else that clients wait for.
+fn tells_usage(block: &[&[u8]]) -> bool {
+    let chunk = value_of(block);
+    let has_choices = chunk["choices"].as_array().is_some_and(|choices| !choices.is_empty());
+    !chunk["usage"].is_null() && !has_choices
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_of_each_protocol_passes_in_packets_of_any_size() {
+        let chat = "data: {\"model\":\"theirs\",\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n\
+                    data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3}}\r\n\r\ndata: [DONE]\n\n";
+        let native = "data: {\"candidates\":[{\"finishReason\":\"STOP\"}],\"modelVersion\":\"theirs\"}";
+        for size in 0..64 {
+            assert!(relay(&[&[0, 0, size], chat.as_bytes()].concat()).is_some());
+            assert!(relay(&[&[0, 1, size], chat.as_bytes()].concat()).is_some());
+            assert!(relay(&[&[3, 2, size], native.as_bytes()].concat()).is_some());
+            assert!(relay(&[&[2, 0, size], &b": ping\n\n: pong"[..]].concat()).is_some());
+        }
+        assert!(relay(&[0, 0]).is_none());
+    }
+
+    #[test]
+    fn what_is_another_text_is_seen() {
+        let same = |came: &str, passed: &str| is_same(&[came.as_bytes()], &[passed.as_bytes()]);
+        assert!(same(r#"data: {"model":"theirs"}"#, r#"data: {"model":"mine"}"#));
+        assert!(!same(r#"data: {"model":"theirs","a":1}"#, r#"data: {"model":"mine","a":2}"#));
+        assert!(!same(r#"data: {"model":["a","b"]}"#, r#"data: {"model":["mine"]}"#));
+    }
+}

@@ -94,19 +94,7 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             "\u{1}POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n2;a=b\r\nok\r\n0\r\nx: y\r\n\r\n\r\nHEAD * HTTP/1.0\n\n",
             "\u{3}PUT http://h/ HTTP/1.1\r\nexpect: 100-continue\r\nconnection: close, x\r\ncontent-length: 1, 1\r\n\r\n!",
         ]),
-        "error_body" => {
-            let worst = [
-                br#"[{"error":{"code":503,"message":"m","status":"S","details":[{"fieldViolations":[{"field":"f"}]}]}}]"#
-                    .to_vec(),
-                [b"id: i\n\n".to_vec(), b"data:\n\n".repeat(99)].concat(),
-                [b"[".to_vec(), br#"{"":0},"#.repeat(99), b"0]".to_vec()].concat(),
-                b"[".repeat(999),
-                b"<html><title>\xFF</title".repeat(9),
-            ];
-            let streams = cases("sse/streams.json")?;
-            let packets = streams.iter().filter_map(|case| case.pointer("/response/packets"));
-            worst.into_iter().chain(packets.map(bytes)).collect()
-        }
+        "error_body" => error_bodies()?,
         "headers" => texts(&[
             "\0\0retry-after: 10000000000000000000\nretry-after-ms: 1e400",
             "\0\0retry-after-ms: -0\nretry-after: Fri, 31 Dec 9999 23:59:59 GMT",
@@ -126,6 +114,21 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
         std::fs::write(folder.join(format!("{number:04}")), input)?;
     }
     Ok(())
+}
+
+/// Errors that are large, deep or no JSON, and streams in their place.
+fn error_bodies() -> Result<Vec<Vec<u8>>> {
+    let worst = [
+        br#"[{"error":{"code":503,"message":"m","status":"S","details":[{"fieldViolations":[{"field":"f"}]}]}}]"#
+            .to_vec(),
+        [b"id: i\n\n".to_vec(), b"data:\n\n".repeat(99)].concat(),
+        [b"[".to_vec(), br#"{"":0},"#.repeat(99), b"0]".to_vec()].concat(),
+        b"[".repeat(999),
+        b"<html><title>\xFF</title".repeat(9),
+    ];
+    let streams = cases("sse/streams.json")?;
+    let packets = streams.iter().filter_map(|case| case.pointer("/response/packets"));
+    Ok(worst.into_iter().chain(packets.map(bytes)).collect())
 }
 
 /// Requests, answers and streams of each protocol: a byte for the protocol, one for the kind, and the document.

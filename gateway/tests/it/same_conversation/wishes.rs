@@ -545,7 +545,8 @@ async fn a_refusal_is_what_the_model_said_where_there_is_no_word_for_it() {
     };
     expect(wish, |_, speaks| match speaks {
         Protocol::Chat => {
-            let message = json!({"role": "assistant", "content": null, "refusal": REFUSAL});
+            let content = json!([{"type": "refusal", "refusal": REFUSAL}]);
+            let message = json!({"role": "assistant", "content": content});
             said([("/messages/5", message)])
         }
         Protocol::Responses => unreachable!("it speaks chat, too"),

@@ -26,7 +26,8 @@ fuzz_target!(|document: &[u8]| {
         assert!(!slow.valid, "what is no JSON is no report");
         return;
     };
-    if !is_beyond_json_schema(&slow) && !has_numbers_that_round(document) {
+    if !is_beyond_json_schema(&slow) && !has_numbers_that_round(document) && !has_dates_without_digits(&slow)
+    {
         assert_eq!(slow.valid, THEIRS.is_valid(&value), "{}", slow.to_json());
     }
 });
@@ -35,6 +36,17 @@ fuzz_target!(|document: &[u8]| {
 fn is_beyond_json_schema(outcome: &Outcome) -> bool {
     let of_reading = |rule: &str| Rule::named(rule).is_some_and(|rule| rule.kind == RuleKind::Reading);
     outcome.violations.iter().any(|found| of_reading(found.rule))
+}
+
+/// Whether all that is found are dates such as `2026-0,-31T12:00:00Z`: the other validator takes some characters for digits.
+fn has_dates_without_digits(outcome: &Outcome) -> bool {
+    let of_a_date = |byte: u8| byte.is_ascii_digit() || b"\"-+:.TtZz ".contains(&byte);
+    let is_one = |text: &String| !text.bytes().all(of_a_date);
+    !outcome.valid
+        && outcome
+            .violations
+            .iter()
+            .all(|found| found.rule == "format" && found.found.as_ref().is_some_and(is_one))
 }
 
 /// Whether the document may have a number that is another one in 64 bits of floating point, in which the other validator

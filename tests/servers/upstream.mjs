@@ -2,9 +2,11 @@
  * A server that is not ours, as an upstream: it speaks chat, responses, messages and native, and answers what
  * `tests/clients` asks. A question may write out calls, such as `read_file({"path": "a.txt"})`: they are made one after
  * another, and then their results are told. Models that begin with `limited` answer 429, those that begin with `hiccup`
- * only the first time; streams of those that begin with `broken` break off. Prints its address; ends with its standard
- * input.
+ * only the first time; streams of those that begin with `broken` break off. Whoever asks for an image gets the picture of
+ * `tests/clients`. Prints its address; ends with its standard input.
  */
+
+import { readFileSync } from "node:fs";
 
 import { LLMock } from "@copilotkit/aimock";
 
@@ -78,6 +80,8 @@ server.on({ model: /^hiccup/ }, (request) => {
   return { error, status: 429, retryAfter: 1 };
 });
 server.on({ model: /^broken/ }, { content: STORY }, { truncateAfterChunks: 9, latency: 5 });
+const b64Json = readFileSync(new URL("../clients/picture.png", import.meta.url)).toString("base64");
+server.on({ model: /^image-/, endpoint: "image" }, { image: { b64Json } });
 server.on({ model: /^model-/ }, (request) => ({ ...answerOf(request), usage: usageOf(request) }));
 await server.start();
 console.log(server.url);

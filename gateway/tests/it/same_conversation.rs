@@ -3,7 +3,9 @@
 
 mod answers;
 mod requests;
+mod told;
 mod understood;
+mod wishes;
 
 use gatewright_gateway::{Config, Model, Target};
 use serde_json::{Map, Value};
@@ -21,12 +23,24 @@ struct Bench {
     server: Server,
 }
 
+/// What came of a request.
+struct Asked {
+    /// The body that the upstream got.
+    sent: Value,
+    /// What the gateway says it dropped.
+    dropped: String,
+    /// The body that the client got.
+    told: String,
+    is_stream: bool,
+}
+
 fn model_at(speaks: Protocol) -> String {
     format!("at-{}", speaks.name())
 }
 
 impl Bench {
-    async fn start() -> Self {
+    /// `steps`: what the upstreams answer.
+    async fn start(steps: fn(&Seen) -> Vec<Step>) -> Self {
         let mut upstreams = Vec::new();
         for speaks in Protocol::ALL {
             upstreams.push((speaks, Scripted::answering(steps).await));
@@ -45,6 +59,18 @@ impl Bench {
     /// Asks an upstream, and gives the body that it got, and what the gateway says it dropped. The client has to understand
     /// the answer.
     async fn ask(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> (Value, String) {
+        let Asked { sent, dropped, told, is_stream } = self.asked(client, speaks, path, body).await;
+        let said = if is_stream {
+            put_together(client, &events(&told))
+        } else {
+            understood(client, &serde_json::from_str(&told).expect("JSON"))
+        };
+        assert_eq!(said, expected(), "{client:?} at {speaks:?}, {path}: {told}");
+        (sent, dropped)
+    }
+
+    /// Asks an upstream.
+    async fn asked(&self, client: Protocol, speaks: Protocol, path: &str, body: &Value) -> Asked {
         let here = format!("{client:?} at {speaks:?}, {path}");
         let (_, scripted) = self.upstreams.iter().find(|(one, _)| *one == speaks).expect("each kind");
         let count = scripted.count();
@@ -56,13 +82,13 @@ impl Bench {
         assert_eq!(seen.len(), count + 1, "{here}");
         let dropped =
             headers.get("x-gatewright-dropped").map(|value| value.to_str().expect("ASCII").to_owned());
-        let said = if headers["content-type"].to_str().expect("ASCII").starts_with("text/event-stream") {
-            put_together(client, &events(&told))
-        } else {
-            understood(client, &serde_json::from_str(&told).expect("JSON"))
-        };
-        assert_eq!(said, expected(), "{here}: {told}");
-        (normal(seen[count].json()), dropped.unwrap_or_default())
+        let kind = headers["content-type"].to_str().expect("ASCII");
+        Asked {
+            sent: normal(seen[count].json()),
+            dropped: dropped.unwrap_or_default(),
+            told,
+            is_stream: kind.starts_with("text/event-stream"),
+        }
     }
 
     /// What the upstreams get of clients that speak another protocol than they: by kind, and by who asked.
@@ -87,8 +113,15 @@ fn pairs() -> impl Iterator<Item = (Protocol, Protocol)> {
     Protocol::ALL.into_iter().flat_map(|speaks| Protocol::ALL.map(|client| (speaks, client)))
 }
 
+/// What an upstream answers in a protocol: a document, or the events of a stream.
+type Words<T> = fn(Protocol) -> T;
+
 /// An upstream answers in the protocol that it is asked in.
 fn steps(seen: &Seen) -> Vec<Step> {
+    answering(seen, whole, streamed)
+}
+
+fn answering(seen: &Seen, whole: Words<Value>, streamed: Words<String>) -> Vec<Step> {
     let speaks = Protocol::of(seen);
     if seen.path().contains("streamGenerateContent") || seen.json()["stream"] == true {
         vec![Step::Write(format!("{STREAM_HEAD}{}", streamed(speaks)).into()), Step::Close]
@@ -122,7 +155,7 @@ fn normal(mut body: Value) -> Value {
 /// upstream in the words that this one gets of everybody else.
 #[tokio::test]
 async fn the_same_conversation_reaches_each_upstream_in_the_same_words_and_its_answer_each_client() {
-    let bench = Bench::start().await;
+    let bench = Bench::start(steps).await;
     for stream in [false, true] {
         let got = bench.translated(stream, false).await;
         for (speaks, client, sent, dropped) in &got {
@@ -152,7 +185,7 @@ async fn the_same_conversation_reaches_each_upstream_in_the_same_words_and_its_a
 /// The word that ends an answer reaches every upstream whose protocol has one, and its loss is told elsewhere.
 #[tokio::test]
 async fn what_one_protocol_has_no_word_for_reaches_all_others_and_is_told_there() {
-    let bench = Bench::start().await;
+    let bench = Bench::start(steps).await;
     let without = bench.translated(false, false).await;
     let got = bench.translated(false, true).await;
     for ((speaks, client, sent, dropped), (.., silent, _)) in got.iter().zip(&without) {

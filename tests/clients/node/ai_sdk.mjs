@@ -5,7 +5,7 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { createGoogleGenerativeAI } from "@ai-sdk/google";
 import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
-import { APICallError, generateObject, generateText, jsonSchema, streamText, tool } from "ai";
+import { APICallError, generateImage, generateObject, generateText, jsonSchema, streamText, tool } from "ai";
 
 import { Refused } from "./scenarios.mjs";
 
@@ -32,8 +32,8 @@ const toolsOf = ({ name, description, parameters }) => ({
   [name]: tool({ description, inputSchema: jsonSchema(parameters) }),
 });
 
-/** A client of a model of the SDK. */
-function connect(model) {
+/** A client of a model of the SDK, or, where it draws, of one that draws. */
+function connect(model, drawing) {
   return {
     async ask(text, picture) {
       const messages = promptOf(text, picture);
@@ -76,6 +76,12 @@ function connect(model) {
       const options = { ...SETTINGS, model, messages: promptOf(text), schema: jsonSchema(schema) };
       return (await refusing(() => generateObject(options))).object;
     },
+    async draw(prompt, size) {
+      const { maxRetries } = SETTINGS;
+      const { images } = await refusing(() => generateImage({ model: drawing, prompt, size, maxRetries }));
+      assert.equal(images.length, 1);
+      return Buffer.from(images[0].uint8Array);
+    },
   };
 }
 
@@ -86,7 +92,11 @@ export const CLIENTS = [
   {
     name: "@ai-sdk/openai, chat",
     protocol: "chat",
-    connect: (target, model) => connect(createOpenAI(v1(target)).chat(model)),
+    draws: true,
+    connect: (target, model) => {
+      const openai = createOpenAI(v1(target));
+      return connect(openai.chat(model), openai.image(model));
+    },
   },
   {
     name: "@ai-sdk/openai, responses",
@@ -96,9 +106,11 @@ export const CLIENTS = [
   {
     name: "@ai-sdk/openai-compatible, chat",
     protocol: "chat",
+    draws: true,
     connect: (target, model) => {
       const options = { name: "gatewright", includeUsage: true, supportsStructuredOutputs: true };
-      return connect(createOpenAICompatible({ ...options, ...v1(target) }).chatModel(model));
+      const provider = createOpenAICompatible({ ...options, ...v1(target) });
+      return connect(provider.chatModel(model), provider.imageModel(model));
     },
   },
   {

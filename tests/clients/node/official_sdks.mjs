@@ -34,7 +34,8 @@ function openai(target) {
 }
 
 function connectChat(target, model) {
-  const { completions } = openai(target).chat;
+  const { chat, images } = openai(target);
+  const { completions } = chat;
   const body = (content, more, options) => ({
     model,
     messages: [{ role: "system", content: SYSTEM }, { role: "user", content }, ...more],
@@ -80,6 +81,12 @@ function connectChat(target, model) {
       const json_schema = { name: "places", schema, strict: true };
       const { choices } = await send(text, [], { response_format: { type: "json_schema", json_schema } });
       return JSON.parse(choices[0].message.content);
+    },
+    async draw(prompt, size) {
+      const asked = { model, prompt, size, response_format: "b64_json" };
+      const { data } = await refusing(OpenAIError, () => images.generate(asked));
+      assert.equal(data.length, 1);
+      return Buffer.from(data[0].b64_json, "base64");
     },
   };
 }
@@ -235,8 +242,8 @@ function connectNative(target, model) {
 }
 
 export const CLIENTS = [
-  { name: "openai, chat", protocol: "chat", connect: connectChat },
+  { name: "openai, chat", protocol: "chat", connect: connectChat, draws: true },
   { name: "openai, responses", protocol: "responses", connect: connectResponses },
   { name: "@anthropic-ai/sdk, messages", protocol: "messages", connect: connectMessages },
-  { name: "@google/genai, native", protocol: "native", connect: connectNative },
+  { name: "@google/genai, native", protocol: "native", connect: connectNative, hidesHeaders: true },
 ];

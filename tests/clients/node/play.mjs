@@ -6,7 +6,7 @@
 
 import { readFileSync } from "node:fs";
 
-import { NEEDS, SCENARIOS } from "./scenarios.mjs";
+import { NEEDS, plays, SCENARIOS } from "./scenarios.mjs";
 
 async function outcome(client, player, target, scenario) {
   const needed = NEEDS[scenario] ?? "models";
@@ -18,7 +18,7 @@ async function outcome(client, player, target, scenario) {
   const connect = ({ models = needed, model = modelOf(models), key = target.key } = {}) =>
     client.connect({ ...target, key }, model);
   try {
-    await SCENARIOS[scenario]({ connect, target, protocol: client.protocol });
+    await SCENARIOS[scenario]({ connect, target, client, protocol: client.protocol });
     return {};
   } catch (error) {
     const at = /(\w+\.mjs:\d+)/.exec(error.stack)?.[1];
@@ -32,7 +32,7 @@ const clients = (await Promise.all(modules.map((name) => import(`./${name}.mjs`)
 );
 for (const target of JSON.parse(readFileSync(targets, "utf8"))) {
   for (const [number, client] of clients.entries()) {
-    for (const scenario of Object.keys(SCENARIOS)) {
+    for (const scenario of Object.keys(SCENARIOS).filter((each) => plays(client, each))) {
       const row = { upstream: target.name, client: client.name, scenario };
       const started = performance.now();
       Object.assign(row, await outcome(client, `${player}-${number}`, target, scenario));

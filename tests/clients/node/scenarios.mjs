@@ -2,14 +2,16 @@
  * What every client is asked to do, whatever it is, and what must come of it. ../python/scenarios.py is the same for
  * Python.
  *
- * A client is `{ name, protocol, connect }`. `connect(target, model)` gives an object that says each of these things in
- * the client's own words:
+ * A client is `{ name, protocol, connect }`, with `draws: true` if it draws, and `hidesHeaders: true` if its errors do
+ * not tell the headers of the answer. `connect(target, model)` gives an object that says each of these things in the
+ * client's own words:
  *
  * - `ask(text, picture?)`: `{ text, asked, answered }`, with the tokens read and written;
  * - `stream(text)`: an async iterable of the pieces of text;
  * - `call(text, tool, streamed)`: `{ name, arguments, id, turn }` of a tool that the model must call;
  * - `give(text, tool, call, result)`: the text that answers the result of a call;
- * - `fill(text, schema)`: a document that fits a schema.
+ * - `fill(text, schema)`: a document that fits a schema;
+ * - `draw(text, size)`: a PNG of the text in a size such as `256x256`, where the client draws.
  *
  * They never try again. A call that fails throws `Refused`.
  */
@@ -31,11 +33,14 @@ const PLACES = {
   additionalProperties: false,
 };
 
-/** A call failed as the client says it: with the status, and with what it tells its user. */
+const PNG = Buffer.from("\x89PNG\r\n\x1a\n", "latin1");
+
+/** A call failed as the client says it: with the status, what it tells its user, and how long to wait. */
 export class Refused extends Error {
   constructor(error, status = error.status ?? error.statusCode) {
     super(error.message, { cause: error });
     this.status = status;
+    this.retryAfter = error.headers?.get?.("retry-after") ?? error.responseHeaders?.["retry-after"];
   }
 }
 
@@ -100,6 +105,15 @@ export const SCENARIOS = {
     }
   },
 
+  async draw({ connect }) {
+    const drawn = await connect().draw("A lighthouse at dusk", "256x256");
+    assert.deepEqual(drawn.subarray(0, PNG.length), PNG);
+    // The other maker's server draws the same picture, whatever it is asked for.
+    if (!drawn.equals(PICTURE)) {
+      assert.deepEqual([drawn.readUInt32BE(16), drawn.readUInt32BE(20)], [256, 256]);
+    }
+  },
+
   async unknown_model({ connect }) {
     const error = await refused(() => connect({ model: "no-such-model" }).ask("Say hello"));
     assert.equal(error.status, 404, error.message);
@@ -113,9 +127,10 @@ export const SCENARIOS = {
     assert.doesNotMatch(error.message, /a-wrong-key-of-nobody/);
   },
 
-  async rate_limit({ connect }) {
+  async rate_limit({ connect, client, target }) {
     const error = await refused(() => connect({ models: "limited" }).ask("Say hello"));
     assert.equal(error.status, 429, error.message);
+    if (!client.hidesHeaders && !target.hides_wait) assert.equal(error.retryAfter, "7", error.message);
   },
 
   async broken_stream({ connect, target }) {
@@ -135,4 +150,7 @@ export const SCENARIOS = {
 };
 
 /** Scenarios for which a target needs models of a kind. */
-export const NEEDS = { rate_limit: "limited", broken_stream: "broken" };
+export const NEEDS = { draw: "drawing", rate_limit: "limited", broken_stream: "broken" };
+
+/** Whether a client has words for a scenario: most of them draw nothing. */
+export const plays = (client, scenario) => scenario !== "draw" || client.draws === true;

@@ -25,7 +25,9 @@ def refusals() -> Iterator[None]:
     except ERRORS as error:
         cause = error if hasattr(error, "status_code") else error.__cause__
         status = getattr(cause, "status_code", None) or getattr(cause, "code", None)
-        raise Refused(status if isinstance(status, int) else None, str(error)) from error
+        headers = getattr(getattr(cause, "response", None), "headers", {})
+        known = status if isinstance(status, int) else None
+        raise Refused(known, str(error), headers.get("retry-after")) from error
 
 
 class LangChain(Client):

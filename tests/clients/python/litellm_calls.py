@@ -2,6 +2,7 @@
 
 import base64
 import json
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,7 +19,8 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except openai.APIError as error:
-        raise Refused(getattr(error, "status_code", None), str(error)) from error
+        headers = getattr(error, "litellm_response_headers", None) or {}
+        raise Refused(getattr(error, "status_code", None), str(error), headers.get("retry-after")) from error
 
 
 class LiteLlm(Client):
@@ -88,6 +90,25 @@ class LiteLlmChat(LiteLlm):
     protocol = "chat"
     prefix = "openai"
     path = "/v1"
+
+    def draw(self, text: str, size: str) -> bytes:
+        with refusals():
+            drawn = litellm.image_generation(
+                model=f"{self.prefix}/{self.model}",
+                prompt=text,
+                size=size,
+                api_base=self.target.url + self.path,
+                api_key=self.target.key,
+                num_retries=0,
+                max_retries=0,
+            )
+        (picture,) = drawn.data
+        # Of a model that it does not know it cannot ask for data: it gets an address, which is the default.
+        # The other maker's server gives data nevertheless.
+        if picture.b64_json is not None:
+            return base64.b64decode(picture.b64_json)
+        with urllib.request.urlopen(picture.url) as answer:
+            return answer.read()
 
 
 class LiteLlmMessages(LiteLlm):

@@ -20,7 +20,9 @@ def refusals(kind: type[Exception]) -> Iterator[None]:
         yield
     except kind as error:
         status = getattr(error, "status_code", None) or getattr(error, "code", None)
-        raise Refused(status if isinstance(status, int) else None, str(error)) from error
+        headers = getattr(getattr(error, "response", None), "headers", {})
+        known = status if isinstance(status, int) else None
+        raise Refused(known, str(error), headers.get("retry-after")) from error
 
 
 def data_url(picture: bytes) -> str:
@@ -92,6 +94,14 @@ class OpenAiChat(OpenAi):
     def fill(self, text: str, schema: dict) -> dict:
         form = {"type": "json_schema", "json_schema": {"name": "places", "schema": schema, "strict": True}}
         return json.loads(self.send(text, response_format=form).choices[0].message.content)
+
+    def draw(self, text: str, size: str) -> bytes:
+        with refusals(openai.APIError):
+            drawn = self.sdk.images.generate(
+                model=self.model, prompt=text, size=size, response_format="b64_json"
+            )
+        (picture,) = drawn.data
+        return base64.b64decode(picture.b64_json)
 
     @staticmethod
     def tool(tool: Tool) -> dict:

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
-from scenarios import NEEDS, SCENARIOS, Client, Target
+from scenarios import NEEDS, SCENARIOS, Client, Target, plays
 
 
 def clients(modules: list[str]) -> Iterator[type[Client]]:
@@ -50,7 +50,7 @@ def main(targets: str, player: str, *modules: str) -> None:
     found = [Target(**target) for target in json.loads(Path(targets).read_text())]
     for target in found:
         for number, kind in enumerate(clients(list(modules))):
-            for scenario in SCENARIOS:
+            for scenario in (each for each in SCENARIOS if plays(kind, each)):
                 row = {"upstream": target.name, "client": kind.name, "scenario": scenario.__name__}
                 started = time.monotonic()
                 row |= outcome(kind, f"{player}-{number}", target, scenario)

@@ -4,6 +4,7 @@ A client is a subclass of `Client` that says each of these things in its own wor
 itself: the scenarios see texts, calls and refusals.
 """
 
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,11 +33,15 @@ class Target:
     """Models that answer 429 and `retry-after: 7`."""
     broken: dict[str, str] | None = None
     """Models whose streams break off with an error."""
+    drawing: dict[str, str] | None = None
+    """The model that draws, by the protocol of the clients that ask for it."""
     counts_pictures: bool = True
     """Whether a picture costs tokens there."""
     mends_streams: bool = False
     """Whether what is behind the gateway may ask again for a stream that breaks off, so that all arrives, or
     fail before the first piece."""
+    hides_wait: bool = False
+    """Whether what is behind the gateway does not pass `retry-after` on."""
     lacks: dict[str, dict[str, str]] = field(default_factory=dict)
     """Scenarios that a client cannot play there, and why, by the client's name; `*` is any."""
 
@@ -73,11 +78,12 @@ class Call:
 
 
 class Refused(Exception):
-    """A call failed as the client says it: with the status, and with what it tells its user."""
+    """A call failed as the client says it: with the status, what it tells its user, and how long to wait."""
 
-    def __init__(self, status: int | None, message: str) -> None:
+    def __init__(self, status: int | None, message: str, retry_after: str | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after = retry_after
 
 
 class Client(ABC):
@@ -85,6 +91,8 @@ class Client(ABC):
 
     name: str
     protocol: str
+    draw: Callable[[str, str], bytes] | None = None
+    """Where the client draws: a PNG of a text in a size such as `256x256`."""
 
     def __init__(self, target: Target, model: str) -> None:
         self.target = target
@@ -157,6 +165,14 @@ def image(new: Callable[..., Client]) -> None:
         assert seen.asked > unseen.asked, (seen, unseen)
 
 
+def draw(new: Callable[..., Client]) -> None:
+    client = new("drawing")
+    drawn = client.draw("A lighthouse at dusk", "256x256")
+    assert drawn.startswith(b"\x89PNG\r\n\x1a\n"), drawn[:99]
+    # The other maker's server draws the same picture, whatever it is asked for.
+    assert drawn == PICTURE or struct.unpack(">II", drawn[16:24]) == (256, 256), drawn[:24]
+
+
 def unknown_model(new: Callable[..., Client]) -> None:
     error = refused(lambda: new(model="no-such-model").ask("Say hello"))
     assert error.status == 404, error
@@ -172,8 +188,11 @@ def wrong_key(new: Callable[..., Client]) -> None:
 
 
 def rate_limit(new: Callable[..., Client]) -> None:
-    error = refused(lambda: new("limited").ask("Say hello"))
+    client = new("limited")
+    error = refused(lambda: client.ask("Say hello"))
     assert error.status == 429, error
+    if not client.target.hides_wait:
+        assert error.retry_after == "7", (error.retry_after, error)
 
 
 def broken_stream(new: Callable[..., Client]) -> None:
@@ -198,13 +217,19 @@ SCENARIOS: list[Callable[[Callable[..., Client]], None]] = [
     streamed_tools,
     structured,
     image,
+    draw,
     unknown_model,
     wrong_key,
     rate_limit,
     broken_stream,
 ]
-NEEDS = {"rate_limit": "limited", "broken_stream": "broken"}
+NEEDS = {"draw": "drawing", "rate_limit": "limited", "broken_stream": "broken"}
 """Scenarios for which a target needs models of a kind."""
+
+
+def plays(kind: type[Client], scenario: Callable) -> bool:
+    """Whether a client has words for a scenario: most of them draw nothing."""
+    return scenario is not draw or kind.draw is not None
 
 
 def refused(call: Callable[[], object]) -> Refused:

@@ -56,13 +56,9 @@ enum Scenario {
     BrokenStream,
 }
 
-/// What does not depend on what the upstream makes of pictures.
-const EVERYWHERE: [Scenario; 4] = [Scenario::Chat, Scenario::Stream, Scenario::Tools, Scenario::Structured];
-/// What a translation to another protocol can break. The refusals of the gateway itself are the same for each upstream.
-const TRANSLATED: [Scenario; 5] =
-    [Scenario::Chat, Scenario::Stream, Scenario::Tools, Scenario::Structured, Scenario::Image];
-/// What the simulator behind another gateway can be asked for.
-const BEHIND_A_GATEWAY: [Scenario; 7] = [
+/// Whatever the upstream is. An agent that tries again after 429 does so for the answer of our gateway: the simulator and
+/// the other maker's server are enough for that.
+const EVERYWHERE: [Scenario; 8] = [
     Scenario::Chat,
     Scenario::Stream,
     Scenario::Tools,
@@ -70,6 +66,7 @@ const BEHIND_A_GATEWAY: [Scenario; 7] = [
     Scenario::Image,
     Scenario::UnknownModel,
     Scenario::WrongKey,
+    Scenario::BrokenStream,
 ];
 /// What the simulator can be asked for, and the other maker's server.
 const ALL: [Scenario; 9] = [
@@ -148,14 +145,9 @@ pub(super) fn work(upstreams: &Upstreams, outcomes: &mut Outcomes) -> Result<()>
     expect_counted(&jobs, &before, &answered(&places)?)
 }
 
-/// What agents play with an upstream: each scenario with one of each kind, at least.
+/// What agents play with an upstream.
 fn scenarios(place: &Place<'_>) -> &'static [Scenario] {
-    match &*place.name {
-        "gatewright" => &BEHIND_A_GATEWAY,
-        name if name == "simulator" || name.starts_with("other-") => &ALL,
-        name if name.starts_with("litellm-") => &EVERYWHERE,
-        _ => &TRANSLATED,
-    }
+    if place.name == "simulator" || place.name.starts_with("other-") { &ALL } else { &EVERYWHERE }
 }
 
 /// Whatever an agent printed, it had it from the gateway, by its own protocol.
@@ -186,8 +178,8 @@ impl Job<'_> {
         let lacks =
             |(scenario, reason): &(Scenario, &'static str)| (*scenario == self.scenario).then_some(*reason);
         let blind = self.scenario == Scenario::Image
-            && self.place.name.starts_with("other-")
-            && self.place.name != "other-chat";
+            && self.place.is_other_makers()
+            && !self.place.name.ends_with("-chat");
         // Each attempt of this program is told apart from the one before, which the simulator lets fail once, too.
         let changes = self.scenario == Scenario::RateLimit
             && self.place.name == "simulator"

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// Gateways with their upstreams.
 const PLACES: usize = 15;
-/// Scenarios of the players.
+/// Scenarios that all players play.
 const SCENARIOS: usize = 10;
 const PLAYED_BY_PLAYERS: [&str; 21] = [
     "Node: openai, chat",
@@ -32,12 +32,21 @@ const PLAYED_BY_PLAYERS: [&str; 21] = [
 ];
 const AGENTS: [&str; 3] =
     ["agent: @openai/codex", "agent: @anthropic-ai/claude-code", "agent: @google/gemini-cli"];
-/// Rows of an agent: 9 at the simulator, 7 behind another gateway of ours, 9 at each upstream of the other maker, 5 at
-/// each other one of ours, and 4 at each of the proxy.
-const BY_AN_AGENT: usize = 9 + 7 + 4 * 9 + 5 * 5 + 4 * 4;
+/// Rows of an agent: 8 at each place, and one more at the simulator and at each upstream of the other maker.
+const BY_AN_AGENT: usize = PLACES * 8 + 1 + 4;
+/// Clients of the players that draw, too.
+const DRAW: [&str; 5] = [
+    "Node: openai, chat",
+    "Node: @ai-sdk/openai, chat",
+    "Node: @ai-sdk/openai-compatible, chat",
+    "Python: openai, chat",
+    "Python: litellm, chat",
+];
 
 /// What every player skips, at how many upstreams, and why.
 const SKIPPED_BY_PLAYERS: (&str, usize) = ("stream: the proxy tells no usage of native streams", 1);
+/// What every client that draws skips: at upstreams of messages and native, of three makers.
+const SKIPPED_BY_DRAWING: (&str, usize) = ("draw: its protocol has no images to ask for", 6);
 /// What a client skips besides.
 const SKIPPED: [(&str, &str, usize); 10] = [
     ("Python: litellm, native", "tools: litellm drops calls of its own proxy", 1),
@@ -55,9 +64,9 @@ const SKIPPED: [(&str, &str, usize); 10] = [
     (AGENTS[0], "stream: `codex exec` reads streams, but prints whole messages only", PLACES),
     (AGENTS[0], "rate_limit: what the program sends again is another request", 1),
     (AGENTS[2], "structured: the program takes no schema", PLACES),
-    (AGENTS[0], "image: the other maker's server sees pictures in chat only", 3),
-    (AGENTS[1], "image: the other maker's server sees pictures in chat only", 3),
-    (AGENTS[2], "image: the other maker's server sees pictures in chat only", 3),
+    (AGENTS[0], "image: the other maker's server sees pictures in chat only", 6),
+    (AGENTS[1], "image: the other maker's server sees pictures in chat only", 6),
+    (AGENTS[2], "image: the other maker's server sees pictures in chat only", 6),
 ];
 
 /// What has to come of the scenarios, besides that none fails.
@@ -70,11 +79,16 @@ pub(super) struct Expected {
 
 /// What is expected of all clients.
 pub(super) fn of_everything() -> Expected {
-    let players = PLAYED_BY_PLAYERS.map(|client| (client, PLACES * SCENARIOS));
+    let players = PLAYED_BY_PLAYERS.map(|client| {
+        let scenarios = SCENARIOS + usize::from(DRAW.contains(&client));
+        (client, PLACES * scenarios)
+    });
     let rows = players.into_iter().chain(AGENTS.map(|agent| (agent, BY_AN_AGENT)));
     let (what, times) = SKIPPED_BY_PLAYERS;
     let of_players = PLAYED_BY_PLAYERS.into_iter().map(|client| (client, what, times));
-    let skipped = of_players.chain(SKIPPED);
+    let (undrawn, places) = SKIPPED_BY_DRAWING;
+    let of_drawing = DRAW.into_iter().map(|client| (client, undrawn, places));
+    let skipped = of_players.chain(of_drawing).chain(SKIPPED);
     Expected {
         rows: rows.map(|(client, rows)| (client.to_owned(), rows)).collect(),
         skipped: skipped.map(|(client, what, times)| (format!("{client}, {what}"), times)).collect(),

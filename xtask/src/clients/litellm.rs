@@ -37,15 +37,16 @@ pub(super) fn install() -> Result<()> {
 impl LitellmProxy {
     pub(super) const KEY: &str = KEY;
 
-    /// Starts it in front of a server of chat, whose models it calls by their names. Answers when
-    /// [`wait`](Self::wait) returns.
+    /// Starts it in front of a server of chat, whose models it calls by their names. It drops the form of an image that is
+    /// asked for, which it would refuse for a model that it does not know. Answers when [`wait`](Self::wait) returns.
     pub(super) fn start(folder: &Path, behind: &str) -> Result<Self> {
         let (config, log) = (folder.join("litellm.yaml"), File::create(folder.join("litellm.log"))?);
         fs::write(
             &config,
             format!(
                 "model_list:\n  - model_name: \"*\"\n    litellm_params:\n      model: openai/*\n      \
-                 api_base: {behind}/v1\n      api_key: any-key\nlitellm_settings:\n  num_retries: 0\n  \
+                 api_base: {behind}/v1\n      api_key: any-key\n  - model_name: \"image-*\"\n    litellm_params:\n      model: openai/image-*\n      \
+                 api_base: {behind}/v1\n      api_key: any-key\n      drop_params: true\nlitellm_settings:\n  num_retries: 0\n  \
                  telemetry: false\nrouter_settings:\n  num_retries: 0\n  disable_cooldowns: true\n"
             ),
         )?;

@@ -23,11 +23,19 @@ const PROTOCOLS: [(&str, &str); 4] = [
 const KINDS: [(&str, &str); 5] =
     [("chat", "/v1"), ("responses", "/v1"), ("messages", "/v1"), ("native", "/v1beta"), ("gatewright", "")];
 /// Kinds of models that fail: what the simulator is told with the model.
-const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), ("broken", "stream_error=9")];
+const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), BROKEN];
+const BROKEN: (&str, &str) = ("broken", "stream_error=9");
 /// What fails for agents at the simulator besides: each request of theirs once.
 const HICCUP: (&str, &str) = ("hiccup", "fail_once");
 /// Models of the other maker's server that fail for agents: the first answer of one is 429, streams of the other break off.
 const FAILING_FOR_AGENTS: [&str; 2] = ["hiccup", "broken"];
+/// A model of the simulator that draws, and the kinds of upstreams that clients may ask for images.
+const DRAWING: &str = "image_model_2";
+const DRAW: [&str; 3] = ["chat", "responses", "gatewright"];
+/// Stands in the ids of models that the gateway in front asks for.
+const HOP: &str = "hop";
+/// Why clients cannot ask an upstream of another kind.
+const DRAWS_NOT: &str = "its protocol has no images to ask for";
 /// Maximum number of clients of a player.
 const MOST_CLIENTS: usize = 10;
 
@@ -55,12 +63,12 @@ impl Upstreams {
         let mut middle = Configuration::new(&folder, "middle");
         for (kind, path) in KINDS {
             middle.upstream(kind, kind, &format!("{}{path}", simulator.address()), simulator.key())?;
-            middle.models(kind, players, |fault, client| match fault {
-                // A model of its own for each client: a breaker opens for no other.
-                Some((_, fault)) => format!("model-sol~{fault},delay={client}"),
-                None => "model-sol".to_owned(),
-            })?;
+            simulated(&mut middle, kind, kind, players, 0)?;
+            middle.drawing(kind, kind, DRAWING)?;
         }
+        // For the gateway in front: what it asks here nobody else does.
+        let behind = MOST_CLIENTS * players.len() + PROTOCOLS.len();
+        simulated(&mut middle, HOP, "messages", players, behind)?;
         litellm.wait()?;
         let others = [("other", &other.address, "any-key"), ("litellm", &litellm.address, LitellmProxy::KEY)];
         for ((maker, address, key), (kind, path)) in others
@@ -69,10 +77,11 @@ impl Upstreams {
         {
             let name = format!("{maker}-{kind}");
             middle.upstream(&name, kind, &format!("{address}{path}"), key)?;
-            middle.models(&name, players, |fault, client| match fault {
+            middle.models(&name, &name, players, |fault, client| match fault {
                 Some((failing, _)) => format!("{failing}-{client}"),
                 None => "model-a".to_owned(),
             })?;
+            middle.drawing(&name, kind, "image-a")?;
             for (failing, (protocol, _)) in FAILING_FOR_AGENTS
                 .into_iter()
                 .flat_map(|failing| PROTOCOLS.map(|protocol| (failing, protocol)))
@@ -85,13 +94,17 @@ impl Upstreams {
 
         let mut front = Configuration::new(&folder, "front");
         front.upstream("middle", "gatewright", middle.address(), middle.key())?;
-        let players_models = |fault: Option<(&str, &str)>, client: usize| match fault {
+        front.models("middle", "middle", players, |fault, client| match fault {
             Some((failing, _)) => {
-                model_id("messages", failing, players[client / MOST_CLIENTS], client % MOST_CLIENTS)
+                model_id(HOP, failing, players[client / MOST_CLIENTS], client % MOST_CLIENTS)
             }
-            None => "via-messages".to_owned(),
-        };
-        front.models("middle", players, players_models)?;
+            None => format!("via-{HOP}"),
+        })?;
+        front.drawing("middle", "gatewright", &drawing_id("chat"))?;
+        for (protocol, _) in PROTOCOLS {
+            let model = |upstream| model_of_agent(upstream, BROKEN.0, protocol);
+            front.model(&model("middle"), "middle", &model(HOP))?;
+        }
         let front = front.serve()?;
 
         let mut list = vec![of_simulator(&simulator)];
@@ -155,6 +168,29 @@ impl Place<'_> {
     }
 }
 
+/// The models of an upstream of ours, behind which the simulator stands. name: what stands for it in their ids. first: a
+/// number from which on those that fail have numbers of their own.
+fn simulated(
+    middle: &mut Configuration,
+    name: &str,
+    upstream: &str,
+    players: &[&str],
+    first: usize,
+) -> Result<()> {
+    // A model of its own for each client: a breaker opens for no other.
+    let failing = |fault: &str, number: usize| format!("model-sol~{fault},delay={number}");
+    middle.models(name, upstream, players, |fault, client| match fault {
+        Some((_, fault)) => failing(fault, first + client),
+        None => "model-sol".to_owned(),
+    })?;
+    let agents = first + MOST_CLIENTS * players.len();
+    for (number, (protocol, _)) in (agents..).zip(PROTOCOLS) {
+        let (kind, fault) = BROKEN;
+        middle.model(&model_of_agent(name, kind, protocol), upstream, &failing(fault, number))?;
+    }
+    Ok(())
+}
+
 /// Names of the upstreams of the gateway in the middle.
 fn names_of_middle() -> impl Iterator<Item = String> {
     let ours = KINDS.iter().map(|(kind, _)| (*kind).to_owned());
@@ -175,6 +211,11 @@ fn model_id(upstream: &str, failing: &str, player: &str, client: usize) -> Strin
     format!("via-{upstream}-{failing}-{player}-{client}")
 }
 
+/// The id of the model of an upstream that draws.
+fn drawing_id(upstream: &str) -> String {
+    format!("via-{upstream}-drawing")
+}
+
 /// A target: the models of the catalog, each for the protocol that serves it.
 fn of_simulator(gateway: &LocalGateway) -> Value {
     let models = |suffix: &str| -> Value {
@@ -185,6 +226,7 @@ fn of_simulator(gateway: &LocalGateway) -> Value {
         "url": gateway.address(),
         "key": gateway.key(),
         "models": models(""),
+        "drawing": { "chat": DRAWING },
     });
     for (failing, fault) in FAILING {
         target[failing] = models(&format!("~{fault}"));
@@ -208,25 +250,32 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
     for (failing, _) in FAILING {
         target[failing] = models(&format!("-{failing}-{{}}"));
     }
+    if upstream == "middle"
+        || DRAW.iter().any(|kind| *kind == upstream || upstream.ends_with(&format!("-{kind}")))
+    {
+        target["drawing"] = json!({ "chat": drawing_id(upstream) });
+    } else {
+        target["lacks"]["*"]["draw"] = json!(DRAWS_NOT);
+    }
     // What is lacking there is lacking without our gateway, too.
     match name {
         "other-native" => {
             let reason = "the server ends a call with FUNCTION_CALL, where litellm drops it";
-            target["lacks"] = json!({ "litellm, native": { "tools": reason, "streamed_tools": reason } });
+            target["lacks"]["litellm, native"] = json!({ "tools": reason, "streamed_tools": reason });
         }
         "litellm-native" => {
             let (usage, calls) =
                 ("the proxy tells no usage of native streams", "litellm drops calls of its own proxy");
-            target["lacks"] = json!({
-                "*": { "stream": usage },
-                "litellm, native": { "tools": calls, "streamed_tools": calls },
-            });
+            target["lacks"]["*"]["stream"] = json!(usage);
+            target["lacks"]["litellm, native"] = json!({ "tools": calls, "streamed_tools": calls });
         }
         _ => {}
     }
     if name.starts_with("litellm-") {
-        // The proxy asks again for what breaks off, or passes the failure on, by the protocol and as its time allows.
+        // The proxy asks again for what breaks off, or passes the failure on, by the protocol and as its time allows. How long
+        // to wait it says in `llm_provider-retry-after`.
         target["mends_streams"] = json!(true);
+        target["hides_wait"] = json!(true);
     }
     target
 }
@@ -253,19 +302,20 @@ impl Configuration {
         Ok(())
     }
 
-    /// One model for an upstream, and those that fail for each client. at_upstream: what the upstream calls them, by
-    /// the kind of failure and the number of the client among all.
+    /// One model for an upstream, and those that fail for each client. name: what stands for it in their ids. at_upstream:
+    /// what the upstream calls them, by the kind of failure and the number of the client among all.
     fn models(
         &mut self,
+        name: &str,
         upstream: &str,
         players: &[&str],
         at_upstream: impl Fn(Option<(&str, &str)>, usize) -> String,
     ) -> Result<()> {
-        let mut models = vec![(format!("via-{upstream}"), at_upstream(None, 0))];
+        let mut models = vec![(format!("via-{name}"), at_upstream(None, 0))];
         for fault in FAILING {
             for (index, player) in players.iter().enumerate() {
                 for client in 0..MOST_CLIENTS {
-                    let id = model_id(upstream, fault.0, player, client);
+                    let id = model_id(name, fault.0, player, client);
                     models.push((id, at_upstream(Some(fault), index * MOST_CLIENTS + client)));
                 }
             }
@@ -278,6 +328,18 @@ impl Configuration {
         Ok(writeln!(
             self.text,
             "[models.{id}]\ntranslate_responses = true\ntargets = [{{ upstream = {upstream:?}, model = {at_upstream:?} }}]"
+        )?)
+    }
+
+    /// The model of an upstream that draws, if upstreams of this kind do.
+    fn drawing(&mut self, upstream: &str, kind: &str, at_upstream: &str) -> Result<()> {
+        if !DRAW.contains(&kind) {
+            return Ok(());
+        }
+        let id = drawing_id(upstream);
+        Ok(writeln!(
+            self.text,
+            "[models.{id}]\nkind = \"image\"\ntargets = [{{ upstream = {upstream:?}, model = {at_upstream:?} }}]"
         )?)
     }
 

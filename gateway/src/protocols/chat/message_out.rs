@@ -50,12 +50,16 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
             _ => content.push(part),
         }
     }
-    let says_more = !refusals.is_empty() || !calls.is_empty();
     let thinks = turn.parts.iter().any(|part| matches!(part.kind, PartKind::Thought(_)));
     match content_of(&content, &turn.at, writer) {
         Some(content) => message.insert("content".to_owned(), content),
         None if writer.is_same() => None,
-        None if says_more => message.insert("content".to_owned(), Value::Null),
+        // Providers want content or calls beside a refusal, or the refusal as the content.
+        None if calls.is_empty() && !refusals.is_empty() => {
+            let refusal = std::mem::take(&mut refusals).concat();
+            message.insert("content".to_owned(), json!([{ "type": "refusal", "refusal": refusal }]))
+        }
+        None if !calls.is_empty() => message.insert("content".to_owned(), Value::Null),
         None if turn.role == Role::Assistant || thinks => message.insert("content".to_owned(), "".into()),
         // A message of nothing says nothing.
         None => return None,

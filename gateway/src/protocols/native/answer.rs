@@ -155,6 +155,12 @@ pub(super) fn end_in(word: &str, calls: bool) -> End {
     }
 }
 
+/// Why a candidate ended that may refuse. To other protocols a refusal is a kind of text, and the answer is complete: here
+/// the end alone tells it.
+pub(super) fn end_of(end: End, refuses: bool) -> End {
+    if refuses && end == End::Stop { End::Refusal } else { end }
+}
+
 /// The word for why a candidate ended.
 pub(super) fn end_out(end: &End) -> &str {
     match end {
@@ -202,9 +208,10 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     let candidates = answer.choices.into_iter().enumerate().map(|(index, mut choice)| {
         citations::clamp(&mut choice);
         let grounding = if is_native { None } else { grounding(&choice) };
+        let refuses = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Refusal(_)));
         let mut candidate = candidate(index, parts_out(choice.parts, is_native));
-        if let Some(end) = &choice.end {
-            candidate.insert("finishReason".to_owned(), json!(end_out(end)));
+        if let Some(end) = choice.end.map(|end| end_of(end, refuses)) {
+            candidate.insert("finishReason".to_owned(), json!(end_out(&end)));
         }
         if let Some(tokens) = &choice.logprobs {
             candidate.insert("logprobsResult".to_owned(), logprobs::result(tokens));

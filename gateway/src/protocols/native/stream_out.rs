@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::answer::{MAX_CANDIDATES, candidate, end_out, usage_out};
+use super::answer::{MAX_CANDIDATES, candidate, end_of, end_out, usage_out};
 use super::grounding::{self, GROUNDING, Said};
 use super::logprobs;
 use super::parts::Parts;
@@ -35,6 +35,7 @@ struct Choice {
     /// A call that is not complete yet, and its place among the calls.
     call: Option<(u32, ToolCall)>,
     end: Option<End>,
+    refuses: bool,
     said: Said,
     citations: Vec<Citation>,
 }
@@ -57,6 +58,7 @@ impl StreamOut for Documents {
                 if let Some(mut parts) = self.parts(choice) {
                     parts.text(&text);
                     self.write(choice, parts, None, bytes);
+                    self.choices.entry(choice).or_default().refuses = true;
                 }
             }
             Delta::Thought { choice, text, summary, .. } => {
@@ -97,7 +99,8 @@ impl StreamOut for Documents {
             Delta::Ended { choice, end } => {
                 if let Some(parts) = self.parts(choice) {
                     self.write(choice, parts, None, bytes);
-                    self.choices.entry(choice).or_default().end = Some(end);
+                    let open = self.choices.entry(choice).or_default();
+                    open.end = Some(end_of(end, open.refuses));
                 }
             }
             Delta::Failed(failure) => self.fail(&failure, bytes),

@@ -104,7 +104,7 @@ pub(super) fn streamed(speaks: Protocol) -> String {
     }
 }
 
-fn named(events: Vec<Value>) -> String {
+pub(super) fn named(events: Vec<Value>) -> String {
     let block =
         |event: Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().expect("a type"));
     events.into_iter().map(block).collect()

@@ -21,6 +21,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Interval of looking whether a server has told how many requests it takes at once on a connection.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// How often a request is sent that a connection of HTTP/2 did not take: connections that others have made may be about to end.
+const MOST_UNSENT: usize = 3;
+
 /// How connections are made and kept.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -97,10 +100,10 @@ impl Shared {
     /// `way`: the first to try; without one, a connection is made.
     async fn send(&self, mut way: Option<Way>, request: RequestRef<'_>) -> Result<Response<Body>, Error> {
         let server = self.dialer.server();
+        let mut unsent = 0;
         loop {
-            let is_new = way.is_none();
-            let next = match way.take() {
-                Some(way) => way,
+            let (next, is_own) = match way.take() {
+                Some(way) => (way, false),
                 None => self.connect().await?,
             };
             match next {
@@ -111,7 +114,7 @@ impl Shared {
                 Way::Http2(place) => match h2::send(place, request, server).await {
                     Ok((response, held)) => return Ok(response.map(|body| Body::http2(body, held))),
                     // Once more, perhaps over a new connection.
-                    Err(h2::Failed::Unsent) if !is_new => {}
+                    Err(h2::Failed::Unsent) if !is_own && unsent + 1 < MOST_UNSENT => unsent += 1,
                     Err(h2::Failed::Unsent) => return Err(Error::Closed),
                     Err(h2::Failed::Broken(error)) => return Err(error),
                 },
@@ -124,19 +127,20 @@ impl Shared {
         http2.map(Way::Http2).or_else(|| self.idle.take().map(Way::Http1))
     }
 
-    /// A new connection, or one that another request has made meanwhile.
-    async fn connect(&self) -> Result<Way, Error> {
+    /// A new connection, or one that another request has made meanwhile; whether it is new.
+    async fn connect(&self) -> Result<(Way, bool), Error> {
+        let own = |way| (way, true);
         if !self.dialer.is_tls() {
-            return self.dial().await;
+            return self.dial().await.map(own);
         }
         let patience = PATIENCE.min(self.settings.connect_timeout);
         let until = Instant::now() + patience;
         let Ok(mut choice) = tokio::time::timeout_at(until, self.choosing.lock()).await else {
-            return self.dial().await;
+            return self.dial().await.map(own);
         };
         loop {
             if let Some(way) = self.at_hand() {
-                return Ok(way);
+                return Ok((way, false));
             }
             // What the server of a new connection takes at once is on its way.
             if !self.idle.has_untold() || Instant::now() >= until {
@@ -147,13 +151,13 @@ impl Shared {
         if *choice == Choice::Http1 {
             // Each request needs a connection of its own.
             drop(choice);
-            return self.dial().await;
+            return self.dial().await.map(own);
         }
         let way = self.dial().await?;
         if let Way::Http1(_) = way {
             *choice = Choice::Http1;
         }
-        Ok(way)
+        Ok((way, true))
     }
 
     async fn dial(&self) -> Result<Way, Error> {

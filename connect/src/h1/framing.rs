@@ -70,9 +70,7 @@ pub(super) fn of_answer(
     }
     let length = length(headers)?;
     if headers.contains_key(TRANSFER_ENCODING) {
-        let mut codings = tokens(headers, &TRANSFER_ENCODING);
-        let is_chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));
-        if !is_chunked || codings.next().is_some() || version == Version::HTTP_10 {
+        if !is_chunked_alone(headers) || version == Version::HTTP_10 {
             return Err(Error::Invalid("the body has a transfer encoding that nobody asked for"));
         }
         // A length beside it may be an attempt to have two readers see two answers.
@@ -91,9 +89,7 @@ pub fn of_request(version: Version, headers: &HeaderMap) -> Result<(Framing, boo
     let lasts = lasts(version, headers);
     let length = length(headers)?;
     if headers.contains_key(TRANSFER_ENCODING) {
-        let mut codings = tokens(headers, &TRANSFER_ENCODING);
-        let is_chunked = codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked"));
-        if !is_chunked || codings.next().is_some() || length.is_some() || version == Version::HTTP_10 {
+        if !is_chunked_alone(headers) || length.is_some() || version == Version::HTTP_10 {
             return Err(Error::Invalid("the length of the body is said in two ways, or in an unknown one"));
         }
         return Ok((Framing::Chunked(Chunks::new()), lasts));
@@ -102,6 +98,12 @@ pub fn of_request(version: Version, headers: &HeaderMap) -> Result<(Framing, boo
         None | Some(0) => (Framing::Done, lasts),
         Some(length) => (Framing::Length(length), lasts),
     })
+}
+
+/// Whether the body comes in chunks, and in no other coding besides.
+fn is_chunked_alone(headers: &HeaderMap) -> bool {
+    let mut codings = tokens(headers, &TRANSFER_ENCODING);
+    codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
 }
 
 fn lasts(version: Version, headers: &HeaderMap) -> bool {
@@ -162,7 +164,7 @@ impl Framing {
     }
 
     /// What the end of the connection means.
-    pub fn end(&mut self) -> Result<(), Error> {
+    pub(super) fn end(&mut self) -> Result<(), Error> {
         match self {
             Self::Done => Ok(()),
             Self::Close => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use gatewright::ErrorCode;
 use http::{HeaderMap, HeaderValue, header};
 use http_body::Body as _;
@@ -48,7 +48,7 @@ pub(super) async fn read_body(
     if announced > limit && headers.contains_key(header::EXPECT) {
         return Err(too_large());
     }
-    let read = tokio::time::timeout(config.body_timeout, Limited::new(&mut *body, limit).collect()).await;
+    let read = tokio::time::timeout(config.body_timeout, gather(Limited::new(&mut *body, limit))).await;
     match read {
         Err(_) => {
             let seconds = config.body_timeout.as_secs();
@@ -57,9 +57,9 @@ pub(super) async fn read_body(
                 format!("the body did not arrive within {seconds} s"),
             ))
         }
-        Ok(Ok(collected)) => {
+        Ok(Ok(gathered)) => {
             *body = Body::empty();
-            Ok(collected.to_bytes())
+            Ok(gathered)
         }
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             _ = tokio::time::timeout(DRAIN, async { while let Some(Ok(_)) = body.frame().await {} }).await;
@@ -69,6 +69,24 @@ pub(super) async fn read_body(
             Err(ApiError::new(&ErrorCode::INVALID_JSON, format!("the body ended early: {error}")))
         }
     }
+}
+
+/// All of a body. One piece is not copied; several are, so that none keeps the memory that it was read into: pieces may be
+/// as small as the client likes.
+async fn gather<B: http_body::Body<Data = Bytes> + Unpin>(mut body: B) -> Result<Bytes, B::Error> {
+    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    while let Some(frame) = body.frame().await {
+        let Ok(piece) = frame?.into_data() else { continue };
+        if first.is_empty() && rest.is_empty() {
+            first = piece;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.extend_from_slice(&std::mem::take(&mut first));
+        }
+        rest.extend_from_slice(&piece);
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
 /// Discards the rest of a body, if little is left and it comes soon. Returns whether none is left: else the connection
@@ -92,4 +110,54 @@ pub(super) async fn discard_rest(body: &mut Body, waits: bool) -> bool {
         true
     };
     tokio::time::timeout(REST, discard).await.unwrap_or(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::{StreamExt as _, stream};
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+
+    use super::*;
+
+    /// A piece that is a small part of the memory that it holds. Counts those that live.
+    struct Piece([u8; 1], Arc<AtomicUsize>);
+
+    impl AsRef<[u8]> for Piece {
+        fn as_ref(&self) -> &[u8] {
+            &self.0
+        }
+    }
+
+    impl Drop for Piece {
+        fn drop(&mut self) {
+            self.1.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn small_pieces_of_a_body_do_not_keep_the_memory_that_they_were_read_into() {
+        const PIECES: usize = 10_000;
+        let living = Arc::new(AtomicUsize::new(0));
+        let most = Arc::new(AtomicUsize::new(0));
+        let pieces = stream::iter(0..PIECES).map(|_| {
+            let count = living.fetch_add(1, Ordering::Relaxed) + 1;
+            most.fetch_max(count, Ordering::Relaxed);
+            let piece = Bytes::from_owner(Piece(*b"x", Arc::clone(&living)));
+            Ok::<_, Infallible>(Frame::data(piece))
+        });
+        let gathered = gather(StreamBody::new(pieces)).await.expect("no failure");
+        assert_eq!((gathered.len(), most.load(Ordering::Relaxed)), (PIECES, 2));
+    }
+
+    #[tokio::test]
+    async fn a_body_of_one_piece_is_not_copied() {
+        let whole = Bytes::from(vec![7; 100]);
+        let gathered = gather(http_body_util::Full::new(whole.clone())).await.expect("no failure");
+        assert_eq!(gathered.as_ptr(), whole.as_ptr());
+    }
 }

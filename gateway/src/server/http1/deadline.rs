@@ -26,7 +26,11 @@ impl Deadline {
 
     /// Resolves when the wait, which begins now if none goes on, has taken too long.
     pub(super) fn poll_missed(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let until = *self.until.get_or_insert_with(|| Instant::now() + self.limit);
+        // A limit beyond all times is none.
+        let Some(until) = self.until.or_else(|| Instant::now().checked_add(self.limit)) else {
+            return Poll::Pending;
+        };
+        self.until = Some(until);
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
         loop {
             ready!(timer.as_mut().poll(context));

@@ -16,8 +16,8 @@ use crate::wire::ApiError;
 
 /// Maximum length of the head of a request.
 pub(super) const MOST_BYTES: usize = 128 * 1024;
-/// Maximum length of the path and query of a request.
-const MOST_TARGET_BYTES: usize = 64 * 1024 - 1;
+/// Maximum length of the path and query of a request: the longest address that can be kept.
+const MOST_TARGET_BYTES: usize = 64 * 1024 - 2;
 const MOST_HEADERS: usize = 100;
 /// Length of a date, such as `Sun, 09 Sep 2001 01:46:40 GMT`.
 const DATE_BYTES: usize = 29;

@@ -182,10 +182,12 @@ async fn a_length_that_two_readers_understand_differently_is_refused() {
 
 #[tokio::test]
 async fn bounds_of_a_head_are_told_apart() {
-    let target = "/".repeat(70_000);
+    let target = |length: usize| format!("GET {} HTTP/1.1\r\n\r\n", "/".repeat(length));
     let headers = |count: usize, length: usize| format!("x: {}\r\n", "y".repeat(length)).repeat(count);
     for (head, status) in [
-        (format!("GET {target} HTTP/1.1\r\n\r\n"), 414),
+        (target(65_534), 200),
+        (target(65_535), 414),
+        (target(70_000), 414),
         (format!("GET {}", "/".repeat(200_000)), 414),
         (format!("GET / HTTP/1.1\r\n{}\r\n", headers(101, 1)), 431),
         (format!("GET / HTTP/1.1\r\n{}", headers(50, 4000)), 431),
@@ -215,6 +217,15 @@ async fn a_connection_waits_for_a_head_and_no_longer() {
     served.await.expect("no panic").expect("no failure");
     assert!(begun.elapsed() < Duration::from_secs(7), "{:?}", begun.elapsed());
     assert_eq!(service.0.lock().expect("no panic").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_beyond_all_times_is_none() {
+    let (mut client, service, _served) = start(Settings { header_timeout: Duration::MAX, ..settings() });
+    tokio::time::sleep(Duration::from_hours(24)).await;
+    client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
+    client.read_exact(&mut [0; 12]).await.expect("an answer");
+    assert_eq!(service.0.lock().expect("no panic").len(), 1);
 }
 
 #[tokio::test]

@@ -75,10 +75,15 @@ impl<S> Wire<S> {
 
     fn take(&mut self, length: usize) -> Bytes {
         let taken = self.held.split_to(length).freeze();
-        if self.held.is_empty() {
+        self.tidy();
+        taken
+    }
+
+    /// Gives the buffer back where the next bytes may be long in coming. What is left of that of a body takes the next ones.
+    fn tidy(&mut self) {
+        if self.held.is_empty() && self.body.is_done() {
             self.held = BytesMut::new();
         }
-        taken
     }
 
     /// Takes the head at the beginning of what is held, if it is whole.
@@ -162,7 +167,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 framing => match framing.decode(&self.held) {
                     Err(error) => return Poll::Ready(Some(Err(io::Error::other(error)))),
                     Ok((taken, data)) => {
-                        self.take(taken);
+                        self.held.advance(taken);
+                        self.tidy();
                         data
                     }
                 },

@@ -27,6 +27,7 @@ use std::time::Duration;
 use gatewright::webhook::Secret;
 use gatewright::{ApiKey, catalog};
 
+pub use self::addresses::check_base_url;
 pub(crate) use self::addresses::is_origin;
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::problem::{Problem, Problems};
@@ -34,6 +35,7 @@ pub use self::reading::ConfigFile;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::reading::read_text;
 pub use self::schema::schema;
+pub use self::settling::check_model_id;
 pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;
 pub use self::tls::{Tls, TlsError};

@@ -84,6 +84,7 @@ pub use crate::config::schema as config_schema;
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
 pub use crate::config::{
     ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE, SharedConfig, Sharing, Watch,
+    check_base_url, check_model_id,
 };
 pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};

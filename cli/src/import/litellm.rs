@@ -10,6 +10,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use gatewright_gateway::check_model_id;
 use serde_json::Value;
 
 use self::providers::provider;
@@ -22,9 +23,6 @@ const MOST: usize = 10_000;
 const MOST_LISTED: usize = 200;
 /// Variable of the key of clients, where the file holds the key itself.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
-/// Said of a name that is none here.
-const UNUSABLE: &str =
-    "a model id here is visible ASCII without \\, % and .., with something between its slashes";
 /// Numbers of requests, as our configuration bounds them.
 const COUNTS: RangeInclusive<u64> = 1..=4_294_967_295;
 /// Weights and orders.
@@ -96,15 +94,6 @@ fn bounds() -> serde_saphyr::Options {
     }
 }
 
-/// Whether a model may have this id in our configuration.
-fn is_id(id: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'%');
-    (1..=256).contains(&id.len())
-        && id.bytes().all(is_plain)
-        && !id.contains("..")
-        && id.split('/').all(|part| !matches!(part, "" | "."))
-}
-
 #[derive(Default)]
 struct Import {
     plan: Plan,
@@ -132,9 +121,7 @@ impl Import {
         if id.contains('*') || called.contains('*') {
             return Err(format!("{at}: {id}: a model for many names; list each model"));
         }
-        if !is_id(&id) {
-            return Err(format!("{at}: {UNUSABLE}"));
-        }
+        check_model_id(&id).map_err(|why| format!("{at}: {why}"))?;
         let info = deployment.take("model_info").and_then(|info| self.noted(info.section()));
         let mut info = info.unwrap_or_default();
         let makes = match info.take("mode").map(|mode| mode.text()).transpose()?.as_deref() {
@@ -298,9 +285,7 @@ impl Import {
             model
         };
         let position = self.position(&model)?;
-        if !is_id(&alias) {
-            return Err(format!("{path}: {UNUSABLE}"));
-        }
+        check_model_id(&alias).map_err(|why| format!("{path}: {why}"))?;
         if self.by_id.contains_key(&alias) {
             return Err(format!("{path}: there is a model of this name"));
         }

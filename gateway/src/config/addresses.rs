@@ -1,7 +1,11 @@
 //! URLs and addresses of a configuration.
 
 use gatewright::limits::is_public;
+use http::Uri;
 use url::{Host, Url};
+
+/// Longest address of an upstream, with room for the path that is added.
+const LONGEST_BASE_URL: usize = 2000;
 
 /// Whether a text consists of scheme, host and port only.
 pub(crate) fn is_origin(text: &str) -> bool {
@@ -18,7 +22,11 @@ pub(super) fn is_listen_address(text: &str) -> bool {
 
 /// A base URL without a slash at its end. Errors: why it is none; never quotes it, since it may hold a password.
 pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
-    let url = Url::parse(text).map_err(|_| "must be a URL such as \"https://api.example/v1\"")?;
+    if text.len() > LONGEST_BASE_URL {
+        return Err("must have 2000 bytes or less");
+    }
+    let wrong = "must be a URL such as \"https://api.example/v1\"";
+    let url = Url::parse(text).map_err(|_| wrong)?;
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return Err("must begin with http:// or https://");
     }
@@ -28,7 +36,16 @@ pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err("must not have a query or a fragment: a path is added to it");
     }
+    // One reader of URLs mends what the other one, which sends requests, refuses.
+    if text.parse::<Uri>().is_err() {
+        return Err(wrong);
+    }
     Ok(url)
+}
+
+/// Whether an upstream may have this base URL. Errors: why not; never quotes it.
+pub fn check_base_url(text: &str) -> Result<(), &'static str> {
+    base_url(text).map(drop)
 }
 
 /// Whether a URL sends what it carries unencrypted to a host that is not this machine's or of a private network.
@@ -68,6 +85,9 @@ mod tests {
             "api.example/v1",
             "ftp://api.example",
             "https://api.example/?a=b",
+            // What sends requests would refuse these.
+            "https://api.example/ü",
+            &format!("https://api.example/{}", "a".repeat(2000)),
             "https://api.example/#a",
             "https://user:canary@api.example",
             "unix:/run/socket",

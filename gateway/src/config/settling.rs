@@ -4,6 +4,8 @@ mod families;
 mod models;
 mod upstreams;
 
+pub use self::models::check_model_id;
+
 use std::path::{Path as Folder, PathBuf};
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! Providers by the prefix of a model's name.
 
+use gatewright_gateway::check_base_url;
+
 /// What an upstream for a provider needs.
 #[derive(Debug)]
 pub(super) struct Provider {
@@ -10,9 +12,6 @@ pub(super) struct Provider {
     /// The variable that holds the key where none is configured.
     pub(super) key_variable: Option<&'static str>,
 }
-
-/// Longest address of an upstream, with room for the path that is added.
-const MOST_ADDRESS_BYTES: usize = 2000;
 
 /// Prefix, kind, base URL, variable of the key. The URLs end where the paths of the protocol begin.
 const KNOWN: [(&str, &str, &str, &str); 13] = [
@@ -56,8 +55,8 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
     }
     let known = KNOWN.iter().find(|(name, ..)| *name == prefix);
     let base = base.map(|base| base.trim_end_matches('/').to_owned());
-    if base.as_deref().is_some_and(|base| !is_address(base)) {
-        return Err("its api_base is no URL that an upstream may have".to_owned());
+    if let Some(base) = &base {
+        check_base_url(base).map_err(|why| format!("its api_base {why}"))?;
     }
     let (kind, base_url, key_variable) = match (known, base) {
         (Some((_, kind, url, variable)), None) => (*kind, (*url).to_owned(), Some(*variable)),
@@ -85,20 +84,6 @@ fn guess(model: &str) -> &'static str {
         model if model.starts_with("gemini") => "gemini",
         _ => "openai",
     }
-}
-
-/// Whether a text is the address of a server, as our configuration wants one: without a user, a query and a fragment.
-fn is_address(base: &str) -> bool {
-    let is_plain = |url: &url::Url| {
-        matches!(url.scheme(), "http" | "https")
-            && url.username().is_empty()
-            && url.password().is_none()
-            && url.query().is_none()
-            && url.fragment().is_none()
-    };
-    base.len() <= MOST_ADDRESS_BYTES
-        && base.parse::<http::Uri>().is_ok()
-        && url::Url::parse(base).is_ok_and(|url| is_plain(&url))
 }
 
 fn below(base: &str, path: &str) -> String {

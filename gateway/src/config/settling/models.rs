@@ -61,13 +61,13 @@ impl Settling<'_> {
         }
         for (id, model) in models {
             let at = at.to(&**id);
-            if !is_id(id) {
-                self.wrong(at.clone(), BAD_ID);
+            if let Err(why) = check_model_id(id) {
+                self.wrong(at.clone(), why);
             }
             for (index, alias) in model.aliases.iter().enumerate() {
                 let at = at.to("aliases").to(index);
-                if !is_id(alias) {
-                    self.wrong(at.clone(), BAD_ID);
+                if let Err(why) = check_model_id(alias) {
+                    self.wrong(at.clone(), why);
                 }
                 if let Some(other) = known.insert(alias, at.clone()) {
                     self.wrong(at, format!("{alias:?} already is at {other}; an id means one model"));
@@ -175,12 +175,13 @@ impl Settling<'_> {
 const BAD_ID: &str = "a model id must be visible ASCII without \\, % and .., at most 256 characters, \
                       with something between its slashes";
 
-/// Whether a client can send a model id, also as a part of a path.
-fn is_id(id: &str) -> bool {
-    id.len() <= LONGEST_ID
+/// Whether a model may have an id: clients can send it, also as a part of a path. Errors: why not.
+pub fn check_model_id(id: &str) -> Result<(), &'static str> {
+    let is_id = id.len() <= LONGEST_ID
         && id.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'%'))
         && !id.contains("..")
-        && id.split('/').all(|part| !matches!(part, "" | "."))
+        && id.split('/').all(|part| !matches!(part, "" | "."));
+    if is_id { Ok(()) } else { Err(BAD_ID) }
 }
 
 /// The family of a model that states none: as in the catalog, else the one whose provider speaks this way.

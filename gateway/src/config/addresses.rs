@@ -86,7 +86,7 @@ mod tests {
             "ftp://api.example",
             "https://api.example/?a=b",
             // What sends requests would refuse these.
-            "https://api.example/ü",
+            "https://api.example/a b",
             &format!("https://api.example/{}", "a".repeat(2000)),
             "https://api.example/#a",
             "https://user:canary@api.example",

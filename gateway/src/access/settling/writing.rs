@@ -68,12 +68,12 @@ impl Writer {
         let mut waiting = self.waiting.lock().await;
         let waiting = &mut *waiting;
         self.gather(&mut waiting.next, waiting.sending.len(), self.ledger.take());
+        // First, for the store may take its time, and the journal tells once that it fills.
+        self.make_room(waiting);
         let written = self.send(waiting).await;
         if written.is_err() {
             self.ledger.failed();
-            if self.ledger.journal().is_some_and(Journal::wants_sums) {
-                self.journal_anew(waiting.batch.number, &waiting.sending, &mut waiting.next);
-            }
+            self.make_room(waiting);
             let ledger = Arc::clone(&self.ledger);
             let synced = tokio::task::spawn_blocking(move || ledger.journal().map(Journal::sync));
             _ = tokio::time::timeout(LONGEST_SYNC, synced).await;
@@ -148,6 +148,12 @@ impl Writer {
     fn gather(&self, next: &mut Rows, sending: usize, fresh: Rows) {
         self.count(&fresh);
         self.ledger.queue(next, fresh, sending);
+    }
+
+    fn make_room(&self, waiting: &mut Waiting) {
+        if self.ledger.journal().is_some_and(Journal::wants_sums) {
+            self.journal_anew(waiting.batch.number, &waiting.sending, &mut waiting.next);
+        }
     }
 
     /// Begins the journal anew with what the store does not have: the rows of the batch that is on its way, and the next ones.

@@ -42,7 +42,7 @@ impl UsageStore for Fickle {
         let does = *self.does.lock().expect("a lock");
         Box::pin(async move {
             if does == Does::TakeLate {
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(Duration::from_millis(400)).await;
             }
             if does != Does::Refuse {
                 self.store.add_usage(batch, rows).await?;

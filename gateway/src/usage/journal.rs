@@ -142,19 +142,11 @@ impl Journal {
     /// part that requests belong to from then on; no request is written meanwhile.
     pub(crate) fn write_sums<'r>(&self, sums: impl FnOnce() -> (u64, Vec<(u64, &'r Rows)>)) {
         let missed = self.missed.load(Ordering::Relaxed);
-        let Some(mut state) = self.enter() else { return };
-        let made = match &*state {
-            State::Missing(next) if *next <= Instant::now() => {
-                Open::make(&self.folder, &self.writer).map(|open| *state = State::Open(open))
-            }
-            _ => Ok(()),
-        };
-        if let Err(error) = made {
-            *state = State::Missing(Instant::now() + PAUSE);
-            drop(state);
+        if let Err(error) = self.make() {
             self.wants_sums.store(true, Ordering::Relaxed);
             return self.warn(&error);
         }
+        let Some(mut state) = self.enter() else { return };
         let State::Open(open) = &mut *state else { return };
         let (part, sums) = sums();
         let written = self.lines_of(part, &sums).and_then(|lines| open.begin(&lines));
@@ -168,6 +160,20 @@ impl Journal {
         if lacks_none && self.is_missing.swap(false, Ordering::Relaxed) {
             tracing::info!("usage is journaled again");
         }
+    }
+
+    /// Makes the file, if it is not there and its time has come. Requests do not wait meanwhile: they miss it, as before.
+    fn make(&self) -> io::Result<()> {
+        match self.enter().as_deref_mut() {
+            Some(State::Missing(next)) if *next <= Instant::now() => *next = Instant::now() + PAUSE,
+            _ => return Ok(()),
+        }
+        let made = Open::make(&self.folder, &self.writer)?;
+        match self.enter().as_deref_mut() {
+            Some(state @ State::Missing(_)) => *state = State::Open(made),
+            _ => _ = std::fs::remove_file(made.path),
+        }
+        Ok(())
     }
 
     fn lines_of(&self, part: u64, sums: &[(u64, &Rows)]) -> io::Result<Vec<u8>> {

@@ -120,7 +120,10 @@ async fn a_request_moves_tokens_the_time_to_its_first_byte_and_its_whole_time() 
         let first = of("gatewright_time_to_first_byte_seconds");
         let whole = of("gatewright_request_duration_seconds");
         let between = if streamed { PAUSE } else { Duration::ZERO };
-        assert!(first >= PAUSE && whole >= first + between, "{streamed}: {first:?}, {whole:?}");
+        assert!(
+            first >= PAUSE && whole >= first && whole >= PAUSE + between,
+            "{streamed}: {first:?}, {whole:?}"
+        );
         // The second pause is none of the time to the first byte.
         assert!(first < PAUSE * 2 || first + PAUSE / 2 < whole, "{streamed}: {first:?}, {whole:?}");
     }

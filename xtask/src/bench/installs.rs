@@ -1,5 +1,5 @@
 //! Installs what is measured below target/bench: peers once, from their registries and pinned in bench/peers; ours anew,
-//! in release builds, from any checkout.
+//! optimised, from any checkout.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -123,9 +123,14 @@ impl Ours {
         Self { name, checkout, target, stage }
     }
 
-    /// A program that cargo builds: `gatewright`, or one of bench/src/bin.
+    /// A program of bench/src/bin. It is built as a user builds it, and the peer beside it.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.target.join("release").join(name)
+    }
+
+    /// What a package carries: `gatewright`, or an engine.
+    pub(super) fn packaged(&self, name: &str) -> PathBuf {
+        self.target.join("dist").join(name)
     }
 
     /// What `PYTHONPATH` has.
@@ -142,18 +147,19 @@ impl Ours {
     pub(super) fn install(&self) -> Result<()> {
         let cargo = || {
             let mut cargo = release();
-            cargo
-                .current_dir(&self.checkout)
-                .env("CARGO_TARGET_DIR", &self.target)
-                .args(["build", "--release"]);
+            cargo.current_dir(&self.checkout).env("CARGO_TARGET_DIR", &self.target).arg("build");
             cargo
         };
-        step(&format!("build {}, release", self.name), || {
+        step(&format!("build {} as published", self.name), || {
             // Apart: beside the program, the packages would be built with the gateway, which they come without.
-            let apart =
-                [&["gatewright-python", "gatewright-node"][..], &["gatewright-cli", "gatewright-bench"]];
-            apart.iter().try_for_each(|packages| {
-                build(cargo().args(packages.iter().flat_map(|package| ["-p", package])))
+            let apart = [
+                (&["gatewright-python", "gatewright-node"][..], "dist"),
+                (&["gatewright-cli"], "dist"),
+                (&["gatewright-bench"], "release"),
+            ];
+            apart.iter().try_for_each(|(packages, profile)| {
+                let packages = packages.iter().flat_map(|package| ["-p", package]);
+                build(cargo().args(["--profile", profile]).args(packages))
             })
         })?;
         step(&format!("install {}", self.name), || {
@@ -165,7 +171,7 @@ impl Ours {
     fn stage_python(&self) -> Result<()> {
         let package = self.python().join("gatewright");
         copy_tree(&self.checkout.join("bindings-python/python/gatewright"), &package, &["py", "typed"])?;
-        place_engine(&self.program("lib_engine.so"), &package)?;
+        place_engine(&self.packaged("lib_engine.so"), &package)?;
         // As pip does when it installs: the environment may forbid programs to write bytecode, and each would compile anew.
         let venv = Registry::Python.folder();
         create_venv(&venv)?;
@@ -191,7 +197,7 @@ impl Ours {
         )?;
         // A process that has the old one loaded keeps it.
         let beside = package.join("engine.new");
-        fs::copy(self.program("libgatewright_node.so"), &beside)?;
+        fs::copy(self.packaged("libgatewright_node.so"), &beside)?;
         fs::rename(beside, package.join(name.trim()))?;
         copy_scripts(&root(), &self.node())
     }

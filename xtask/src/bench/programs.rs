@@ -119,7 +119,7 @@ fn lines(judge: &str, ours: &Ours, setting: &Setting, count: u32) -> Result<Figu
             ajv
         }
         _ => {
-            let program = ours.program("gatewright");
+            let program = ours.packaged("gatewright");
             let one_core = judge.ends_with("one core");
             let mut validate = if one_core { command("taskset") } else { command(&program) };
             if one_core {

@@ -4,6 +4,15 @@ use crate::finding::{Finding, Violation, place};
 
 /// Default maximum number of violations that an outcome lists, and likewise of advisories; see
 /// [`crate::ValidatorBuilder::max_findings`]. The rest are only counted.
+///
+/// ```
+/// use gatewright_report::{MAX_FINDINGS, validate};
+///
+/// let checks = vec!["0"; MAX_FINDINGS + 5].join(", ");
+/// let outcome = validate(format!(r#"{{ "checks": [{checks}] }}"#).as_bytes());
+/// assert_eq!(outcome.violations.len(), MAX_FINDINGS);
+/// assert!(outcome.more_violations >= 5);
+/// ```
 pub const MAX_FINDINGS: usize = 1000;
 
 /// Upper limit of [`crate::ValidatorBuilder::max_findings`].

@@ -23,6 +23,13 @@ const STYLE: &str = include_str!("page/style.css");
 
 /// What allows the style of the pages in a `Content-Security-Policy`: its hash, which a test recomputes. A page that is
 /// shown in a frame also needs it in the policy of the page around it.
+///
+/// ```
+/// use gatewright_report::{PAGE_STYLE, Profile, Report, html};
+///
+/// let page = html(&Report::skeleton(&Profile::default(), "https://gateway.example.com"), &[]);
+/// assert!(page.contains(&format!("style-src {PAGE_STYLE};")));
+/// ```
 pub const PAGE_STYLE: &str = "'sha256-JVxphBVxC/2d7fyfu/a+Iujx1nbZxl3a9Z09pbqpx7o='";
 
 /// A whole page. `title` is text.

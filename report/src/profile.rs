@@ -12,6 +12,14 @@ use crate::finding::quoted;
 use crate::rules::SCHEMA;
 
 /// Maximum number of model ids in a profile: a report has a cell for each model and check.
+///
+/// ```
+/// use gatewright_report::{MAX_PROFILE_MODELS, Profile};
+///
+/// let models: Vec<_> = (0..=MAX_PROFILE_MODELS).map(|number| format!("\"model-{number}\"")).collect();
+/// let error = Profile::read(format!(r#"{{ "models": [{}] }}"#, models.join(", ")).as_bytes()).unwrap_err();
+/// assert_eq!(error, "/models has 1001 ids, more than 1000");
+/// ```
 pub const MAX_PROFILE_MODELS: usize = 1000;
 
 static STANDARD: LazyLock<Profile> = LazyLock::new(|| {

@@ -15,6 +15,14 @@ use crate::sure::SureObjects;
 use crate::tree::{Member, Node, Number, Value};
 
 /// Maximum nesting of arrays and objects. A report needs 5 levels.
+///
+/// ```
+/// use gatewright_report::{MAX_DEPTH, validate};
+///
+/// let deep = MAX_DEPTH + 1;
+/// let outcome = validate(format!("{}{}", "[".repeat(deep), "]".repeat(deep)).as_bytes());
+/// assert_eq!(outcome.violations[0].rule, "depth");
+/// ```
 pub const MAX_DEPTH: usize = 128;
 
 /// Objects up to this many members are searched for duplicate names pairwise, larger ones by sorting.

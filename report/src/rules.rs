@@ -6,6 +6,13 @@ use std::sync::LazyLock;
 use serde_json::Value as Json;
 
 /// The JSON Schema of reports, draft 2020-12, as published in `spec/`.
+///
+/// ```
+/// let schema: serde_json::Value = serde_json::from_str(gatewright_report::SCHEMA)?;
+/// assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+/// assert!(schema["required"].as_array().unwrap().contains(&"kit".into()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub const SCHEMA: &str = include_str!("report.schema.json");
 /// Section of the specification that describes the report.
 pub(crate) const SECTION: &str = "2.12";
@@ -183,6 +190,14 @@ const fn advisory(
 }
 
 /// All rules: those of parsing, those of the schema, then the advisories, each group sorted by name.
+///
+/// ```
+/// use gatewright_report::{RULES, validate};
+///
+/// let outcome = validate(b"{}");
+/// let broken = RULES.iter().find(|rule| rule.name == outcome.violations[0].rule).unwrap();
+/// assert_eq!(broken.section, "2.12");
+/// ```
 pub const RULES: &[Rule] = &[
     reading(
         "depth",

@@ -30,6 +30,14 @@ const PATH: &AsciiSet = &CONTROLS
     .add(b'}');
 
 /// The end of a log.
+///
+/// ```
+/// use gatewright_report::{SARIF_FOOT, sarif_head};
+///
+/// let log: serde_json::Value = serde_json::from_str(&format!("{}{SARIF_FOOT}", sarif_head()))?;
+/// assert_eq!(log["runs"][0]["results"], serde_json::json!([]));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
 pub const SARIF_FOOT: &str = "]}]}\n";
 
 /// The beginning of a log, up to its list of results.

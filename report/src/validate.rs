@@ -21,6 +21,13 @@ use crate::{advise, canonical, explain, read, sure, typed};
 
 /// Default maximum size of a document: 16 MiB; see [`ValidatorBuilder::max_bytes`]. Together with [`MAX_FINDINGS`], it
 /// limits the memory of a validation.
+///
+/// ```
+/// use gatewright_report::{MAX_BYTES, validate};
+///
+/// let outcome = validate(&vec![b' '; MAX_BYTES + 1]);
+/// assert_eq!(outcome.violations[0].rule, "size");
+/// ```
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// Upper limit of [`ValidatorBuilder::max_bytes`]: offsets are stored in 32 bits.

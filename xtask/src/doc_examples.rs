@@ -1,7 +1,11 @@
-//! Tests that every public type, trait, function, macro and method of the crates that people use has an example in its
-//! documentation. rustdoc's own lint passes over everything that a private module defines and the crate's root exports,
-//! which is nearly all; so this reads rustdoc's JSON, from the root along what is public. Fields, constants, methods of
-//! traits and generated methods are not asked: the example of their type shows them. What is hidden is not in the JSON.
+//! Tests that every public type, trait, function, macro, constant, static and method of the crates that people use has an
+//! example in its documentation; constants of types are asked, too, and so are methods and constants that a trait of ours
+//! declares. rustdoc's own lint passes over everything that a private module defines and the crate's root exports, which is
+//! nearly all; so this reads rustdoc's JSON, from the root along what is public.
+//!
+//! Some items are not asked, since the example of their type shows them: fields, variants, types that belong to a trait,
+//! generated methods, and the words of generated sets, which are what variants are elsewhere. The documentation of a trait
+//! covers the methods of its implementations. What is hidden is not in the JSON.
 
 use std::path::Path;
 
@@ -21,7 +25,8 @@ const MARK: &str = "has no stable interface";
 const DOC_CFG: &str = "#![cfg_attr(docsrs, feature(doc_cfg))]";
 
 /// What rustdoc calls the kinds of items that have an example.
-const KINDS: &[&str] = &["struct", "enum", "union", "trait", "function", "macro", "type_alias"];
+const KINDS: &[&str] =
+    &["struct", "enum", "union", "trait", "function", "macro", "type_alias", "constant", "static"];
 
 /// Fails with the list of the items that have none, or of the crates that are neither asked nor marked.
 pub(crate) fn check() -> Result<()> {
@@ -171,10 +176,10 @@ fn public(document: &Value) -> Vec<Item<'_>> {
                 (child, Some(format!("{path}::{}", name.unwrap_or_default())))
             }));
         } else if KINDS.contains(&kind.as_str()) {
-            let written = methods(index, inner).filter(|method| !is_generated(method));
-            items.extend(written.map(|method| {
-                let name = method["name"].as_str().unwrap_or_default();
-                Item::new("method", format!("{path}::{name}"), method)
+            let asked = members(index, inner).filter(|(kind, member)| !is_shown_by_type(*kind, member));
+            items.extend(asked.map(|(kind, member)| {
+                let name = member["name"].as_str().unwrap_or_default();
+                Item::new(kind.name(), format!("{path}::{name}"), member)
             }));
             items.push(Item::new(kind, path, item));
         }
@@ -183,13 +188,44 @@ fn public(document: &Value) -> Vec<Item<'_>> {
     items
 }
 
-/// The public methods of a type that are none of a trait.
-fn methods<'a>(index: &'a Value, of: &'a Value) -> impl Iterator<Item = &'a Value> {
+/// What a member of a type or a trait is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MemberKind {
+    Method,
+    Constant,
+}
+
+impl MemberKind {
+    /// None for what has no example of its own.
+    fn of(member: &Value) -> Option<Self> {
+        let inner = &member["inner"];
+        let kinds = [("function", Self::Method), ("assoc_const", Self::Constant)];
+        kinds.into_iter().find(|(name, _)| inner.get(name).is_some()).map(|(_, kind)| kind)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Constant => "associated constant",
+        }
+    }
+}
+
+/// The public methods and constants of a type that are none of a trait, or those that a trait declares.
+fn members<'a>(index: &'a Value, of: &'a Value) -> impl Iterator<Item = (MemberKind, &'a Value)> {
     let found = |id: &Value| index.get(id.to_string());
     let implementations = of["impls"].as_array().into_iter().flatten().filter_map(found);
     let own = implementations.map(|item| &item["inner"]["impl"]).filter(|own| own["trait"].is_null());
-    let members = own.flat_map(|own| own["items"].as_array().into_iter().flatten()).filter_map(found);
-    members.filter(|member| member["inner"].get("function").is_some())
+    // Of all these kinds, only a trait has items itself.
+    let lists = own.map(|own| &own["items"]).chain([&of["items"]]);
+    let members = lists.flat_map(|list| list.as_array().into_iter().flatten()).filter_map(found);
+    members.filter_map(|member| Some((MemberKind::of(member)?, member)))
+}
+
+/// Whether the example of its type shows a member: a generated method, or a word of a generated set.
+fn is_shown_by_type(kind: MemberKind, member: &Value) -> bool {
+    let is_word = || member["inner"]["assoc_const"]["type"]["borrowed_ref"]["type"]["primitive"] == "str";
+    is_generated(member) && (kind == MemberKind::Method || is_word())
 }
 
 fn is_generated(item: &Value) -> bool {
@@ -234,7 +270,8 @@ mod tests {
             "2": { "name": "inks", "inner": { "module": { "items": [4] } } },
             "3": { "name": "Point", "docs": docs, "inner": { "struct": {} },
                    "span": { "filename": "src/nib.rs", "begin": [7, 1] } },
-            "4": { "name": "BLACK", "docs": "", "inner": { "constant": {} } },
+            "4": { "name": "BLACK", "docs": "", "inner": { "constant": {} },
+                   "span": { "filename": "src/inks.rs", "begin": [3, 1] } },
         } })
     }
 
@@ -244,27 +281,52 @@ mod tests {
         let items = public(&document);
         let told: Vec<_> =
             items.iter().map(|item| (item.kind, item.path.as_str(), item.place.as_str())).collect();
-        assert_eq!(told, [("struct", "pens::Nib", "src/nib.rs:7")]);
+        let black = ("constant", "pens::inks::BLACK", "src/inks.rs:3");
+        assert_eq!(told, [black, ("struct", "pens::Nib", "src/nib.rs:7")]);
     }
 
     #[test]
-    fn a_method_is_asked_unless_it_is_a_trait_s_or_generated() {
+    fn a_member_is_asked_unless_a_foreign_trait_or_the_example_of_its_type_shows_it() {
         let at = |file: &str| json!({ "filename": file, "begin": [9, 5] });
+        let text = json!({ "type": { "borrowed_ref": { "type": { "primitive": "str" } } } });
         let document = json!({ "root": 0, "index": {
             "0": { "name": "pens", "inner": { "module": { "items": [1] } } },
             "1": { "name": "Nib", "docs": "", "inner": { "struct": { "impls": [2, 3, 99] } },
                    "span": { "filename": "src/nib.rs", "begin": [7, 1] } },
-            "2": { "inner": { "impl": { "trait": null, "items": [4, 5, 6] } } },
+            "2": { "inner": { "impl": { "trait": null, "items": [4, 5, 6, 8, 9] } } },
             "3": { "inner": { "impl": { "trait": { "path": "Clone" }, "items": [7] } } },
             "4": { "name": "width", "docs": "```\n```", "inner": { "function": {} }, "span": at("src/nib.rs") },
             "5": { "name": "with_ink", "inner": { "function": {} }, "span": at("src/generated/nib.rs") },
-            "6": { "name": "NARROW", "inner": { "assoc_const": {} }, "span": at("src/nib.rs") },
+            "6": { "name": "NARROW", "inner": { "assoc_const": text }, "span": at("src/nib.rs") },
             "7": { "name": "clone", "inner": { "function": {} }, "span": at("src/nib.rs") },
+            "8": { "name": "FINE", "inner": { "assoc_const": text }, "span": at("src/generated/nib.rs") },
+            "9": { "name": "ALL", "inner": { "assoc_const": {} }, "span": at("src/generated/nib.rs") },
         } });
         let items = public(&document);
         let told: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
-        assert_eq!(told, [("struct", "pens::Nib"), ("method", "pens::Nib::width")]);
-        assert!(has_example(items[1].docs));
+        let constant = "associated constant";
+        let [all, narrow] = [(constant, "pens::Nib::ALL"), (constant, "pens::Nib::NARROW")];
+        assert_eq!(told, [all, ("struct", "pens::Nib"), ("method", "pens::Nib::width"), narrow]);
+        assert!(has_example(items[2].docs));
+    }
+
+    #[test]
+    fn what_a_trait_of_ours_declares_is_asked_but_for_its_types() {
+        let at = |line: u32| json!({ "filename": "src/draws.rs", "begin": [line, 5] });
+        let document = json!({ "root": 0, "index": {
+            "0": { "name": "pens", "inner": { "module": { "items": [1] } } },
+            "1": { "name": "Draws", "docs": "", "inner": { "trait": { "items": [2, 3, 4], "implementations": [5] } },
+                   "span": at(1) },
+            "2": { "name": "Ink", "inner": { "assoc_type": {} }, "span": at(2) },
+            "3": { "name": "COLOURS", "inner": { "assoc_const": {} }, "span": at(3) },
+            "4": { "name": "draw", "inner": { "function": {} }, "span": at(4) },
+            "5": { "inner": { "impl": { "trait": { "path": "Draws" }, "items": [6] } } },
+            "6": { "name": "draw", "inner": { "function": {} }, "span": at(9) },
+        } });
+        let items = public(&document);
+        let told: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
+        let constant = ("associated constant", "pens::Draws::COLOURS");
+        assert_eq!(told, [("trait", "pens::Draws"), constant, ("method", "pens::Draws::draw")]);
     }
 
     #[test]

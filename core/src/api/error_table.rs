@@ -28,6 +28,14 @@ macro_rules! error_kinds {
 
         impl ErrorKind {
             /// Every kind.
+            ///
+            /// ```
+            /// use gatewright::ErrorKind;
+            ///
+            /// let retried = ErrorKind::ALL.iter().filter(|kind| kind.is_retryable());
+            /// let names: Vec<_> = retried.map(|kind| kind.name()).collect();
+            /// assert!(names.contains(&"rate_limit") && !names.contains(&"not_found"));
+            /// ```
             pub const ALL: &[Self] = &[$(Self::$kind),+];
 
             /// The name in spec/errors.json: `rate_limit`.
@@ -108,10 +116,23 @@ macro_rules! error_codes {
 
         impl ErrorCode {
             /// Every code.
+            ///
+            /// ```
+            /// use gatewright::ErrorCode;
+            ///
+            /// let of_keys = ErrorCode::ALL.iter().filter(|code| code.status == 401);
+            /// let codes: Vec<_> = of_keys.map(|code| code.code).collect();
+            /// assert_eq!(codes, ["missing_api_key", "invalid_api_key"]);
+            /// ```
             pub const ALL: &[Self] = &[$(Self::$constant),+];
 
             $(
                 #[doc = $meaning]
+                ///
+                /// ```
+                #[doc = concat!("let code = gatewright::ErrorCode::", stringify!($constant), ";")]
+                #[doc = concat!("assert_eq!((code.code, code.status), (\"", $code, "\", ", $status, "));")]
+                /// ```
                 pub const $constant: Self = Self {
                     code: $code,
                     error_type: $type,

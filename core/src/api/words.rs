@@ -29,6 +29,13 @@ macro_rules! closed_words {
 
         impl $name {
             /// Every word.
+            ///
+            /// ```
+            #[doc = concat!("use gatewright::types::", stringify!($name), ";")]
+            ///
+            #[doc = concat!("let words: Vec<_> = ", stringify!($name), "::ALL.iter().map(|word| word.as_str()).collect();")]
+            #[doc = concat!("assert_eq!(words, [", stringify!($($word),+), "]);")]
+            /// ```
             pub const ALL: &[Self] = &[$(Self::$variant),+];
             const WORDS: &[&str] = &[$($word),+];
 

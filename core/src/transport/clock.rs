@@ -9,6 +9,13 @@ use futures_util::future::BoxFuture;
 
 /// The longest wait, 30 years: longer than any process lives, and within the range of every clock. Longer times from a
 /// caller or a gateway are reduced to it.
+///
+/// ```
+/// use gatewright::{LONGEST_TIME, time_of_seconds};
+///
+/// assert_eq!(LONGEST_TIME.as_secs() / (365 * 24 * 3600), 30);
+/// assert_eq!(time_of_seconds(1e30), Some(LONGEST_TIME));
+/// ```
 pub const LONGEST_TIME: Duration = Duration::from_hours(30 * 365 * 24);
 
 /// Converts seconds to a duration of at most [`LONGEST_TIME`], which infinity also becomes. None for NaN, negative
@@ -74,15 +81,52 @@ pub(crate) fn later<I: Add<Duration, Output = I>>(from: I, by: Duration) -> I {
 /// ```
 pub trait Clock: fmt::Debug + Send + Sync {
     /// A monotonic reading.
+    ///
+    /// ```
+    /// use gatewright::{Clock, SystemClock};
+    ///
+    /// let start = SystemClock.now();
+    /// assert!(SystemClock.now() >= start);
+    /// ```
     fn now(&self) -> Instant;
 
     /// The time of day, for a `retry-after` that is a date.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    ///
+    /// use gatewright::{Clock, SystemClock};
+    ///
+    /// let retry_at = SystemClock.system_time() + Duration::from_secs(2);
+    /// assert!(retry_at > SystemTime::now());
+    /// ```
     fn system_time(&self) -> SystemTime;
 
     /// Waits for a duration.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::{Clock, SystemClock};
+    ///
+    /// let start = SystemClock.now();
+    /// SystemClock.sleep(Duration::from_millis(5)).await;
+    /// assert!(SystemClock.now() - start >= Duration::from_millis(5));
+    /// # });
+    /// ```
     fn sleep(&self, pause: Duration) -> BoxFuture<'_, ()>;
 
     /// A random number in 0..1, for jitter. Values outside are clamped; NaN counts as 0.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::{Clock, SystemClock};
+    ///
+    /// let pause = Duration::from_secs(4).mul_f64(SystemClock.random());
+    /// assert!(pause <= Duration::from_secs(4));
+    /// ```
     fn random(&self) -> f64;
 }
 

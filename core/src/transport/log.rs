@@ -16,6 +16,15 @@ use crate::wire::redact::Redactor;
 use gatewright_safe::visible::visible;
 
 /// Environment variable with the level: `info`, `debug`, or `off`.
+///
+/// ```
+/// use gatewright::LOG_VARIABLE;
+///
+/// assert_eq!(LOG_VARIABLE, "GATEWRIGHT_LOG");
+/// // A program reads it when it builds its first client.
+/// let mut program = std::process::Command::new("my-program");
+/// program.env(LOG_VARIABLE, "debug");
+/// ```
 pub const LOG_VARIABLE: &str = "GATEWRIGHT_LOG";
 
 /// Maximum size of a body in the log, in bytes.

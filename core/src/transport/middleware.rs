@@ -40,6 +40,26 @@ pub trait Middleware: Send + Sync {
     /// Runs before an attempt is sent. Its changes apply to this attempt only.
     ///
     /// Errors: the call fails with this error and is not retried.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # use std::sync::Arc;
+    /// # use gatewright::{Attempt, BoxFuture, Client, Error, ErrorKind, Middleware};
+    /// /// Lets nothing out.
+    /// struct Closed;
+    ///
+    /// impl Middleware for Closed {
+    ///     fn before<'a>(&'a self, _: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
+    ///         Box::pin(async { Err(Error::new(ErrorKind::PermissionDenied, "not at night")) })
+    ///     }
+    /// }
+    ///
+    /// let client = Client::builder().api_key("my-key").middleware(Arc::new(Closed)).build()?;
+    /// let error = client.models().list().await.unwrap_err();
+    /// assert_eq!(error.message(), "not at night");
+    /// # Ok::<(), Error>(())
+    /// # }).unwrap();
+    /// ```
     fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
         let _ = attempt;
         Box::pin(async { Ok(()) })
@@ -48,6 +68,32 @@ pub trait Middleware: Send + Sync {
     /// Runs after an attempt: it got a whole response, the headers of a stream, or failed.
     ///
     /// Errors: the call fails with this error instead of the outcome and is not retried.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// # use std::sync::Arc;
+    /// # use std::sync::atomic::{AtomicU32, Ordering};
+    /// # use gatewright::{Attempt, BoxFuture, Client, Error, Middleware, Outcome};
+    /// /// Counts attempts that failed.
+    /// #[derive(Default)]
+    /// struct Failures(AtomicU32);
+    ///
+    /// impl Middleware for Failures {
+    ///     fn after<'a>(&'a self, _: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
+    ///         self.0.fetch_add(outcome.error().is_some().into(), Ordering::Relaxed);
+    ///         Box::pin(async { Ok(()) })
+    ///     }
+    /// }
+    ///
+    /// let failures = Arc::new(Failures::default());
+    /// # // Nobody listens there.
+    /// let client = Client::builder().base_url("http://127.0.0.1:1").max_retries(1);
+    /// let client = client.api_key("my-key").no_proxy().middleware(failures.clone()).build()?;
+    /// assert!(client.models().list().await.is_err());
+    /// assert_eq!(failures.0.load(Ordering::Relaxed), 2);
+    /// # Ok::<(), Error>(())
+    /// # }).unwrap();
+    /// ```
     fn after<'a>(&'a self, attempt: &'a Attempt, outcome: &'a Outcome) -> BoxFuture<'a, Result<(), Error>> {
         let _ = (attempt, outcome);
         Box::pin(async { Ok(()) })

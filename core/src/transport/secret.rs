@@ -180,6 +180,20 @@ pub trait ApiKeyProvider: Send + Sync {
     ///
     /// Errors: the call fails with the error. An error that is neither Configuration nor Authentication becomes the
     /// source of an Authentication error.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+    /// use gatewright::{ApiKeyProvider, BoxFuture, Error};
+    ///
+    /// fn keys(refresh: bool) -> BoxFuture<'static, Result<String, Error>> {
+    ///     let key = if refresh { "new-key" } else { "old-key" };
+    ///     Box::pin(async { Ok(key.to_owned()) })
+    /// }
+    ///
+    /// assert_eq!(keys.api_key(true).await?, "new-key");
+    /// # Ok::<(), Error>(())
+    /// # }).unwrap();
+    /// ```
     fn api_key(&self, refresh: bool) -> BoxFuture<'_, Result<String, Error>>;
 }
 

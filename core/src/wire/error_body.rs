@@ -9,6 +9,11 @@ use crate::wire::json_weight;
 use crate::wire::sse::{Decoder, Item};
 
 /// Maximum size of the error body that is kept, in bytes.
+///
+/// ```
+/// // The bodies of ten errors that are kept take at most 10 MiB.
+/// assert_eq!(10 * gatewright::MAX_ERROR_BODY_BYTES, 10 << 20);
+/// ```
 pub const MAX_ERROR_BODY_BYTES: usize = 1024 * 1024;
 
 /// Packet size for parsing a body as events, in bytes.

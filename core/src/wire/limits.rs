@@ -32,11 +32,27 @@ pub(crate) use self::webhook_url::may_be_public;
 pub use self::words::brief;
 
 /// Maximum number of violations reported for one request. Validation stops there.
+///
+/// ```
+/// use gatewright::{limits, operations};
+///
+/// let body = serde_json::json!({ "model": "model-sol", "messages": vec!["no message"; 1000] });
+/// let violations = limits::check(&operations::CREATE_CHAT_COMPLETION, &body);
+/// assert_eq!((violations.len(), violations.is_complete()), (limits::MOST_VIOLATIONS, false));
+/// ```
 pub const MOST_VIOLATIONS: usize = 100;
 /// Maximum number of violations in the text of [`Violations`].
 const MOST_IN_TEXT: usize = 20;
 
 /// Rule of a violation: the model does not take the field, or the endpoint does not serve the model.
+///
+/// ```
+/// use gatewright::{limits, operations};
+///
+/// let body = serde_json::json!({ "model": "image_model_2", "prompt": "A harbour", "style": "vivid" });
+/// let violations = limits::check(&operations::CREATE_IMAGE, &body);
+/// assert_eq!((violations[0].pointer.as_str(), violations[0].rule.as_str()), ("/style", limits::UNSUPPORTED));
+/// ```
 pub const UNSUPPORTED: &str = "unsupported";
 
 /// One rule that a request breaks.

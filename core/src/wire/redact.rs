@@ -19,9 +19,23 @@ use crate::wire::secret_names::is_secret_name;
 use gatewright_safe::visible::visible_lines;
 
 /// What stands in place of a secret.
+///
+/// ```
+/// use gatewright::redact::{REDACTED, Redactor};
+///
+/// let shown = Redactor::new(["my-secret-key"]).redact("Bearer my-secret-key");
+/// assert_eq!(shown, format!("Bearer {REDACTED}"));
+/// ```
 pub const REDACTED: &str = "[redacted]";
 
 /// A secret shorter than this, in bytes, may be an ordinary word: it is redacted only where it stands alone.
+///
+/// ```
+/// use gatewright::redact::{Redactor, SHORTEST_DISTINCT};
+///
+/// assert!("boat".len() < SHORTEST_DISTINCT);
+/// assert_eq!(Redactor::new(["boat"]).redact("boat, boats"), "[redacted], boats");
+/// ```
 pub const SHORTEST_DISTINCT: usize = 6;
 /// How often a text is unescaped: JSON in JSON in a URL is three levels deep.
 const LEVELS: usize = 3;

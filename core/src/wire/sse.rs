@@ -11,9 +11,26 @@ use memchr::{memchr, memchr2};
 
 /// Bound on one event and on one line, in bytes, unless [`Decoder::with_max_event_bytes`] sets another. Large enough
 /// for an image of some tens of megapixels in base64.
+///
+/// ```
+/// use gatewright::sse::{DEFAULT_MAX_EVENT_BYTES, Decoder};
+///
+/// assert_eq!(DEFAULT_MAX_EVENT_BYTES, 64 << 20);
+/// let decoder = Decoder::new().with_max_event_bytes(2 * DEFAULT_MAX_EVENT_BYTES);
+/// ```
 pub const DEFAULT_MAX_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// Longer ids are ignored, as are ids with a NUL. The current id is part of every event that follows.
+///
+/// ```
+/// use gatewright::sse::{Decoder, Item, MAX_ID_BYTES};
+///
+/// let mut items = Vec::new();
+/// let event = format!("id: {}\ndata: {{}}\n\n", "7".repeat(MAX_ID_BYTES + 1));
+/// Decoder::new().feed(event.as_bytes(), &mut items)?;
+/// assert!(matches!(items.as_slice(), [Item::Event(event)] if event.id.is_none()));
+/// # Ok::<(), gatewright::sse::TooLarge>(())
+/// ```
 pub const MAX_ID_BYTES: usize = 4096;
 
 /// A line buffer that has grown past this size is released once its line has been handled.

@@ -24,17 +24,78 @@ use crate::wire::error::{Error, ErrorKind};
 use crate::wire::redact::Redactor;
 
 /// Environment variable with the default secrets of a receiver, separated by spaces.
+///
+/// ```
+/// use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
+///
+/// assert_eq!(WEBHOOK_SECRET_VARIABLE, "GATEWRIGHT_WEBHOOK_SECRET");
+/// let error = Secret::several("").unwrap_err();
+/// assert!(error.message().contains(WEBHOOK_SECRET_VARIABLE));
+/// ```
 pub const WEBHOOK_SECRET_VARIABLE: &str = "GATEWRIGHT_WEBHOOK_SECRET";
 /// Maximum difference between the time of signing and now, in either direction.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+///
+/// use gatewright::webhook::{ID_HEADER, SIGNATURE_HEADER, Secret, TIMESTAMP_HEADER, WEBHOOK_TOLERANCE, verify};
+///
+/// let secret = Secret::from_bytes([7; 32]).unwrap();
+/// let signed = SystemTime::now() - WEBHOOK_TOLERANCE - Duration::from_secs(1);
+/// let time = signed.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+/// let signature = secret.sign("msg_1", time, b"{}");
+/// let headers = [(ID_HEADER, "msg_1"), (TIMESTAMP_HEADER, &time.to_string()), (SIGNATURE_HEADER, &signature)];
+/// assert_eq!(verify(b"{}", headers, &[secret]).unwrap_err().code(), Some("timestamp_too_old"));
+/// ```
 pub const WEBHOOK_TOLERANCE: Duration = Duration::from_mins(5);
 /// Bound on the body of a webhook, in bytes: the record of a task is a few hundred.
+///
+/// ```
+/// use gatewright::webhook::{MAX_WEBHOOK_BODY_BYTES, parse_unsigned};
+///
+/// let error = parse_unsigned(&vec![b' '; MAX_WEBHOOK_BODY_BYTES + 1]).unwrap_err();
+/// assert_eq!(error.message(), "the body of the webhook is longer than 1048576 bytes");
+/// ```
 pub const MAX_WEBHOOK_BODY_BYTES: usize = 1024 * 1024;
 
 /// Header with the notification's id.
+///
+/// ```
+/// use std::collections::HashSet;
+///
+/// use gatewright::webhook::ID_HEADER;
+/// use http::{HeaderMap, HeaderValue};
+///
+/// let mut headers = HeaderMap::new();
+/// headers.insert(ID_HEADER, HeaderValue::from_static("msg_1"));
+/// // A notification that arrives twice has the same id.
+/// let mut handled = HashSet::new();
+/// assert!(handled.insert(headers[ID_HEADER].clone()));
+/// assert!(!handled.insert(headers[ID_HEADER].clone()));
+/// ```
 pub const ID_HEADER: &str = "webhook-id";
 /// Header with the time of signing, in seconds since 1970.
+///
+/// ```
+/// use gatewright::webhook::{ID_HEADER, Secret, TIMESTAMP_HEADER, verify};
+///
+/// let secret = Secret::from_bytes([7; 32]).unwrap();
+/// let error = verify(b"{}", [(ID_HEADER, "msg_1")], &[secret]).unwrap_err();
+/// assert_eq!((error.code(), error.param()), (Some("missing_header"), Some(TIMESTAMP_HEADER)));
+/// ```
 pub const TIMESTAMP_HEADER: &str = "webhook-timestamp";
 /// Header with the signatures.
+///
+/// ```
+/// use gatewright::webhook::{SIGNATURE_HEADER, Secret};
+/// use http::HeaderMap;
+///
+/// let [old, new] = [7, 8].map(|byte| Secret::from_bytes([byte; 32]).unwrap());
+/// let signatures = [old, new].map(|secret| secret.sign("msg_1", 1_767_323_045, b"{}")).join(" ");
+/// let mut headers = HeaderMap::new();
+/// headers.insert(SIGNATURE_HEADER, signatures.parse().unwrap());
+/// assert!(headers[SIGNATURE_HEADER].to_str().unwrap().starts_with("v1,"));
+/// ```
 pub const SIGNATURE_HEADER: &str = "webhook-signature";
 
 const SECRET_PREFIX: &str = "whsec_";

@@ -90,6 +90,13 @@ pub enum OverallStatus {
 
 impl OverallStatus {
     /// All of them, in the order of the schema.
+    ///
+    /// ```
+    /// use gatewright_report::OverallStatus;
+    ///
+    /// let names = OverallStatus::ALL.map(OverallStatus::name);
+    /// assert_eq!(names, ["pass", "fail"]);
+    /// ```
     pub const ALL: [Self; 2] = [Self::Pass, Self::Fail];
 
     /// Its name in a report.
@@ -184,6 +191,13 @@ pub enum AgentMode {
 
 impl AgentMode {
     /// All of them, in the order of the schema.
+    ///
+    /// ```
+    /// use gatewright_report::AgentMode;
+    ///
+    /// let names = AgentMode::ALL.map(AgentMode::name);
+    /// assert_eq!(names, ["skipped", "one-model", "all-models"]);
+    /// ```
     pub const ALL: [Self; 3] = [Self::Skipped, Self::OneModel, Self::AllModels];
 
     /// Its name in a report.
@@ -378,6 +392,17 @@ pub enum CheckId {
 
 impl CheckId {
     /// All of them, in the order of the schema.
+    ///
+    /// ```
+    /// use gatewright_report::CheckId;
+    ///
+    /// let names = CheckId::ALL.map(CheckId::name);
+    /// let expected = [
+    ///     "models_endpoint", "model_access", "responses_text", "responses_stream", "responses_function_tool",
+    ///     "agent_cli_smoke",
+    /// ];
+    /// assert_eq!(names, expected);
+    /// ```
     pub const ALL: [Self; 6] = [Self::ModelsEndpoint, Self::ModelAccess, Self::ResponsesText, Self::ResponsesStream, Self::ResponsesFunctionTool, Self::AgentCliSmoke];
 
     /// Its name in a report.
@@ -431,6 +456,13 @@ pub enum Layer {
 
 impl Layer {
     /// All of them, in the order of the schema.
+    ///
+    /// ```
+    /// use gatewright_report::Layer;
+    ///
+    /// let names = Layer::ALL.map(Layer::name);
+    /// assert_eq!(names, ["api", "agent"]);
+    /// ```
     pub const ALL: [Self; 2] = [Self::Api, Self::Agent];
 
     /// Its name in a report.
@@ -471,6 +503,13 @@ pub enum Status {
 
 impl Status {
     /// All of them, in the order of the schema.
+    ///
+    /// ```
+    /// use gatewright_report::Status;
+    ///
+    /// let names = Status::ALL.map(Status::name);
+    /// assert_eq!(names, ["pass", "fail", "skip"]);
+    /// ```
     pub const ALL: [Self; 3] = [Self::Pass, Self::Fail, Self::Skip];
 
     /// Its name in a report.

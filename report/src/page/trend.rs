@@ -13,8 +13,28 @@ use crate::matrix::{duration, model_name, participle, tally};
 use crate::model::{CheckId, OverallStatus, Report, Status};
 
 /// Maximum number of reports in a trend; if there are more, the newest are kept.
+///
+/// ```
+/// use gatewright_report::{MAX_TREND_REPORTS, Profile, Report, Trend};
+///
+/// let report = Report::skeleton(&Profile::default(), "https://gateway.example.com");
+/// let mut trend = Trend::default();
+/// (0..MAX_TREND_REPORTS + 2).for_each(|number| trend.add(&format!("{number}.json"), &report));
+/// assert!(trend.to_html().contains("Left out: 2 older reports."));
+/// ```
 pub const MAX_TREND_REPORTS: usize = 1000;
 /// Maximum number of endpoints on a trend page; if there are more, those with the newest reports are shown.
+///
+/// ```
+/// use gatewright_report::{MAX_TREND_ENDPOINTS, Profile, Report, Trend};
+///
+/// let mut trend = Trend::default();
+/// for number in 0..MAX_TREND_ENDPOINTS + 2 {
+///     let address = format!("https://gateway-{number}.example.com");
+///     trend.add(&format!("{number}.json"), &Report::skeleton(&Profile::default(), &address));
+/// }
+/// assert!(trend.to_html().contains("Left out: 2 addresses, with older reports."));
+/// ```
 pub const MAX_TREND_ENDPOINTS: usize = 20;
 /// Maximum number of cells that a trend keeps per report.
 const MAX_CELLS: usize = 1000;

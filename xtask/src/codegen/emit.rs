@@ -80,6 +80,21 @@ fn shown_code(code: &str, prefix: &str) -> String {
     lines.flat_map(|line| [format!("{prefix}{line}").trim_end().to_owned(), "\n".to_owned()]).collect()
 }
 
+/// How many rows of a table its example names.
+const SHOWN_ROWS: usize = 2;
+
+/// The example of a table: what the first of its rows have for a member. row: what one is called. values: as expressions.
+fn rows_example(table: &str, row: &str, member: &str, values: &[String]) -> String {
+    let name = table.rsplit("::").next().unwrap_or_default();
+    let code = format!(
+        "use {table};\n\nlet {member}s: Vec<_> = {name}.iter().map(|{row}| {row}.{member}).collect();\n\
+         assert_eq!({member}s[..{}], [{}]);\n",
+        values.len(),
+        values.join(", ")
+    );
+    shown_code(&code, "/// ")
+}
+
 /// Text in lines of at most so many columns, unless a word is longer: the first after `first`, the others after `rest`.
 /// Lines that the text has itself are kept.
 fn wrapped(text: &str, first: &str, rest: &str, columns: usize) -> String {

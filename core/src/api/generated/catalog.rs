@@ -114,6 +114,13 @@ pub struct ImageModel {
 }
 
 /// All families.
+///
+/// ```
+/// use gatewright::catalog::FAMILIES;
+///
+/// let ids: Vec<_> = FAMILIES.iter().map(|family| family.id).collect();
+/// assert_eq!(ids[..2], ["family_one", "family_two"]);
+/// ```
 pub static FAMILIES: &[Family] = &[
     Family {
         id: "family_one",
@@ -139,6 +146,13 @@ pub static FAMILIES: &[Family] = &[
 ];
 
 /// All models that make text.
+///
+/// ```
+/// use gatewright::catalog::TEXT_MODELS;
+///
+/// let ids: Vec<_> = TEXT_MODELS.iter().map(|model| model.id).collect();
+/// assert_eq!(ids[..2], ["model-sol", "model-terra"]);
+/// ```
 pub static TEXT_MODELS: &[TextModel] = &[
     TextModel {
         id: "model-sol",
@@ -179,6 +193,13 @@ pub static TEXT_MODELS: &[TextModel] = &[
 ];
 
 /// All models that make videos.
+///
+/// ```
+/// use gatewright::catalog::VIDEO_MODELS;
+///
+/// let ids: Vec<_> = VIDEO_MODELS.iter().map(|model| model.id).collect();
+/// assert_eq!(ids[..2], ["video_model_1", "video_model_2"]);
+/// ```
 pub static VIDEO_MODELS: &[VideoModel] = &[
     VideoModel {
         id: "video_model_1",
@@ -223,6 +244,13 @@ pub static VIDEO_MODELS: &[VideoModel] = &[
 ];
 
 /// All models that make images.
+///
+/// ```
+/// use gatewright::catalog::IMAGE_MODELS;
+///
+/// let ids: Vec<_> = IMAGE_MODELS.iter().map(|model| model.id).collect();
+/// assert_eq!(ids[..2], ["image_model_1", "image_model_2"]);
+/// ```
 pub static IMAGE_MODELS: &[ImageModel] = &[
     ImageModel {
         id: "image_model_1",
@@ -302,6 +330,24 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
 ];
 
 /// Seconds between two look-ups of a video task. Source: section 3 of the specification.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use gatewright::catalog::VIDEO_POLL_INTERVAL_S;
+///
+/// assert_eq!(VIDEO_POLL_INTERVAL_S, 5);
+/// let time = Duration::from_secs(VIDEO_POLL_INTERVAL_S.into());
+/// ```
 pub const VIDEO_POLL_INTERVAL_S: u32 = 5;
 /// Seconds that the address of an image is valid. Source: sections 2.11 and 8 of the specification.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use gatewright::catalog::IMAGE_URL_LIFETIME_S;
+///
+/// assert_eq!(IMAGE_URL_LIFETIME_S, 3600);
+/// let time = Duration::from_secs(IMAGE_URL_LIFETIME_S.into());
+/// ```
 pub const IMAGE_URL_LIFETIME_S: u32 = 3600;

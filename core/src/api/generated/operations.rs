@@ -4,6 +4,12 @@
 pub use crate::api::operation::{Conversation, ErrorStyle, Method, ModelKind, Operation, Protocol, ResponseBody, StreamMode};
 
 /// Create a chat completion: `POST /v1/chat/completions`. Source: sections 4, 2.1, 2.2 and 2.3 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_CHAT_COMPLETION;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/chat/completions"));
+/// assert_eq!(operation.qualified_name(), "chat.completions.create");
+/// ```
 pub const CREATE_CHAT_COMPLETION: Operation = Operation {
     id: "create_chat_completion",
     method: Method::Post,
@@ -30,6 +36,12 @@ pub const CREATE_CHAT_COMPLETION: Operation = Operation {
 };
 
 /// Create a response: `POST /v1/responses`. Source: sections 4 and 2.4 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_RESPONSE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/responses"));
+/// assert_eq!(operation.qualified_name(), "responses.create");
+/// ```
 pub const CREATE_RESPONSE: Operation = Operation {
     id: "create_response",
     method: Method::Post,
@@ -56,6 +68,12 @@ pub const CREATE_RESPONSE: Operation = Operation {
 };
 
 /// Compact a conversation: `POST /v1/responses/compact`. Source: section 4 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::COMPACT_RESPONSE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/responses/compact"));
+/// assert_eq!(operation.qualified_name(), "responses.compact");
+/// ```
 pub const COMPACT_RESPONSE: Operation = Operation {
     id: "compact_response",
     method: Method::Post,
@@ -82,6 +100,12 @@ pub const COMPACT_RESPONSE: Operation = Operation {
 };
 
 /// Retrieve a response: `GET /v1/responses/{response_id}`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::RETRIEVE_RESPONSE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/responses/{response_id}"));
+/// assert_eq!(operation.qualified_name(), "responses.retrieve");
+/// ```
 pub const RETRIEVE_RESPONSE: Operation = Operation {
     id: "retrieve_response",
     method: Method::Get,
@@ -108,6 +132,12 @@ pub const RETRIEVE_RESPONSE: Operation = Operation {
 };
 
 /// Delete a response: `DELETE /v1/responses/{response_id}`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::DELETE_RESPONSE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("DELETE", "/v1/responses/{response_id}"));
+/// assert_eq!(operation.qualified_name(), "responses.delete");
+/// ```
 pub const DELETE_RESPONSE: Operation = Operation {
     id: "delete_response",
     method: Method::Delete,
@@ -134,6 +164,12 @@ pub const DELETE_RESPONSE: Operation = Operation {
 };
 
 /// List the input items of a response: `GET /v1/responses/{response_id}/input_items`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::LIST_RESPONSE_INPUT_ITEMS;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/responses/{response_id}/input_items"));
+/// assert_eq!(operation.qualified_name(), "responses.input_items.list");
+/// ```
 pub const LIST_RESPONSE_INPUT_ITEMS: Operation = Operation {
     id: "list_response_input_items",
     method: Method::Get,
@@ -160,6 +196,12 @@ pub const LIST_RESPONSE_INPUT_ITEMS: Operation = Operation {
 };
 
 /// Create a message: `POST /v1/messages`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_MESSAGE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/messages"));
+/// assert_eq!(operation.qualified_name(), "messages.create");
+/// ```
 pub const CREATE_MESSAGE: Operation = Operation {
     id: "create_message",
     method: Method::Post,
@@ -186,6 +228,12 @@ pub const CREATE_MESSAGE: Operation = Operation {
 };
 
 /// Count the tokens of a message request: `POST /v1/messages/count_tokens`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::COUNT_MESSAGE_TOKENS;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/messages/count_tokens"));
+/// assert_eq!(operation.qualified_name(), "messages.count_tokens");
+/// ```
 pub const COUNT_MESSAGE_TOKENS: Operation = Operation {
     id: "count_message_tokens",
     method: Method::Post,
@@ -212,6 +260,12 @@ pub const COUNT_MESSAGE_TOKENS: Operation = Operation {
 };
 
 /// List models: `GET /v1/models`. Source: sections 4 and 2.4 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::LIST_MODELS;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/models"));
+/// assert_eq!(operation.qualified_name(), "models.list");
+/// ```
 pub const LIST_MODELS: Operation = Operation {
     id: "list_models",
     method: Method::Get,
@@ -238,6 +292,12 @@ pub const LIST_MODELS: Operation = Operation {
 };
 
 /// Look up a model: `GET /v1/models/{model}`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::RETRIEVE_MODEL;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/models/{model}"));
+/// assert_eq!(operation.qualified_name(), "models.retrieve");
+/// ```
 pub const RETRIEVE_MODEL: Operation = Operation {
     id: "retrieve_model",
     method: Method::Get,
@@ -264,6 +324,12 @@ pub const RETRIEVE_MODEL: Operation = Operation {
 };
 
 /// Generate content: `POST /v1beta/models/{model}:generateContent`. Source: sections 4 and 2.5 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::GENERATE_CONTENT;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1beta/models/{model}:generateContent"));
+/// assert_eq!(operation.qualified_name(), "native.generate_content");
+/// ```
 pub const GENERATE_CONTENT: Operation = Operation {
     id: "generate_content",
     method: Method::Post,
@@ -290,6 +356,12 @@ pub const GENERATE_CONTENT: Operation = Operation {
 };
 
 /// Stream generated content: `POST /v1beta/models/{model}:streamGenerateContent`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::STREAM_GENERATE_CONTENT;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1beta/models/{model}:streamGenerateContent"));
+/// assert_eq!(operation.qualified_name(), "native.stream_generate_content");
+/// ```
 pub const STREAM_GENERATE_CONTENT: Operation = Operation {
     id: "stream_generate_content",
     method: Method::Post,
@@ -316,6 +388,12 @@ pub const STREAM_GENERATE_CONTENT: Operation = Operation {
 };
 
 /// Count tokens: `POST /v1beta/models/{model}:countTokens`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::COUNT_TOKENS;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1beta/models/{model}:countTokens"));
+/// assert_eq!(operation.qualified_name(), "native.count_tokens");
+/// ```
 pub const COUNT_TOKENS: Operation = Operation {
     id: "count_tokens",
     method: Method::Post,
@@ -342,6 +420,12 @@ pub const COUNT_TOKENS: Operation = Operation {
 };
 
 /// List models, native style: `GET /v1beta/models`. Source: sections 4 and 2.5 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::LIST_NATIVE_MODELS;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1beta/models"));
+/// assert_eq!(operation.qualified_name(), "native.models.list");
+/// ```
 pub const LIST_NATIVE_MODELS: Operation = Operation {
     id: "list_native_models",
     method: Method::Get,
@@ -368,6 +452,12 @@ pub const LIST_NATIVE_MODELS: Operation = Operation {
 };
 
 /// Look up a model, native style: `GET /v1beta/models/{model}`. An addition of this gateway.
+///
+/// ```
+/// let operation = &gatewright::operations::RETRIEVE_NATIVE_MODEL;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1beta/models/{model}"));
+/// assert_eq!(operation.qualified_name(), "native.models.get");
+/// ```
 pub const RETRIEVE_NATIVE_MODEL: Operation = Operation {
     id: "retrieve_native_model",
     method: Method::Get,
@@ -394,6 +484,12 @@ pub const RETRIEVE_NATIVE_MODEL: Operation = Operation {
 };
 
 /// Submit a video generation task: `POST /v1/videos/generations`. Source: sections 4, 2.6 and 3 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_VIDEO;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/videos/generations"));
+/// assert_eq!(operation.qualified_name(), "videos.generations.create");
+/// ```
 pub const CREATE_VIDEO: Operation = Operation {
     id: "create_video",
     method: Method::Post,
@@ -420,6 +516,12 @@ pub const CREATE_VIDEO: Operation = Operation {
 };
 
 /// Look up a video generation task: `GET /v1/videos/generations/{task_id}`. Source: sections 4, 2.7 and 3 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::RETRIEVE_VIDEO;
+/// assert_eq!((operation.method.as_str(), operation.path), ("GET", "/v1/videos/generations/{task_id}"));
+/// assert_eq!(operation.qualified_name(), "videos.generations.retrieve");
+/// ```
 pub const RETRIEVE_VIDEO: Operation = Operation {
     id: "retrieve_video",
     method: Method::Get,
@@ -446,6 +548,12 @@ pub const RETRIEVE_VIDEO: Operation = Operation {
 };
 
 /// Generate images: `POST /v1/images/generations`. Source: sections 4 and 2.8 of the specification.
+///
+/// ```
+/// let operation = &gatewright::operations::CREATE_IMAGE;
+/// assert_eq!((operation.method.as_str(), operation.path), ("POST", "/v1/images/generations"));
+/// assert_eq!(operation.qualified_name(), "images.generate");
+/// ```
 pub const CREATE_IMAGE: Operation = Operation {
     id: "create_image",
     method: Method::Post,
@@ -472,6 +580,13 @@ pub const CREATE_IMAGE: Operation = Operation {
 };
 
 /// All operations, in the order of the specification.
+///
+/// ```
+/// use gatewright::operations::ALL;
+///
+/// let ids: Vec<_> = ALL.iter().map(|operation| operation.id).collect();
+/// assert_eq!(ids[..2], ["create_chat_completion", "create_response"]);
+/// ```
 pub const ALL: &[&Operation] = &[
     &CREATE_CHAT_COMPLETION,
     &CREATE_RESPONSE,

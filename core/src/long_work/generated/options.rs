@@ -18,6 +18,13 @@ use crate::api::types::VideoTask;
 pub type OnProgress = Arc<dyn Fn(&VideoTask) + Send + Sync>;
 
 /// [`WaitOptions::timeout`](WaitOptions::timeout) where it is not given: 30 min.
+///
+/// ```
+/// use gatewright::{DEFAULT_WAIT_TIMEOUT, WaitOptions};
+///
+/// assert_eq!(DEFAULT_WAIT_TIMEOUT.as_secs(), 1800);
+/// assert_eq!(WaitOptions::default().timeout, DEFAULT_WAIT_TIMEOUT);
+/// ```
 pub const DEFAULT_WAIT_TIMEOUT: Duration = Duration::from_mins(30);
 
 /// Options of waiting for a video task. Dropping the future that waits ends the wait at once; the task goes
@@ -54,6 +61,13 @@ impl Default for WaitOptions {
 }
 
 /// [`SaveOptions::max_bytes`](SaveOptions::max_bytes) where it is not given: 4 GiB.
+///
+/// ```
+/// use gatewright::{DEFAULT_MAX_FILE_BYTES, SaveOptions};
+///
+/// assert_eq!(DEFAULT_MAX_FILE_BYTES, 4_294_967_296);
+/// assert_eq!(SaveOptions::default().max_bytes, DEFAULT_MAX_FILE_BYTES);
+/// ```
 pub const DEFAULT_MAX_FILE_BYTES: u64 = 4_294_967_296;
 
 /// Options of saving a file.

@@ -8,45 +8,149 @@ use serde_json::{Map, Value};
 use crate::transport::merging::{members_over, pairs_over, time_over};
 
 /// Environment variable that stands in for [`ClientBuilder::base_url`](crate::ClientBuilder::base_url).
+///
+/// ```
+/// use gatewright::BASE_URL_VARIABLE;
+///
+/// assert_eq!(BASE_URL_VARIABLE, "GATEWRIGHT_BASE_URL");
+/// if std::env::var_os(BASE_URL_VARIABLE).is_none() {
+///     println!("{BASE_URL_VARIABLE} is not set");
+/// }
+/// ```
 pub const BASE_URL_VARIABLE: &str = "GATEWRIGHT_BASE_URL";
 
 /// [`ClientBuilder::base_url`](crate::ClientBuilder::base_url) where it is not given: `http://127.0.0.1:8080`.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_BASE_URL};
+///
+/// assert_eq!(DEFAULT_BASE_URL, "http://127.0.0.1:8080");
+/// let builder = Client::builder().base_url(DEFAULT_BASE_URL);
+/// ```
 pub const DEFAULT_BASE_URL: &str = "http://127.0.0.1:8080";
 
 /// Environment variable that stands in for [`ClientBuilder::api_key`](crate::ClientBuilder::api_key).
+///
+/// ```
+/// use gatewright::API_KEY_VARIABLE;
+///
+/// assert_eq!(API_KEY_VARIABLE, "GATEWRIGHT_API_KEY");
+/// if std::env::var_os(API_KEY_VARIABLE).is_none() {
+///     println!("{API_KEY_VARIABLE} is not set");
+/// }
+/// ```
 pub const API_KEY_VARIABLE: &str = "GATEWRIGHT_API_KEY";
 
 /// [`ClientBuilder::timeout`](crate::ClientBuilder::timeout) where it is not given: 10 min.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_TIMEOUT};
+///
+/// assert_eq!(DEFAULT_TIMEOUT.as_secs(), 600);
+/// let builder = Client::builder().timeout(2 * DEFAULT_TIMEOUT);
+/// ```
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// [`ClientBuilder::connect_timeout`](crate::ClientBuilder::connect_timeout) where it is not given: 5 s.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_CONNECT_TIMEOUT};
+///
+/// assert_eq!(DEFAULT_CONNECT_TIMEOUT.as_secs(), 5);
+/// let builder = Client::builder().connect_timeout(2 * DEFAULT_CONNECT_TIMEOUT);
+/// ```
 pub const DEFAULT_CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// [`ClientBuilder::idle_timeout`](crate::ClientBuilder::idle_timeout) where it is not given: 2 min.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_IDLE_TIMEOUT};
+///
+/// assert_eq!(DEFAULT_IDLE_TIMEOUT.as_secs(), 120);
+/// let builder = Client::builder().idle_timeout(2 * DEFAULT_IDLE_TIMEOUT);
+/// ```
 pub const DEFAULT_IDLE_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// [`ClientBuilder::event_timeout`](crate::ClientBuilder::event_timeout) where it is not given: 10 min.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_EVENT_TIMEOUT};
+///
+/// assert_eq!(DEFAULT_EVENT_TIMEOUT.as_secs(), 600);
+/// let builder = Client::builder().event_timeout(2 * DEFAULT_EVENT_TIMEOUT);
+/// ```
 pub const DEFAULT_EVENT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// [`ClientBuilder::max_retries`](crate::ClientBuilder::max_retries) where it is not given: 2.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_MAX_RETRIES};
+///
+/// assert_eq!(DEFAULT_MAX_RETRIES, 2);
+/// let builder = Client::builder().max_retries(2 * DEFAULT_MAX_RETRIES);
+/// ```
 pub const DEFAULT_MAX_RETRIES: u32 = 2;
 
 /// [`ClientBuilder::max_body_bytes`](crate::ClientBuilder::max_body_bytes) where it is not given: 256 MiB.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_MAX_BODY_BYTES};
+///
+/// assert_eq!(DEFAULT_MAX_BODY_BYTES, 268_435_456);
+/// let builder = Client::builder().max_body_bytes(2 * DEFAULT_MAX_BODY_BYTES);
+/// ```
 pub const DEFAULT_MAX_BODY_BYTES: usize = 268_435_456;
 
 /// [`ClientBuilder::max_connections`](crate::ClientBuilder::max_connections) where it is not given: 1000.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_MAX_CONNECTIONS};
+///
+/// assert_eq!(DEFAULT_MAX_CONNECTIONS, 1000);
+/// let builder = Client::builder().max_connections(2 * DEFAULT_MAX_CONNECTIONS);
+/// ```
 pub const DEFAULT_MAX_CONNECTIONS: usize = 1000;
 
 /// [`ClientBuilder::pool_timeout`](crate::ClientBuilder::pool_timeout) where it is not given: 1 min.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_POOL_TIMEOUT};
+///
+/// assert_eq!(DEFAULT_POOL_TIMEOUT.as_secs(), 60);
+/// let builder = Client::builder().pool_timeout(2 * DEFAULT_POOL_TIMEOUT);
+/// ```
 pub const DEFAULT_POOL_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// [`ClientBuilder::max_idle_connections`](crate::ClientBuilder::max_idle_connections) where it is not given: 100.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_MAX_IDLE_CONNECTIONS};
+///
+/// assert_eq!(DEFAULT_MAX_IDLE_CONNECTIONS, 100);
+/// let builder = Client::builder().max_idle_connections(2 * DEFAULT_MAX_IDLE_CONNECTIONS);
+/// ```
 pub const DEFAULT_MAX_IDLE_CONNECTIONS: usize = 100;
 
 /// [`ClientBuilder::idle_connection_timeout`](crate::ClientBuilder::idle_connection_timeout) where it is not given: 90 s.
+///
+/// ```
+/// use gatewright::{Client, DEFAULT_IDLE_CONNECTION_TIMEOUT};
+///
+/// assert_eq!(DEFAULT_IDLE_CONNECTION_TIMEOUT.as_secs(), 90);
+/// let builder = Client::builder().idle_connection_timeout(2 * DEFAULT_IDLE_CONNECTION_TIMEOUT);
+/// ```
 pub const DEFAULT_IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Environment variable that stands in for [`ClientBuilder::ca_bundle`](crate::ClientBuilder::ca_bundle).
+///
+/// ```
+/// use gatewright::CA_BUNDLE_VARIABLE;
+///
+/// assert_eq!(CA_BUNDLE_VARIABLE, "GATEWRIGHT_CA_BUNDLE");
+/// if std::env::var_os(CA_BUNDLE_VARIABLE).is_none() {
+///     println!("{CA_BUNDLE_VARIABLE} is not set");
+/// }
+/// ```
 pub const CA_BUNDLE_VARIABLE: &str = "GATEWRIGHT_CA_BUNDLE";
 
 /// The times and numbers that hold, given or by default; no time is longer than the longest.

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use super::{comment, header, origin, shown_code};
+use super::{SHOWN_ROWS, comment, header, origin, rows_example, shown_code};
 use crate::codegen::model::{Api, Field, File, Kind, Object, Schema, Type};
 use crate::codegen::names;
 
@@ -77,8 +77,7 @@ impl<'a> Types<'a> {
         let mut stated = object(schema)?.fields.iter().filter(plain);
         let (Some(key), Some(other)) = (stated.next(), stated.next()) else { return Ok(String::new()) };
         let table = names::constant(&table.name);
-        let variable = names::snake(&schema.name);
-        let variable = variable.rsplit('_').next().unwrap_or_default();
+        let variable = variable(schema);
         let of = |field: &Field| (member(field), self.value(&field.ty, &row[&field.name]));
         let ((key, known), (other, value)) = (of(key), of(other));
         let code = format!(
@@ -105,8 +104,9 @@ impl<'a> Types<'a> {
     fn table(&self, field: &Field, row: &Schema, data: &Value) -> Result<String> {
         let fields = &object(row)?.fields;
         let mut code = format!(
-            "\n{}pub static {}: &[{}] = &[\n",
+            "\n{}{}pub static {}: &[{}] = &[\n",
             comment(&field.description, "/// "),
+            self.table_example(field, row, data)?,
             names::constant(&field.name),
             row.name
         );
@@ -119,6 +119,15 @@ impl<'a> Types<'a> {
             code.push_str("    },\n");
         }
         Ok(code + "];\n")
+    }
+
+    /// Lists the first member of the first rows.
+    fn table_example(&self, table: &Field, row: &Schema, data: &Value) -> Result<String> {
+        let Some(key) = object(row)?.fields.first() else { return Ok(String::new()) };
+        let rows = data.as_array().into_iter().flatten().take(SHOWN_ROWS);
+        let values: Vec<String> = rows.map(|row| self.value(&key.ty, &row[&key.name])).collect();
+        let table = format!("gatewright::catalog::{}", names::constant(&table.name));
+        Ok(rows_example(&table, &variable(row), &member(key), &values))
     }
 
     fn value(&self, ty: &Type, value: &Value) -> String {
@@ -140,11 +149,33 @@ impl<'a> Types<'a> {
         for field in object.fields.iter().filter(|field| *self.resolved(&field.ty) == Type::Integer) {
             let source = data["x-source"][&field.name].as_str().unwrap_or_default();
             let said = format!("{}. {}", field.description.trim_end_matches('.'), origin(source));
+            let (name, value) = (names::constant(&field.name), &data[&field.name]);
             code.push_str(&comment(&said, "/// "));
-            _ = writeln!(code, "pub const {}: u32 = {};", names::constant(&field.name), data[&field.name]);
+            code.push_str(&number_example(&name, value));
+            _ = writeln!(code, "pub const {name}: u32 = {value};");
         }
         code
     }
+}
+
+/// What an example calls a row: the last word of its type.
+fn variable(row: &Schema) -> String {
+    let name = names::snake(&row.name);
+    name.rsplit('_').next().unwrap_or_default().to_owned()
+}
+
+/// The value of a number; one whose name says that it counts seconds is a time.
+fn number_example(name: &str, value: &Value) -> String {
+    let path = format!("gatewright::catalog::{name}");
+    let code = if name.ends_with("_S") {
+        format!(
+            "use std::time::Duration;\n\nuse {path};\n\nassert_eq!({name}, {value});\n\
+             let time = Duration::from_secs({name}.into());\n"
+        )
+    } else {
+        format!("assert_eq!({path}, {value});\n")
+    };
+    shown_code(&code, "/// ")
 }
 
 fn object(schema: &Schema) -> Result<&Object> {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::{header, origin, shown_code};
+use super::{SHOWN_ROWS, header, origin, rows_example, shown_code};
 use crate::codegen::model::{
     Api, Conversation, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type,
 };
@@ -21,9 +21,9 @@ pub(crate) fn emit(api: &Api) -> Vec<File> {
     for operation in &api.operations {
         code.push_str(&row(api, operation));
     }
-    code.push_str(
-        "\n/// All operations, in the order of the specification.\npub const ALL: &[&Operation] = &[\n",
-    );
+    code.push_str("\n/// All operations, in the order of the specification.\n");
+    code.push_str(&all_example(api));
+    code.push_str("pub const ALL: &[&Operation] = &[\n");
     for operation in &api.operations {
         _ = writeln!(code, "    &{},", names::constant(&operation.id));
     }
@@ -126,7 +126,7 @@ fn row(api: &Api, operation: &Operation) -> String {
     let last_events = operation.stream.as_ref().map_or(&[][..], |stream| &stream.last_events);
     let terminator = operation.stream.as_ref().and_then(|stream| stream.terminator.as_deref());
     format!(
-        "\n/// {summary}: `{method_upper} {path}`. {origin}\n\
+        "\n/// {summary}: `{method_upper} {path}`. {origin}\n{example}\
          pub const {constant}: Operation = Operation {{\n\
          \x20   id: {id:?},\n\
          \x20   method: Method::{method},\n\
@@ -154,6 +154,7 @@ fn row(api: &Api, operation: &Operation) -> String {
         summary = operation.summary,
         source = operation.source,
         origin = origin(&operation.source),
+        example = row_example(api, operation),
         method_upper = operation.method.upper(),
         path = operation.path,
         constant = names::constant(&operation.id),
@@ -170,6 +171,30 @@ fn row(api: &Api, operation: &Operation) -> String {
         resource = operation.resource.join("."),
         name = operation.name,
     )
+}
+
+/// Where an operation is, and what callers name it.
+fn row_example(api: &Api, operation: &Operation) -> String {
+    let mut name = operation.resource.clone();
+    name.push(operation.name.clone());
+    let code = format!(
+        "let operation = &{}::operations::{};\n\
+         assert_eq!((operation.method.as_str(), operation.path), ({:?}, {:?}));\n\
+         assert_eq!(operation.qualified_name(), {:?});\n",
+        api.home.rust_crate,
+        names::constant(&operation.id),
+        operation.method.upper(),
+        operation.path,
+        name.join("."),
+    );
+    shown_code(&code, "/// ")
+}
+
+/// The first ids of all.
+fn all_example(api: &Api) -> String {
+    let ids: Vec<String> =
+        api.operations.iter().take(SHOWN_ROWS).map(|operation| format!("{:?}", operation.id)).collect();
+    rows_example(&format!("{}::operations::ALL", api.home.rust_crate), "operation", "id", &ids)
 }
 
 /// A variant, or none, as an expression.

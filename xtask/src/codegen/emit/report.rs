@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 use super::samples::{Samples, written};
-use super::{header, shown_code};
+use super::{WIDTH, filled, header, shown_code};
 use crate::codegen::model::{Api, Field, File, Kind, Object, Schema, StringEnum, Type};
 use crate::codegen::names;
 
@@ -198,9 +198,10 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
     }
     _ = write!(
         code,
-        "}}\n\nimpl {name} {{\n    /// All of them, in the order of the schema.\n    \
+        "}}\n\nimpl {name} {{\n    /// All of them, in the order of the schema.\n{}    \
          pub const ALL: [Self; {}] = [{}];\n\n    \
          /// Its name in a report.\n    pub const fn name(self) -> &'static str {{\n        match self {{\n",
+        all_example(name, words),
         words.values.len(),
         words.values.iter().map(|word| format!("Self::{}", variants[word])).collect::<Vec<_>>().join(", ")
     );
@@ -238,6 +239,18 @@ fn word_example(name: &str, words: &StringEnum) -> String {
         _ = writeln!(code, "assert_eq!({name}::{variant}.meaning(), {meaning:?});");
     }
     shown_code(&code, "/// ")
+}
+
+/// The names of all words.
+fn all_example(name: &str, words: &StringEnum) -> String {
+    let mut told = format!("assert_eq!(names, {:?});\n", words.values);
+    if told.len() > WIDTH {
+        let quoted: Vec<String> = words.values.iter().map(|word| format!("{word:?}")).collect();
+        told = format!("let expected = [\n{}];\nassert_eq!(names, expected);\n", filled("    ", &quoted));
+    }
+    let code =
+        format!("use gatewright_report::{name};\n\nlet names = {name}::ALL.map({name}::name);\n{told}");
+    shown_code(&code, "    /// ")
 }
 
 /// The identifier of a member: a keyword takes the last word of its type's name before it.

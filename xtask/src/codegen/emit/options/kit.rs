@@ -24,7 +24,8 @@ fn options(all: All<'_>) -> String {
          use std::path::PathBuf;\n\nuse gatewright::report::{AgentMode, CheckId, Profile};\nuse serde::Deserialize;\n\n\
          use crate::member::Member;\nuse crate::runtime::runtime_version;\n"
         .to_owned();
-    rust::constants(&mut code, words, "Options", "Options");
+    let owner = rust::Owner { name: "Options", path: "Options", examples: rust::Examples::None };
+    rust::constants(&mut code, words, owner);
     let text = format!(
         "{} Start from [`Options::new`] and set what differs, or [read](Options::read) them from a JSON object: its \
          members are these fields, and all but the endpoint may be left out.",

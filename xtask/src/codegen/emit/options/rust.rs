@@ -34,12 +34,8 @@ fn transport_file(all: All<'_>) -> String {
          use std::time::Duration;\n\nuse serde_json::{Map, Value};\n\n\
          use crate::transport::merging::{members_over, pairs_over, time_over};\n"
         .to_owned();
-    constants(
-        &mut code,
-        all.words(&all.options.client, Language::Rust),
-        "ClientBuilder",
-        "crate::ClientBuilder",
-    );
+    let owner = Owner { name: "ClientBuilder", path: "crate::ClientBuilder", examples: Examples::Given };
+    constants(&mut code, all.words(&all.options.client, Language::Rust), owner);
     settled(&mut code, all.words(&all.options.client, Language::Rust));
     request_options(&mut code, all.words(&all.options.call, Language::Rust));
     code
@@ -85,7 +81,7 @@ fn long_work_file(all: All<'_>) -> String {
         ("SaveOptions", &all.options.save, ""),
     ] {
         let words = all.words(scope, Language::Rust);
-        constants(&mut code, words, name, name);
+        constants(&mut code, words, Owner { name, path: name, examples: Examples::Default });
         let options: Vec<&Entry> = scope.of(Language::Rust).collect();
         let derived = if options.iter().any(|option| option.kind() == Kind::Progress) {
             "Clone"
@@ -127,24 +123,82 @@ fn doc(words: Words<'_>, option: &Entry) -> String {
     comment(&words.whole(option), "    /// ")
 }
 
-/// Constants of defaults and of names of variables. `path`: where the type `owner` is.
-pub(super) fn constants(code: &mut String, words: Words<'_>, owner: &str, path: &str) {
+/// The type that options are of.
+#[derive(Clone, Copy)]
+pub(super) struct Owner {
+    pub name: &'static str,
+    /// Where the type is.
+    pub path: &'static str,
+    pub examples: Examples,
+}
+
+/// What the examples of the constants show.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Examples {
+    /// That the builder of a client takes them.
+    Given,
+    /// That a field has them by default.
+    Default,
+    /// There are none: people do not use the crate by itself.
+    None,
+}
+
+impl Owner {
+    /// The example of the name of a variable.
+    fn variable_example(self, constant: &str, variable: &str) -> String {
+        if self.examples == Examples::None {
+            return String::new();
+        }
+        let code = format!(
+            "use gatewright::{constant};\n\nassert_eq!({constant}, {variable:?});\n\
+             if std::env::var_os({constant}).is_none() {{\n    println!(\"{{{constant}}} is not set\");\n}}\n"
+        );
+        shown_code(&code, "/// ")
+    }
+
+    /// The example of a default.
+    fn default_example(self, constant: &str, option: &Entry, value: &Value) -> String {
+        let (owner, field) = (self.name, &option.name);
+        let (used, line) = match self.examples {
+            Examples::None => return String::new(),
+            Examples::Default => (owner, format!("assert_eq!({owner}::default().{field}, {constant});")),
+            // Numbers and times can be another than the default, which need not be given.
+            Examples::Given => {
+                let twice = if value.is_number() { "2 * " } else { "" };
+                ("Client", format!("let builder = Client::builder().{field}({twice}{constant});"))
+            }
+        };
+        let is = match option.kind() {
+            Kind::Time => format!("assert_eq!({constant}.as_secs(), {value});"),
+            _ => format!("assert_eq!({constant}, {});", literal(option, value, false)),
+        };
+        let mut names = [used, constant];
+        names.sort_unstable();
+        let code = format!("use gatewright::{{{}}};\n\n{is}\n{line}\n", names.join(", "));
+        shown_code(&code, "/// ")
+    }
+}
+
+/// Constants of defaults and of names of variables.
+pub(super) fn constants(code: &mut String, words: Words<'_>, owner: Owner) {
     for option in words.scope.of(Language::Rust) {
-        let field = format!("[`{owner}::{0}`]({path}::{0})", option.name);
+        let field = format!("[`{0}::{2}`]({1}::{2})", owner.name, owner.path, option.name);
         if let (Some(name), Some(variable)) = (&option.variable_constant, &option.variable)
             && option.variable_only.is_empty()
         {
+            let example = owner.variable_example(name, variable);
             _ = write!(
                 code,
-                "\n/// Environment variable that stands in for {field}.\npub const {name}: &str = {variable:?};\n"
+                "\n/// Environment variable that stands in for {field}.\n{example}pub const {name}: &str = {variable:?};\n"
             );
         }
         if let (Some(name), Some(value)) = (&option.constant, &option.default) {
             let (shown, ty) = (shown(option, value), constant_type(option));
             let unit = if option.kind() == Kind::Milliseconds { ", in milliseconds" } else { "" };
+            let example = owner.default_example(name, option, value);
             _ = write!(
                 code,
-                "\n/// {field} where it is not given: {shown}{unit}.\npub const {name}: {ty} = {};\n",
+                "\n/// {field} where it is not given: {shown}{unit}.\n{example}pub const {name}: {ty} = {};\n",
                 literal(option, value, false)
             );
         }

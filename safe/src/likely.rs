@@ -6,6 +6,13 @@ const LIKE: f64 = 0.75;
 const LONGEST: usize = 200;
 
 /// The likeliest of the known words; `None` if none is like the given one.
+///
+/// ```
+/// use gatewright_safe::likely::likely;
+///
+/// assert_eq!(likely("tempature", ["temperature", "top_p"]), Some("temperature"));
+/// assert_eq!(likely("banana", ["temperature", "top_p"]), None);
+/// ```
 pub fn likely<W: AsRef<str>>(given: &str, known: impl IntoIterator<Item = W>) -> Option<W> {
     let short = |word: &str| word.chars().take(LONGEST).flat_map(char::to_lowercase).collect::<String>();
     let given = short(given);
@@ -15,6 +22,12 @@ pub fn likely<W: AsRef<str>>(given: &str, known: impl IntoIterator<Item = W>) ->
 }
 
 /// The end of a message, a question that offers the likeliest of the known words; empty if none is like the given one.
+///
+/// ```
+/// use gatewright_safe::likely::offer;
+///
+/// assert_eq!(offer("base_ulr", ["kind", "base_url"]), "; did you mean base_url?");
+/// ```
 pub fn offer<W: AsRef<str>>(given: &str, known: impl IntoIterator<Item = W>) -> String {
     likely(given, known).map_or_else(String::new, |word| format!("; did you mean {}?", word.as_ref()))
 }

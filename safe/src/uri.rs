@@ -3,6 +3,13 @@
 use std::net::Ipv6Addr;
 
 /// Whether a text is an absolute URI of RFC 3986.
+///
+/// ```
+/// use gatewright_safe::uri::is_uri;
+///
+/// assert!(is_uri("https://gateway.example/v1"));
+/// assert!(!is_uri("/v1"));
+/// ```
 pub fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let mut letters = scheme.bytes();

@@ -6,12 +6,24 @@ use std::fmt::Write as _;
 
 /// The text on one line. Escapes control characters (including newlines and tabs), characters that reorder or hide
 /// text, and noncharacters, for example as `\u{1b}`.
+///
+/// ```
+/// use gatewright_safe::visible::visible;
+///
+/// assert_eq!(visible("red \u{1b}[31m\n"), r"red \u{1b}[31m\u{a}");
+/// ```
 pub fn visible(text: &str) -> Cow<'_, str> {
     escaped(text, is_hidden)
 }
 
 /// Like [`visible`], for text of several lines: keeps newlines, tabs, and the joiners that are part of emoji and of
 /// words in some scripts.
+///
+/// ```
+/// use gatewright_safe::visible::visible_lines;
+///
+/// assert_eq!(visible_lines("one\n\u{1b}two"), "one\n\\u{1b}two");
+/// ```
 pub fn visible_lines(text: &str) -> Cow<'_, str> {
     escaped(text, |character| {
         is_hidden(character) && !matches!(character, '\n' | '\t' | '\u{200c}' | '\u{200d}')

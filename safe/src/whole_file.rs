@@ -8,6 +8,21 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 /// A file that is being written. Dropping it removes the temporary file.
+///
+/// ```
+/// use std::io::Write as _;
+///
+/// use gatewright_safe::whole_file::WholeFile;
+/// # let folder = tempfile::tempdir()?;
+/// # let place = folder.path().join("report.json");
+/// let (mut file, whole) = WholeFile::begin(place.clone())?;
+/// file.write_all(b"{}")?;
+/// // Until then there is nothing in its place.
+/// assert!(!place.exists());
+/// whole.land(file, false)?;
+/// assert_eq!(std::fs::read(&place)?, b"{}");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct WholeFile {
     temporary: TempPath,
@@ -19,6 +34,15 @@ impl WholeFile {
     /// replaces; a new file gets the default permissions.
     ///
     /// Errors: the folder is missing or not writable.
+    ///
+    /// ```
+    /// use gatewright_safe::whole_file::WholeFile;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let place = folder.path().join("report.json");
+    /// drop(WholeFile::begin(place)?);
+    /// assert_eq!(std::fs::read_dir(&folder)?.count(), 0);
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn begin(place: PathBuf) -> io::Result<(File, Self)> {
         let replaced = std::fs::metadata(&place).ok().filter(Metadata::is_file);
         let make = |path: &Path| {
@@ -48,6 +72,17 @@ impl WholeFile {
 
     /// Renames the file that [`WholeFile::begin`] created to its final path, durably: it survives a power failure.
     /// overwrite: whether to replace a file that has appeared there meanwhile.
+    ///
+    /// ```
+    /// use gatewright_safe::whole_file::WholeFile;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let place = folder.path().join("report.json");
+    /// let (file, whole) = WholeFile::begin(place.clone())?;
+    /// std::fs::write(&place, "another one")?;
+    /// assert!(whole.land(file, false).is_err());
+    /// assert_eq!(std::fs::read(&place)?, b"another one");
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn land(self, file: File, overwrite: bool) -> io::Result<()> {
         let Self { temporary, place } = self;
         file.sync_all()?;
@@ -60,6 +95,15 @@ impl WholeFile {
 }
 
 /// The folder of a path.
+///
+/// ```
+/// use std::path::Path;
+///
+/// use gatewright_safe::whole_file::folder_of;
+///
+/// assert_eq!(folder_of(Path::new("reports/today.json")), Path::new("reports"));
+/// assert_eq!(folder_of(Path::new("today.json")), Path::new("."));
+/// ```
 pub fn folder_of(place: &Path) -> &Path {
     place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -78,6 +122,15 @@ fn sync_folder(_folder: &Path) -> io::Result<()> {
 
 /// Writes bytes to a path through a temporary file. Writes directly to a path that is not a regular file (a pipe, a
 /// device).
+///
+/// ```
+/// use gatewright_safe::whole_file::write_file;
+/// # let folder = tempfile::tempdir()?;
+/// # let place = folder.path().join("report.json");
+/// write_file(&place, b"{}")?;
+/// assert_eq!(std::fs::read(&place)?, b"{}");
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn write_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
     let place = target(place);
     if std::fs::metadata(&place).is_ok_and(|found| !found.is_file()) {
@@ -91,6 +144,16 @@ pub fn write_file(place: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Checks whether a file could be written to this path now, without writing it.
+///
+/// ```
+/// use gatewright_safe::whole_file::check_place;
+/// # let folder = tempfile::tempdir()?;
+/// # let place = folder.path().join("report.json");
+/// check_place(&place)?;
+/// assert!(!place.exists());
+/// assert!(check_place(&folder.path().join("missing/report.json")).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn check_place(place: &Path) -> io::Result<()> {
     let place = target(place);
     match std::fs::metadata(&place) {
@@ -102,6 +165,15 @@ pub fn check_place(place: &Path) -> io::Result<()> {
 
 /// Whether two paths are the same file, existing or not, so that writing one would replace the other. Paths to a pipe
 /// or a device never count as the same, since nothing is replaced there.
+///
+/// ```
+/// use gatewright_safe::whole_file::same_place;
+/// # let folder = tempfile::tempdir()?;
+/// # let place = folder.path().join("report.json");
+/// assert!(same_place(&place, &folder.path().join("./report.json")));
+/// assert!(!same_place(&place, &folder.path().join("other.json")));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 pub fn same_place(one: &Path, other: &Path) -> bool {
     let one = target(one);
     one == target(other) && std::fs::metadata(&one).map_or(true, |found| found.is_file())

@@ -18,6 +18,7 @@ mod model;
 mod names;
 mod options;
 mod schema;
+mod surface;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -35,7 +36,9 @@ use self::write::Output;
 
 /// Generates everything from the sources below `root` and writes it, or with `check` only compares.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
-    let output = generate(&Sources::read(root)?)?;
+    let mut output = generate(&Sources::read(root)?)?;
+    let surface = surface::parts(root, &output)?;
+    output.add_parts(surface)?;
     if check { output.check(root) } else { output.write(root) }
 }
 

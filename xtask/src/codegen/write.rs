@@ -63,6 +63,11 @@ impl Output {
         Ok(())
     }
 
+    /// The contents of a file, if it is generated as a whole.
+    pub(super) fn get(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(String::as_str)
+    }
+
     /// The contents of one file.
     #[cfg(test)]
     pub(super) fn file(&self, path: &str) -> &str {

@@ -1,7 +1,7 @@
 //! Items of Rust as code for readers: without bodies, documentation and what is private.
 
 use quote::ToTokens as _;
-use syn::{Fields, File, FnArg, Item as Code, Pat, Signature, Type, Visibility};
+use syn::{Fields, File, FnArg, Item as Code, Pat, ReceiverKind, Signature, Type, Visibility};
 
 /// The head of a function, the fields of a struct that are public, the variants of an enum, a type alias.
 pub(super) fn signature(code: &Code) -> String {
@@ -41,7 +41,7 @@ pub(super) fn signature(code: &Code) -> String {
 pub(super) fn function(signature: &Signature) -> String {
     let mut signature = signature.clone();
     signature.inputs.iter_mut().for_each(|input| match input {
-        FnArg::Receiver(own) if own.reference.is_none() => own.mutability = None,
+        FnArg::Receiver(own) if matches!(own.kind, ReceiverKind::Value) => own.mutability = None,
         FnArg::Typed(argument) => {
             if let Pat::Ident(name) = &mut *argument.pat {
                 name.mutability = None;

@@ -57,7 +57,7 @@ def parse_unsigned(body: _Body) -> VideoTask:
     Anybody may have sent it: look up the task before acting on it.
 
     >>> import gatewright
-    >>> body = b'{"id": "video_1", "object": "video.generation", "status": "completed", "model": "video_model_4"}'
+    >>> body = b'{"id": "video_1", "status": "completed", "model": "video_model_1"}'
     >>> gatewright.webhooks.parse_unsigned(body).status
     'completed'
 

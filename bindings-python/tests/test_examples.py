@@ -30,7 +30,7 @@ def docstrings() -> Iterator[Any]:
 
 @pytest.fixture
 def workplace(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A folder with reports, as the pages of the documentation have it, and the gateway in the environment."""
+    """A folder with reports, as pages of the documentation have it, and the gateway in the environment."""
     shutil.copytree(ROOT / "examples" / "reports", tmp_path / "runs")
     monkeypatch.setenv("GATEWRIGHT_BASE_URL", gateway.base_url)
     monkeypatch.setenv("GATEWRIGHT_API_KEY", gateway.key)

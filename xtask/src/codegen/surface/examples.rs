@@ -6,7 +6,8 @@ use super::item::Item;
 
 /// Errors: the names of the items that have none. where_: what to write one in.
 pub(super) fn demand(items: &[Item], where_: &str) -> Result<()> {
-    let lacking: Vec<&str> = items.iter().filter(|item| is_bare(item)).map(|item| item.name.as_str()).collect();
+    let lacking: Vec<&str> =
+        items.iter().filter(|item| is_bare(item)).map(|item| item.name.as_str()).collect();
     if !lacking.is_empty() {
         bail!("no example in {where_} of {}", lacking.join(", "));
     }

@@ -12,8 +12,7 @@ use super::item::{Docs, Item, Row, split_default};
 use super::page::{Language, list, section};
 use super::{Sources, examples};
 
-const LANGUAGE: Language =
-    Language { signature: "python fragment", example: "python", member: "Attribute" };
+const LANGUAGE: Language = Language { signature: "python fragment", example: "python", member: "Attribute" };
 
 /// Modules of the package that users import, beside the package itself.
 const MODULES: [&str; 3] = ["middleware", "report", "webhooks"];
@@ -291,7 +290,9 @@ fn add_constructor(item: &mut Item, found: &Found) -> Result<()> {
     }
     let statements: Vec<&Statement> = found.block.iter().collect();
     for (at, statement) in statements.iter().enumerate() {
-        let Some(set) = statement.text.strip_prefix("self.").filter(|set| !set.starts_with('_')) else { continue };
+        let Some(set) = statement.text.strip_prefix("self.").filter(|set| !set.starts_with('_')) else {
+            continue;
+        };
         let Some(about) = statements.get(at + 1).and_then(|next| next.docstring()) else { continue };
         let (name, ty, _) = declared(set);
         let argument = header.parameters.iter().map(|parameter| declared(parameter));
@@ -300,7 +301,12 @@ fn add_constructor(item: &mut Item, found: &Found) -> Result<()> {
         } else {
             ty
         };
-        item.members.push(Row { name, ty: one_line(&ty), about: docstring::read(about).text, ..Row::default() });
+        item.members.push(Row {
+            name,
+            ty: one_line(&ty),
+            about: docstring::read(about).text,
+            ..Row::default()
+        });
     }
     Ok(())
 }

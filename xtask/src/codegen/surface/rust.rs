@@ -19,8 +19,10 @@ const LANGUAGE: Language = Language { signature: "rust no-run", example: "rust n
 const ELSEWHERE: [&str; 4] = ["catalog", "operations", "resources", "types"];
 
 /// The folder of each crate whose items users meet through this one, its name, and what they write instead.
-const OTHERS: [(&str, &str, &str); 2] =
-    [("report/src", "gatewright_report", "gatewright::report"), ("safe/src", "gatewright_safe", "gatewright")];
+const OTHERS: [(&str, &str, &str); 2] = [
+    ("report/src", "gatewright_report", "gatewright::report"),
+    ("safe/src", "gatewright_safe", "gatewright"),
+];
 
 /// The parts, by the names that the page has places for.
 pub(super) fn parts(sources: &Sources<'_>) -> Result<Vec<(String, String)>> {
@@ -129,9 +131,11 @@ fn add(
                 }));
             }
         }
-        Code::Enum(shape) => item.members.extend(shape.variants.iter().map(|variant| {
-            row(variant.ident.to_string(), String::new(), &comments::read(&variant.attrs))
-        })),
+        Code::Enum(shape) => {
+            item.members.extend(shape.variants.iter().map(|variant| {
+                row(variant.ident.to_string(), String::new(), &comments::read(&variant.attrs))
+            }))
+        }
         Code::Trait(shape) => item.methods.extend(shape.items.iter().filter_map(|inner| match inner {
             syn::TraitItem::Fn(function) => Some(Item {
                 name: format!("{shown}::{}", function.sig.ident),

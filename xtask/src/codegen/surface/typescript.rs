@@ -30,9 +30,11 @@ const ELSEWHERE: [&str; 5] = [
 
 /// The parts, by the names that the page has places for.
 pub(super) fn parts(sources: &Sources<'_>) -> Result<Vec<(String, String)>> {
-    let package = Package { sources, read: RefCell::default() };
+    let mut package = Package { sources, public: Vec::new(), read: RefCell::default() };
+    let exports = exports(&package.text("./index")?);
+    package.public = exports.iter().flat_map(|export| export.names.clone()).collect();
     let mut items = Vec::new();
-    for export in exports(&package.text("./index")?) {
+    for export in exports {
         if let Some(space) = &export.space {
             items.push(module(&package, &export.module, space)?);
         }
@@ -49,6 +51,8 @@ pub(super) fn parts(sources: &Sources<'_>) -> Result<Vec<(String, String)>> {
 
 struct Package<'a> {
     sources: &'a Sources<'a>,
+    /// The names that the package exports, each of which the page describes.
+    public: Vec<String>,
     read: RefCell<BTreeMap<String, Rc<Vec<Declaration>>>>,
 }
 
@@ -67,16 +71,18 @@ impl Package<'_> {
         Ok(declared)
     }
 
-    /// A class by its name, in the module that a module imports it from.
+    /// A class or an interface by its name, in a module or in the one that it imports it from.
     fn class_for(&self, module: &str, name: &str) -> Result<Option<(String, Declaration)>> {
         let is_it = |declaration: &&Declaration| {
-            declaration.name() == Some(name) && declaration.head.contains("class ")
+            let is_type = ["class ", "interface "].iter().any(|kind| declaration.head.contains(kind));
+            declaration.name() == Some(name) && is_type
         };
         if let Some(own) = self.module(module)?.iter().find(is_it) {
             return Ok(Some((module.to_owned(), own.clone())));
         }
         for statement in self.text(module)?.split(';') {
-            let Some((names, from)) = statement.trim().strip_prefix("import ").and_then(|rest| rest.split_once(" from "))
+            let Some((names, from)) =
+                statement.trim().strip_prefix("import ").and_then(|rest| rest.split_once(" from "))
             else {
                 continue;
             };
@@ -108,7 +114,9 @@ fn exports(source: &str) -> Vec<Export> {
         let lines = statement.lines().filter(|line| !line.trim_start().starts_with("//"));
         let statement = lines.collect::<Vec<_>>().join(" ");
         let Some((_, statement)) = statement.split_once("export ") else { continue };
-        let Some((what, module)) = statement.split_once(" from ").filter(|(what, _)| is_list(what)) else { continue };
+        let Some((what, module)) = statement.split_once(" from ").filter(|(what, _)| is_list(what)) else {
+            continue;
+        };
         let what = what.trim().trim_start_matches("type ").trim();
         let names = what.trim_matches(['{', '}', ' ']).split(',');
         let names = names.map(|name| name.trim().trim_start_matches("type ").to_owned());
@@ -243,27 +251,64 @@ fn class(package: &Package<'_>, module: &str, declaration: &Declaration, shown: 
     if declaration.head.contains("interface ") && declaration.head.contains(" extends ") {
         item.signature = declaration.head.trim_start_matches("export ").to_owned();
     }
+    if let Some((from, inherited)) = base(package, module, declaration)? {
+        let name = inherited.name().unwrap_or_default();
+        if package.public.iter().any(|known| known == name) {
+            // What the page describes elsewhere is only named.
+            let mut all = Item::default();
+            add_members(package, &from, &inherited, &mut all)?;
+            let methods = all.methods.iter().map(|method| method.name.trim_start_matches('.'));
+            let names: Vec<String> = methods
+                .chain(all.members.iter().map(|member| member.name.as_str()))
+                .map(|name| format!("`{name}`"))
+                .collect();
+            let told = format!("\n\nIt also has what `{name}` has: {}.", names.join(", "));
+            item.docs.text.push_str(&told);
+            add_own_members(&declaration.head, &declaration.members, &mut item);
+            return Ok(item);
+        }
+    }
     add_members(package, module, declaration, &mut item)?;
     Ok(item)
 }
 
+/// What a class or an interface extends, unless other pages describe it.
+fn base(package: &Package<'_>, module: &str, class: &Declaration) -> Result<Option<(String, Declaration)>> {
+    let base = class.head.split_once(" extends ").map(|(_, base)| base);
+    let base = base.and_then(|base| base.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+    let found = base.map(|base| package.class_for(module, base)).transpose()?.flatten();
+    Ok(found.filter(|(from, _)| !ELSEWHERE.contains(&from.as_str())))
+}
+
 fn add_members(package: &Package<'_>, module: &str, class: &Declaration, item: &mut Item) -> Result<()> {
-    for member in &class.members {
+    add_own_members(&class.head, &class.members, item);
+    if let Some((from, inherited)) = base(package, module, class)? {
+        add_members(package, &from, &inherited, item)?;
+    }
+    Ok(())
+}
+
+/// class: the head of the class or the interface.
+fn add_own_members(class: &str, members: &[Declaration], item: &mut Item) {
+    for member in members {
         let Some(docs) = tsdoc::read(&member.comment) else { continue };
         let head = unmodified(&member.head);
         let hidden = ["#", "private ", "protected ", "abstract ", "readonly #", "get ["];
-        if hidden.iter().any(|begin| head.starts_with(begin)) || docs.text.starts_with("Created by the client") {
+        if hidden.iter().any(|begin| head.starts_with(begin))
+            || docs.text.starts_with("Created by the client")
+        {
             continue;
         }
         if let Some(rest) = head.strip_prefix("constructor") {
             // One that says nothing is for users if it takes options.
-            if item.signature.is_empty() && (rest.contains("options") && !class.head.contains("abstract ")) {
+            if item.signature.is_empty() && (rest.contains("options") && !class.contains("abstract ")) {
                 item.signature = format!("new {}{rest}", item.name);
                 item.arguments = arguments(rest, &item.docs);
             }
             continue;
         }
-        let name_end = head.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ' ').unwrap_or(head.len());
+        let name_end =
+            head.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ' ').unwrap_or(head.len());
         let is_method = head[name_end..].starts_with(['(', '<']) && !head.starts_with("get ");
         let is_optional_method = head[name_end..].starts_with("?(");
         let name = head[..name_end].trim_start_matches("readonly ").trim_start_matches("get ").trim();
@@ -289,14 +334,6 @@ fn add_members(package: &Package<'_>, module: &str, class: &Declaration, item: &
             item.members.push(field(head, name, &docs));
         }
     }
-    let base = class.head.split_once(" extends ").map(|(_, base)| base);
-    let base = base.and_then(|base| base.split(|c: char| !c.is_alphanumeric() && c != '_').next());
-    if let Some((from, inherited)) = base.map(|base| package.class_for(module, base)).transpose()?.flatten() {
-        if !ELSEWHERE.contains(&from.as_str()) {
-            add_members(package, &from, &inherited, item)?;
-        }
-    }
-    Ok(())
 }
 
 /// A member without the words that only its class cares for.
@@ -357,7 +394,8 @@ fn streams(package: &Package<'_>) -> Result<String> {
 fn errors(package: &Package<'_>) -> Result<String> {
     let mut rows = Vec::new();
     for declaration in package.module("./generated/errors")?.iter() {
-        let (Some(name), Some((_, base))) = (declaration.name(), declaration.head.split_once(" extends ")) else {
+        let (Some(name), Some((_, base))) = (declaration.name(), declaration.head.split_once(" extends "))
+        else {
             continue;
         };
         let docs = tsdoc::read(&declaration.comment).unwrap_or_default();
@@ -379,8 +417,12 @@ mod tests {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             space: space.map(str::to_owned),
         };
-        let expected =
-            [export("./a", &["A", "B"], None), export("./b", &["C", "d"], None), export("./c", &[], None), export("./e", &[], Some("e"))];
+        let expected = [
+            export("./a", &["A", "B"], None),
+            export("./b", &["C", "d"], None),
+            export("./c", &[], None),
+            export("./e", &[], Some("e")),
+        ];
         assert_eq!(exports(source), expected);
     }
 }

@@ -35,8 +35,7 @@ pub(super) fn read(text: &str) -> Docs {
             place = Place::Text;
             add(paragraphs.last_mut(), content);
         } else {
-            let entries =
-                if place == Place::Arguments { &mut docs.arguments } else { &mut docs.errors };
+            let entries = if place == Place::Arguments { &mut docs.arguments } else { &mut docs.errors };
             match content.split_once(": ") {
                 // What goes on is indented further, unless its author forgot.
                 Some((name, about)) if is_name(name) && !line.starts_with("        ") => {

@@ -64,7 +64,8 @@ impl<'a> Package<'a> {
     /// The modules of the package's own folder.
     pub(super) fn modules(&self) -> Result<Vec<String>> {
         let folder = self.sources.root.join(FOLDER).join("gatewright");
-        let entries = std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
+        let entries =
+            std::fs::read_dir(&folder).with_context(|| format!("cannot list {}", folder.display()))?;
         let mut modules = Vec::new();
         for entry in entries {
             let name = entry?.file_name().to_string_lossy().into_owned();
@@ -176,7 +177,9 @@ mod tests {
 
     #[test]
     fn what_a_statement_defines_is_found_with_its_decorators_and_its_text() {
-        let read = statements::read("@final\nclass Pen(Tool):\n    ink: str\n\nWIDTH: int\n\"\"\"In mm.\"\"\"\nPen.x = 1\n");
+        let read = statements::read(
+            "@final\nclass Pen(Tool):\n    ink: str\n\nWIDTH: int\n\"\"\"In mm.\"\"\"\nPen.x = 1\n",
+        );
         let top = top(&read);
         let pen = defined(&top, "Pen");
         assert_eq!((pen.len(), pen[0].decorators.as_slice()), (1, ["@final".to_owned()].as_slice()));

@@ -138,7 +138,10 @@ mod tests {
                       \x20   def draw(self) -> None: ...\n\nx = [\n    1,\n]\n";
         let read = read(source);
         let told: Vec<&str> = read.iter().map(|statement| statement.text.as_str()).collect();
-        assert_eq!(told, ["\"\"\"A: module.\n\n    Text.\n\"\"\"", "class Pen(\n    Tool,  \n):", "x = [\n    1,\n]"]);
+        assert_eq!(
+            told,
+            ["\"\"\"A: module.\n\n    Text.\n\"\"\"", "class Pen(\n    Tool,  \n):", "x = [\n    1,\n]"]
+        );
         assert_eq!(read[0].docstring(), Some("A: module.\n\n    Text.\n"));
         let block: Vec<&str> = read[1].block.iter().map(|statement| statement.text.as_str()).collect();
         assert_eq!(block, ["ink: str = \"#'\"", "def draw(self) -> None: ..."]);
@@ -146,7 +149,10 @@ mod tests {
 
     #[test]
     fn commas_within_brackets_and_strings_separate_nothing() {
-        assert_eq!(split("a: dict[str, int], b=\",\", *, c", ','), ["a: dict[str, int]", "b=\",\"", "*", "c"]);
+        assert_eq!(
+            split("a: dict[str, int], b=\",\", *, c", ','),
+            ["a: dict[str, int]", "b=\",\"", "*", "c"]
+        );
         assert_eq!(split("a: b = c", '='), ["a: b", "c"]);
     }
 }

@@ -38,7 +38,8 @@ pub(super) fn read(attributes: &[Attribute]) -> Docs {
     }
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     docs.text = unlinked(&paragraphs.join("\n\n")).replace("`crate::", "`");
-    docs.example = examples.into_iter().next().map(|text| text.trim_start_matches('\n').to_owned()).unwrap_or_default();
+    docs.example =
+        examples.into_iter().next().map(|text| text.trim_start_matches('\n').to_owned()).unwrap_or_default();
     docs
 }
 

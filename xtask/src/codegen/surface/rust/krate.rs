@@ -86,7 +86,8 @@ impl Crate {
 
     /// What a module makes public.
     pub(super) fn public(&self, module: &[String]) -> Result<Vec<Public>> {
-        let file = self.module(module).with_context(|| format!("there is no module {}", module.join("::")))?;
+        let file =
+            self.module(module).with_context(|| format!("there is no module {}", module.join("::")))?;
         let mut found = Vec::new();
         for code in &file.items {
             if is_hidden(attributes(code)) {
@@ -282,8 +283,14 @@ mod tests {
 
     fn pens() -> Crate {
         let files = [
-            ("", "mod pen; pub use crate::pen::{Pen, sharp as pointed}; #[doc(hidden)] pub use crate::pen::Nib;"),
-            ("pen", "mod nib; pub use self::nib::Nib; pub struct Pen; impl Pen { pub fn new() -> Self { Pen } fn own() {} } pub fn sharp() {}"),
+            (
+                "",
+                "mod pen; pub use crate::pen::{Pen, sharp as pointed}; #[doc(hidden)] pub use crate::pen::Nib;",
+            ),
+            (
+                "pen",
+                "mod nib; pub use self::nib::Nib; pub struct Pen; impl Pen { pub fn new() -> Self { Pen } fn own() {} } pub fn sharp() {}",
+            ),
             ("pen::nib", "use super::Pen; pub struct Nib; impl Pen { pub fn nib(&self) -> Nib { Nib } }"),
         ];
         let modules = files.map(|(path, text)| (parts(path), syn::parse_file(text).expect("it is Rust")));

@@ -76,7 +76,9 @@ pub(super) fn ty(ty: &Type) -> String {
 }
 
 fn pretty(code: Code) -> String {
-    prettyplease::unparse(&File { shebang: None, frontmatter: None, attrs: Vec::new(), items: vec![code] }).trim_end().to_owned()
+    prettyplease::unparse(&File { shebang: None, frontmatter: None, attrs: Vec::new(), items: vec![code] })
+        .trim_end()
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -90,10 +92,17 @@ mod tests {
             pub struct Pen { /** Its colour. */ pub ink: Option<String>, width: u32 }
         };
         assert_eq!(signature(&shape), "pub struct Pen {\n    pub ink: Option<String>,\n}");
-        let function: Code = syn::parse_quote!(pub async fn draw(&self, mut to: impl Into<u32>) -> Result<(), Error> { Ok(()) });
+        let function: Code = syn::parse_quote!(
+            pub async fn draw(&self, mut to: impl Into<u32>) -> Result<(), Error> {
+                Ok(())
+            }
+        );
         assert_eq!(signature(&function), "async fn draw(&self, to: impl Into<u32>) -> Result<(), Error>");
         let method: Signature = syn::parse_quote!(fn ink(mut self, ink: &str) -> Self);
-        assert_eq!((self::function(&method), called(&method)), ("fn ink(self, ink: &str) -> Self".to_owned(), "ink(ink: &str)".to_owned()));
+        assert_eq!(
+            (self::function(&method), called(&method)),
+            ("fn ink(self, ink: &str) -> Self".to_owned(), "ink(ink: &str)".to_owned())
+        );
         assert_eq!(ty(&syn::parse_quote!(Vec<(String, String)>)), "Vec<(String, String)>");
     }
 }

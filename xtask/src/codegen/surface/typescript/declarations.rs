@@ -40,7 +40,10 @@ fn block(lines: &[&str], indentation: usize) -> Vec<Declaration> {
         if !is_here || content.starts_with("//") {
             at += 1;
         } else if content.starts_with("/*") {
-            let end = lines[at..].iter().position(|line| line.contains("*/")).map_or(lines.len(), |far| at + far + 1);
+            let end = lines[at..]
+                .iter()
+                .position(|line| line.contains("*/"))
+                .map_or(lines.len(), |far| at + far + 1);
             comment = spoken(&lines[at..end]);
             at = end;
         } else {
@@ -201,10 +204,9 @@ mod tests {
 
     #[test]
     fn commas_within_brackets_separate_nothing() {
-        assert_eq!(split("a: Map<string, number>, b: (c: 1) => void, d = {}"), [
-            "a: Map<string, number>",
-            "b: (c: 1) => void",
-            "d = {}"
-        ]);
+        assert_eq!(
+            split("a: Map<string, number>, b: (c: 1) => void, d = {}"),
+            ["a: Map<string, number>", "b: (c: 1) => void", "d = {}"]
+        );
     }
 }

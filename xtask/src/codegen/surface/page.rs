@@ -53,12 +53,14 @@ fn one(language: Language, item: &Item, level: &str) -> String {
     out
 }
 
+/// The title of a column, and what stands in it.
+type Column = (&'static str, fn(&Row) -> String);
+
 /// A table with the columns that have anything in them; nothing without rows.
 fn table(first: &str, rows: &[Row]) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    type Column = (&'static str, fn(&Row) -> String);
     let columns: [Column; 3] = [
         ("Type", |row| if row.ty.is_empty() { String::new() } else { format!("`{}`", row.ty) }),
         ("Default", |row| row.default.clone()),
@@ -67,7 +69,9 @@ fn table(first: &str, rows: &[Row]) -> String {
     let used = columns.iter().filter(|(_, value)| rows.iter().any(|row| !value(row).is_empty()));
     let used: Vec<&Column> = used.collect();
     let mut out = format!("\n| {first} |");
-    used.iter().for_each(|(title, _)| _ = write!(out, " {title} |"));
+    for (title, _) in &used {
+        _ = write!(out, " {title} |");
+    }
     _ = write!(out, "\n|---|{}\n", "---|".repeat(used.len()));
     for row in rows {
         _ = write!(out, "| `{}` |", cell(&row.name));

@@ -231,9 +231,9 @@ fn add_members(
         if name == "__init__" {
             add_constructor(item, &found)?;
         } else if name.starts_with('_') {
-            continue;
+            // Of the package's own.
         } else if !is_function(&statement.text) {
-            add_member(item, &found, docs_of(found.after.as_deref()));
+            add_member(item, &found, &docs_of(found.after.as_deref()));
         } else if has("@property") {
             let docs = docs_of(documentation(&found.block));
             let header = Header::read(&found.text)?;
@@ -285,7 +285,8 @@ fn add_constructor(item: &mut Item, found: &Found) -> Result<()> {
         item.arguments = header.rows(&told);
         item.docs.errors.extend(own.errors);
         if !own.text.is_empty() {
-            item.docs.text = format!("{}\n\n{}", item.docs.text, own.text).trim().to_owned();
+            let paragraphs = [std::mem::take(&mut item.docs.text), own.text];
+            item.docs.text = paragraphs.join("\n\n").trim().into();
         }
     }
     let statements: Vec<&Statement> = found.block.iter().collect();
@@ -312,7 +313,7 @@ fn add_constructor(item: &mut Item, found: &Found) -> Result<()> {
 }
 
 /// An attribute that a class declares.
-fn add_member(item: &mut Item, found: &Found, docs: Docs) {
+fn add_member(item: &mut Item, found: &Found, docs: &Docs) {
     let (name, ty, default) = declared(&found.text);
     if docs.text.is_empty() || item.members.iter().any(|known| known.name == name) {
         return;

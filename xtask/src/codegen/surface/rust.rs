@@ -39,7 +39,7 @@ pub(super) fn parts(sources: &Sources<'_>) -> Result<Vec<(String, String)>> {
             Some((name, path, other)) => {
                 let mut item = module(other, &public.path[1..], &public.name)?;
                 // What follows is about the crate from the inside.
-                item.docs.text = item.docs.summary().to_owned();
+                item.docs.text.truncate(item.docs.summary().len());
                 item.docs.example = item.docs.example.replace(name, path);
                 items.push(item);
             }
@@ -121,32 +121,7 @@ fn add(
     }
     let mut item =
         Item { name: shown.to_owned(), signature: printed::signature(code), docs, ..Item::default() };
-    match code {
-        Code::Struct(shape) => {
-            if let Fields::Named(fields) = &shape.fields {
-                let public = fields.named.iter().filter(|field| matches!(field.vis, Visibility::Public(_)));
-                item.members.extend(public.map(|field| {
-                    let name = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
-                    row(name, printed::ty(&field.ty), &comments::read(&field.attrs))
-                }));
-            }
-        }
-        Code::Enum(shape) => {
-            item.members.extend(shape.variants.iter().map(|variant| {
-                row(variant.ident.to_string(), String::new(), &comments::read(&variant.attrs))
-            }))
-        }
-        Code::Trait(shape) => item.methods.extend(shape.items.iter().filter_map(|inner| match inner {
-            syn::TraitItem::Fn(function) => Some(Item {
-                name: format!("{shown}::{}", function.sig.ident),
-                signature: printed::function(&function.sig),
-                docs: comments::read(&function.attrs),
-                ..Item::default()
-            }),
-            _ => None,
-        })),
-        _ => {}
-    }
+    add_members(code, &mut item);
     for method in of.methods(&place, &public.original) {
         let told = told(shown, method);
         // Setters and the like, which need no example of their own.
@@ -158,6 +133,40 @@ fn add(
     }
     items.push(item);
     Ok(())
+}
+
+/// The fields, the variants or the methods that an item declares itself.
+fn add_members(code: &Code, item: &mut Item) {
+    match code {
+        Code::Struct(shape) => {
+            if let Fields::Named(fields) = &shape.fields {
+                let public = fields.named.iter().filter(|field| matches!(field.vis, Visibility::Public(_)));
+                item.members.extend(public.map(|field| {
+                    let name = field.ident.as_ref().map(ToString::to_string).unwrap_or_default();
+                    row(name, printed::ty(&field.ty), &comments::read(&field.attrs))
+                }));
+            }
+        }
+        Code::Enum(shape) => {
+            let told = |variant: &syn::Variant| {
+                row(variant.ident.to_string(), String::new(), &comments::read(&variant.attrs))
+            };
+            item.members.extend(shape.variants.iter().map(told));
+        }
+        Code::Trait(shape) => {
+            let told = |inner: &syn::TraitItem| match inner {
+                syn::TraitItem::Fn(function) => Some(Item {
+                    name: format!("{}::{}", item.name, function.sig.ident),
+                    signature: printed::function(&function.sig),
+                    docs: comments::read(&function.attrs),
+                    ..Item::default()
+                }),
+                _ => None,
+            };
+            item.methods.extend(shape.items.iter().filter_map(told));
+        }
+        _ => {}
+    }
 }
 
 fn row(name: String, ty: String, docs: &Docs) -> Row {

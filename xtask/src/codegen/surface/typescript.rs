@@ -249,7 +249,7 @@ fn class(package: &Package<'_>, module: &str, declaration: &Declaration, shown: 
     let docs = tsdoc::read(&declaration.comment).unwrap_or_default();
     let mut item = Item { name: shown.to_owned(), docs, ..Item::default() };
     if declaration.head.contains("interface ") && declaration.head.contains(" extends ") {
-        item.signature = declaration.head.trim_start_matches("export ").to_owned();
+        item.signature = declaration.head.trim_start_matches("export ").into();
     }
     if let Some((from, inherited)) = base(package, module, declaration)? {
         let name = inherited.name().unwrap_or_default();

@@ -112,10 +112,11 @@ impl<'a> Package<'a> {
                 continue;
             }
             let known = names.iter().any(|known| *known == name || *known == "*");
-            if known && from != module {
-                if let Some(found) = self.find(from, name)? {
-                    return Ok(Some(found));
-                }
+            if known
+                && from != module
+                && let Some(found) = self.find(from, name)?
+            {
+                return Ok(Some(found));
             }
         }
         Ok(None)

@@ -11,8 +11,11 @@ use super::super::Sources;
 /// The modules by their path from the crate's root, and the methods by where their type is defined and its name.
 pub(super) struct Crate {
     modules: BTreeMap<Vec<String>, syn::File>,
-    methods: BTreeMap<(Vec<String>, String), Vec<Method>>,
+    methods: Methods,
 }
+
+/// By where their type is defined, and its name.
+type Methods = BTreeMap<(Vec<String>, String), Vec<Method>>;
 
 /// A public method that is written for a type.
 pub(super) struct Method {
@@ -162,8 +165,8 @@ impl Crate {
         of_place.map(|(_, name)| name.clone()).collect()
     }
 
-    fn all_methods(&self) -> Result<BTreeMap<(Vec<String>, String), Vec<Method>>> {
-        let mut all: BTreeMap<_, Vec<Method>> = BTreeMap::new();
+    fn all_methods(&self) -> Result<Methods> {
+        let mut all = Methods::new();
         for (module, file) in &self.modules {
             for code in &file.items {
                 let Code::Impl(block) = code else { continue };

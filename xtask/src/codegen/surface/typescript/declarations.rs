@@ -116,7 +116,6 @@ fn depth(text: &str) -> i32 {
     for next in text.chars() {
         match (quote, next) {
             (Some(open), _) if open == next => quote = None,
-            (Some(_), _) => {}
             (None, '"' | '`') => quote = Some(next),
             (None, '(' | '[' | '{') => depth += 1,
             (None, ')' | ']' | '}') => depth -= 1,

@@ -2,7 +2,8 @@
 //!
 //! load → lint → build (the model) → lower (the documents that follow from the specification, what progenitor can take
 //! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last,
-//! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`.
+//! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
+//! have beside the operations is in no specification: `surface` reads it from their sources, once all else is generated.
 
 mod build;
 mod catalog;

@@ -148,7 +148,7 @@ impl Output {
             return Ok(());
         }
         bail!(
-            "{}\nthe generated files are not those of spec/ ({} differ); run `cargo xtask codegen`",
+            "{}\nthe generated files are not those of their sources ({} differ); run `cargo xtask codegen`",
             problems.join("\n"),
             problems.len()
         );

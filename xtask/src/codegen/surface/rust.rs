@@ -3,6 +3,7 @@
 
 mod comments;
 mod krate;
+mod macros;
 mod printed;
 
 use anyhow::{Context as _, Result};
@@ -105,11 +106,14 @@ fn add(
     constants: &mut Vec<Vec<String>>,
 ) -> Result<()> {
     let Some((place, code)) = of.find(&public.path, &public.original)? else {
-        // What another crate defines is described there; what a macro writes can only be read by rustdoc.
-        if of.has_macros(&public.path) {
-            let text = "A macro writes it: `cargo doc` shows its documentation.".to_owned();
-            let docs = Docs { text, ..Docs::default() };
-            items.push(Item { name: shown.to_owned(), docs, ..Item::default() });
+        // What another crate defines is described there.
+        if let Some(written) = of.written_by_macro(&public.original) {
+            let mut item = Item { name: shown.to_owned(), ..Item::default() };
+            item.docs = comments::read_lines(&written.docs);
+            let rows = written.methods.into_iter();
+            let rows = rows.map(|(name, docs)| row(name + "()", String::new(), &comments::read_lines(&docs)));
+            item.members.extend(rows);
+            items.push(item);
         }
         return Ok(());
     };

@@ -6,7 +6,11 @@ use super::super::item::Docs;
 
 /// What the `///` lines say. The example is the first one.
 pub(super) fn read(attributes: &[Attribute]) -> Docs {
-    let lines: Vec<String> = attributes.iter().filter_map(line).collect();
+    read_lines(&attributes.iter().filter_map(line).collect::<Vec<_>>())
+}
+
+/// The same, of the lines without `///`.
+pub(super) fn read_lines(lines: &[String]) -> Docs {
     let mut docs = Docs::default();
     let mut paragraphs: Vec<String> = vec![String::new()];
     let mut examples: Vec<String> = Vec::new();

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result};
 use syn::{Attribute, ImplItem, Item as Code, Signature, Type, UseTree, Visibility};
 
 use super::super::Sources;
+use super::macros::{self, Written};
 
 /// The modules by their path from the crate's root, and the methods by where their type is defined and its name.
 pub(super) struct Crate {
@@ -82,9 +83,9 @@ impl Crate {
         found
     }
 
-    /// Whether macros write items of a module.
-    pub(super) fn has_macros(&self, path: &[String]) -> bool {
-        self.module(path).is_some_and(|file| file.items.iter().any(|code| matches!(code, Code::Macro(_))))
+    /// What a macro of the crate says of a type that it writes.
+    pub(super) fn written_by_macro(&self, name: &str) -> Option<Written> {
+        self.modules.values().find_map(|file| macros::find(&file.items, name))
     }
 
     /// What a module makes public.

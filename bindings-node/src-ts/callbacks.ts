@@ -15,6 +15,18 @@ import type { ApiKeyFunction } from "./options";
  * Code that runs around every attempt of every call of a client, retries included. Either function may return a
  * promise, which counts against the call's deadline. With several, the first is the outermost. They run in the
  * asynchronous context of the call.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const timing = {
+ *   before: ({ headers }) => headers.set("x-team", "search"),
+ *   after: ({ operation, number }, { status, elapsedMs }) => console.log(operation, number, status, elapsedMs),
+ * };
+ * const client = new Client({ middleware: [timing] });
+ * await client.models.list();
+ * ```
  */
 export interface Middleware {
   /**

@@ -57,7 +57,18 @@ export interface CheckRequest extends CheckOptions {
 /** The kit's names for the members of a profile. */
 const PROFILE = { kitName: "kit_name", models: "models" } as const;
 
-/** The result of a run. */
+/**
+ * The result of a run.
+ *
+ * @example
+ * ```js
+ * import { Client, check } from "gatewright";
+ *
+ * const result = await check(new Client().baseUrl, { only: ["models_endpoint"] });
+ * await result.write("report.json");
+ * console.log(result.report.summary.failed, result.evidence.length);
+ * ```
+ */
 export class CheckResult {
   readonly #run: EngineCheckRun;
   /** The report as text, in canonical form. */
@@ -104,6 +115,18 @@ export class CheckResult {
  * Errors: `TypeError` for an option that does not exist; `ConfigurationError` if one is out of bounds or there is no
  * key; in that case, nothing was sent. `CancelledError` if the signal ended it; its `result` is the `CheckResult` up to
  * then, with a complete report (no result if the signal was aborted before the run started).
+ *
+ * @example
+ * ```js
+ * import { Client, check } from "gatewright";
+ *
+ * const { passed } = await check(new Client().baseUrl, {
+ *   only: ["models_endpoint"],
+ *   onProgress: (progress) => console.log(progress.event),
+ *   signal: AbortSignal.timeout(60_000),
+ * });
+ * console.log(passed);
+ * ```
  */
 export function check(endpoint: string, options?: CheckOptions): Promise<CheckResult>;
 export function check(request: CheckRequest): Promise<CheckResult>;

@@ -11,6 +11,14 @@ const { version: VERSION } = require("../package.json") as { version: string };
  * A client of one gateway. It has a connection pool, so create one client and share it.
  *
  * Errors: `ConfigurationError` if an option is missing or malformed; TypeError for one that does not exist.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const client = new Client({ maxRetries: 4, timeoutMs: 60_000 }); // GATEWRIGHT_BASE_URL, GATEWRIGHT_API_KEY
+ * for (const model of await client.models.list()) console.log(model.id);
+ * ```
  */
 export class Client extends Resources {
   constructor(options?: ClientOptions);
@@ -25,6 +33,14 @@ export class Client extends Resources {
    * unchanged; headers, query parameters and members of the body are merged.
    *
    * Errors: `ConfigurationError` if an option is malformed.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const patient = new Client().withOptions({ timeoutMs: 1_800_000, maxRetries: 5 });
+   * console.log((await patient.models.list()).data.length);
+   * ```
    */
   withOptions(options: CallDefaults): Client {
     return new Client(this.connection.withOptions(options, new CallSite(this.withOptions)));

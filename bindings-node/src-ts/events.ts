@@ -56,6 +56,21 @@ export class Events<T> extends Feed<T> {
    * Two readers, each of which gets every event. Events that the slower one has not read are buffered in memory: read
    * both at about the same pace, or close the one that is not needed. A reader that falls 256 MiB behind fails with a
    * RangeError. The connection closes when both are closed; an error reaches both.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+   * const stream = await new Client().chat.completions.create({ model: "model-sol", messages, stream: true });
+   * const [one, other] = stream.tee();
+   * const count = async (events) => {
+   *   let seen = 0;
+   *   for await (const _ of events) seen += 1;
+   *   return seen;
+   * };
+   * console.log(await Promise.all([count(one), count(other)]));
+   * ```
    */
   tee(): [Events<T>, Events<T>] {
     const take = this.claim("tee()");
@@ -80,6 +95,16 @@ export class Events<T> extends Feed<T> {
    * The events as bytes, one line of JSON each, in the same format as other SDKs, to pass them on in an HTTP response.
    * Nothing is read before it is requested. Cancelling closes the connection; an error becomes that of the stream.
    * `Events.fromReadableStream` parses the bytes.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+   * const stream = await new Client().chat.completions.create({ model: "model-sol", messages, stream: true });
+   * const response = new Response(stream.toReadableStream(), { headers: { "content-type": "application/x-ndjson" } });
+   * console.log((await response.text()).split("\n").length);
+   * ```
    */
   toReadableStream(): ReadableStream<Uint8Array> {
     const take = this.claim("toReadableStream()");
@@ -101,6 +126,14 @@ export class Events<T> extends Feed<T> {
    * Parses the output of `toReadableStream`. `T` is not checked. Closing it, or aborting `signal`, cancels `readable`.
    *
    * Errors: those of `readable`, `DecodeError` for a line that is not JSON, `CancelledError`.
+   *
+   * @example
+   * ```js
+   * import { Events } from "gatewright";
+   *
+   * const { body } = new Response('{"n": 1}\n{"n": 2}\n');
+   * for await (const { n } of Events.fromReadableStream(body)) console.log(n);
+   * ```
    */
   static fromReadableStream<T>(
     readable: ReadableStream<Uint8Array>,

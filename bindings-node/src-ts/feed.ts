@@ -41,6 +41,19 @@ export interface Origin {
 /**
  * Values in order, once: `for await (const value of feed)`. Leaving the loop closes the connection at once, as do
  * `close()`, `await using` and the `signal` of the call.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+ * const stream = await new Client().chat.completions.create({ model: "model-sol", messages, stream: true });
+ * const text = stream.text();
+ * for await (const piece of text) {
+ *   console.log(piece);
+ *   break; // closes the connection, as text.close() would
+ * }
+ * ```
  */
 export abstract class Feed<T> implements AsyncIterableIterator<T> {
   readonly #source: Source;

@@ -22,6 +22,15 @@ export class Images extends ImagesResource {
    * Source: sections 2.11 and 4 of the specification.
    *
    * @param path A path, or a `file:` URL. A symbolic link is followed.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const client = new Client();
+   * const { data } = await client.images.generate({ model: "image_model_2", prompt: "A boat at sea.", size: "256x256" });
+   * console.log(await client.images.save(data[0], "boat.png", { maxBytes: 50_000_000 }), "bytes");
+   * ```
    */
   save(image: Image, path: string | URL, options: SaveOptions = {}): Promise<number> {
     return this.connection.save("image", image, path, options, new CallSite(this.save));

@@ -13,7 +13,24 @@ import {
   VARIABLES,
 } from "./generated/options";
 
-/** Returns the key. `refresh`: the gateway has just refused the previous one. */
+/**
+ * Returns the key. `refresh`: the gateway has just refused the previous one.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * let kept;
+ * const read = async () => process.env.GATEWRIGHT_API_KEY;
+ * const client = new Client({
+ *   apiKey: async ({ refresh }) => {
+ *     if (refresh || kept === undefined) kept = await read();
+ *     return kept;
+ *   },
+ * });
+ * await client.models.list();
+ * ```
+ */
 export type ApiKeyFunction = (request: { readonly refresh: boolean }) => string | Promise<string>;
 
 /** Names of the options in other SDKs, to help users who migrate. */

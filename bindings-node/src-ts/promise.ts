@@ -5,7 +5,19 @@ import { type ResponseInfo, responseOf } from "./response";
 /** The items of an iterable result; nothing if it is not iterable. */
 type Iterated<T> = T extends AsyncIterable<infer I> | Iterable<infer I> ? I : never;
 
-/** A promise of a result, which can also return the response metadata. */
+/**
+ * A promise of a result, which can also return the response metadata.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const client = new Client();
+ * const { data, response } = await client.models.list().withResponse();
+ * console.log(data.data.length, response.status, response.requestId);
+ * for await (const model of client.models.list()) console.log(model.id);
+ * ```
+ */
 export class ApiPromise<T> extends Promise<T> {
   /** `then` and similar methods return plain promises. */
   static override get [Symbol.species](): PromiseConstructor {

@@ -189,7 +189,21 @@ export interface Comparison {
   readonly thresholds: { readonly percent: number; readonly ms: number };
 }
 
-/** A document that should be converted is not a valid report. */
+/**
+ * A document that should be converted is not a valid report.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * try {
+ *   report.html("{}");
+ * } catch (error) {
+ *   if (!(error instanceof report.InvalidReport)) throw error;
+ *   console.log(error.outcome.violations[0].message);
+ * }
+ * ```
+ */
 export class InvalidReport extends Error {
   /** The verdict on the document. */
   readonly outcome: ValidationOutcome;
@@ -201,7 +215,17 @@ export class InvalidReport extends Error {
   }
 }
 
-/** Validates reports with one set of options. Creating one compiles the schema, so keep it for many documents. */
+/**
+ * Validates reports with one set of options. Creating one compiles the schema, so keep it for many documents.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * const validator = new report.Validator({ strict: true, maxFindings: 10 });
+ * console.log(validator.validate({ path: "runs/good.json" }).valid);
+ * ```
+ */
 export class Validator {
   readonly #engine: EngineValidator;
 
@@ -339,17 +363,47 @@ export class Validator {
 
 let standard: Validator | undefined;
 
-/** Validates a report, like `Validator.validate`. */
+/**
+ * Validates a report, like `Validator.validate`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * console.log(report.validate({ path: "runs/good.json" }).valid);
+ * ```
+ */
 export function validate(source: ReportSource, options?: ValidateOptions): ValidationOutcome {
   return validator(options).validate(source);
 }
 
-/** Validates a report in a file, like `Validator.validateFile`. */
+/**
+ * Validates a report in a file, like `Validator.validateFile`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * const { violations } = await report.validateFile("runs/broken.json");
+ * for (const { line, message } of violations) console.log(line, message);
+ * ```
+ */
 export function validateFile(path: string, options?: ValidateOptions): Promise<ValidationOutcome> {
   return validator(options).validateFile(path);
 }
 
-/** Validates documents, like `Validator.validateMany`. */
+/**
+ * Validates documents, like `Validator.validateMany`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * for await (const { source, outcome } of report.validateMany(["runs/good.json", "runs/broken.json"], { ordered: true })) {
+ *   console.log(source, outcome.valid);
+ * }
+ * ```
+ */
 export function validateMany(
   sources: Iterable<ReportSource> | AsyncIterable<ReportSource>,
   options: ValidateOptions & ManyOptions = {},
@@ -359,37 +413,106 @@ export function validateMany(
   return validator(given ? rest : undefined).validateMany(sources, { ordered });
 }
 
-/** A stream from NDJSON to verdicts, like `Validator.ndjson`. */
+/**
+ * A stream from NDJSON to verdicts, like `Validator.ndjson`.
+ *
+ * @example
+ * ```js
+ * import { createReadStream } from "node:fs";
+ * import { report } from "gatewright";
+ *
+ * for await (const { line, outcome } of createReadStream("all.ndjson").pipe(report.ndjson())) {
+ *   console.log(line, outcome.valid);
+ * }
+ * ```
+ */
 export function ndjson(options?: ValidateOptions): Transform {
   return validator(options).ndjson();
 }
 
-/** The report as one HTML page, like `Validator.html`. */
+/**
+ * The report as one HTML page, like `Validator.html`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * console.log(report.html({ path: "runs/good.json" }, { page: "report.html" }).length);
+ * ```
+ */
 export function html(source: ReportSource, options?: PageOptions): string {
   return validator(undefined).html(source, options);
 }
 
-/** The report as JUnit XML, like `Validator.junit`. */
+/**
+ * The report as JUnit XML, like `Validator.junit`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * console.log(report.junit({ path: "runs/good.json" }));
+ * ```
+ */
 export function junit(source: ReportSource): string {
   return validator(undefined).junit(source);
 }
 
-/** Workflow commands of GitHub Actions, like `Validator.githubAnnotations`. */
+/**
+ * Workflow commands of GitHub Actions, like `Validator.githubAnnotations`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * console.log(report.githubAnnotations({ path: "runs/good.json" }));
+ * ```
+ */
 export function githubAnnotations(source: ReportSource): string {
   return validator(undefined).githubAnnotations(source);
 }
 
-/** The canonical form, like `Validator.canonical`. */
+/**
+ * The canonical form, like `Validator.canonical`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * console.log(report.canonical('{"kit": {}, "schema_version": "1.0"}'));
+ * ```
+ */
 export function canonical(source: ReportSource): string {
   return validator(undefined).canonical(source);
 }
 
-/** The changes from one report to another, like `Validator.diff`. */
+/**
+ * The changes from one report to another, like `Validator.diff`.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * const good = { path: "runs/good.json" };
+ * const { worse, slower } = report.diff(good, good, { slowerPercent: 20 });
+ * console.log(worse.length, slower.length);
+ * ```
+ */
 export function diff(old: ReportSource, now: ReportSource, options?: DiffOptions): Comparison {
   return validator(undefined).diff(old, now, options);
 }
 
-/** Like `diff`, but returns one HTML page. */
+/**
+ * Like `diff`, but returns one HTML page.
+ *
+ * @example
+ * ```js
+ * import { report } from "gatewright";
+ *
+ * const good = { path: "runs/good.json" };
+ * console.log(report.diffHtml(good, good).length);
+ * ```
+ */
 export function diffHtml(old: ReportSource, now: ReportSource, options?: DiffOptions): string {
   return validator(undefined).diffHtml(old, now, options);
 }

@@ -47,6 +47,15 @@ export function remember<T>(result: T, response: ResponseInfo, promise?: object)
 /**
  * Status, headers, request id and attempts of a result that this package returned: pass the object itself, not a copy
  * or part of it.
+ *
+ * @example
+ * ```js
+ * import { Client, responseOf } from "gatewright";
+ *
+ * const models = await new Client().models.list();
+ * const { status, requestId, attempts, headers } = responseOf(models);
+ * console.log(status, requestId, attempts, headers.get("content-type"));
+ * ```
  */
 export function responseOf(result: object): ResponseInfo {
   const response = responses.get(result);

@@ -36,6 +36,17 @@ export interface RawEvent {
  * document that the events so far add up to.
  *
  * Read a stream in only one of these ways: as events, `rawEvents()`, `text()`, `tee()` or `toReadableStream()`.
+ *
+ * @example
+ * ```js
+ * import { Client } from "gatewright";
+ *
+ * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+ * const stream = await new Client().chat.completions.create({ model: "model-sol", messages, stream: true });
+ * for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta.content ?? "");
+ * const whole = await stream.finalChatCompletion();
+ * console.log(whole.choices[0].finish_reason);
+ * ```
  */
 export class Stream<T> extends Events<T> {
   /** Status, headers and request id of the stream's response. */
@@ -56,12 +67,34 @@ export class Stream<T> extends Events<T> {
     this.#source = source;
   }
 
-  /** The frames as they arrived, including `[DONE]`, pings, comments and error events. Call it before reading. */
+  /**
+   * The frames as they arrived, including `[DONE]`, pings, comments and error events. Call it before reading.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+   * const stream = await new Client().chat.completions.create({ model: "model-sol", messages, stream: true });
+   * for await (const { event, data } of stream.rawEvents()) console.log(event, data);
+   * ```
+   */
   rawEvents(): Feed<RawEvent> {
     return this.#level("rawEvents()", RawEvents, Level.frames);
   }
 
-  /** Only the text, as it arrives: that of the first choice, output or candidate. Call it before reading. */
+  /**
+   * Only the text, as it arrives: that of the first choice, output or candidate. Call it before reading.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const messages = [{ role: "user", content: "Reply with exactly: one two" }];
+   * const stream = await new Client().chat.completions.create({ model: "model-sol", messages, stream: true });
+   * for await (const piece of stream.text()) process.stdout.write(piece);
+   * ```
+   */
   text(): Feed<string> {
     return this.#level("text()", Text, Level.text);
   }

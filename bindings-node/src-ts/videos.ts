@@ -20,6 +20,17 @@ export class VideoGenerations extends VideosGenerationsResource {
    * Errors: `TaskFailedError` with the task's own message, `APITimeoutError`, those of `retrieve`.
    *
    * Source: sections 2.7 and 3 of the specification.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const { generations } = new Client().videos;
+   * const boat = { model: "video_model_4", prompt: "A boat at sea.", duration: 3, resolution: "720p" };
+   * const { id } = await generations.create(boat);
+   * const task = await generations.wait(id, { intervalMs: 200, onProgress: ({ status }) => console.log(status) });
+   * console.log(task.output.url);
+   * ```
    */
   wait(taskId: string, options: WaitOptions = {}): ApiPromise<VideoTask> {
     const site = new CallSite(this.wait);
@@ -30,6 +41,16 @@ export class VideoGenerations extends VideosGenerationsResource {
    * Submits a task and waits for it. Errors: those of `create`, then those of `wait`.
    *
    * Source: sections 2.6, 2.7 and 3 of the specification.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const { generations } = new Client().videos;
+   * const boat = { model: "video_model_4", prompt: "A boat at sea.", duration: 3, resolution: "720p" };
+   * const task = await generations.createAndWait(boat, { intervalMs: 200, signal: AbortSignal.timeout(120_000) });
+   * console.log(task.status);
+   * ```
    */
   createAndWait(params: VideoGenerationRequest, options: WaitOptions = {}): ApiPromise<VideoTask> {
     const site = new CallSite(this.createAndWait);
@@ -51,6 +72,16 @@ export class VideoGenerations extends VideosGenerationsResource {
    * Source: sections 2.7 and 4 of the specification.
    *
    * @param path A path, or a `file:` URL. A symbolic link is followed.
+   *
+   * @example
+   * ```js
+   * import { Client } from "gatewright";
+   *
+   * const { generations } = new Client().videos;
+   * const boat = { model: "video_model_4", prompt: "A boat at sea.", duration: 3, resolution: "720p" };
+   * const task = await generations.createAndWait(boat, { intervalMs: 200 });
+   * console.log(await generations.save(task, "boat.mp4", { overwrite: true }), "bytes");
+   * ```
    */
   save(task: VideoTask, path: string | URL, options: SaveOptions = {}): Promise<number> {
     return this.connection.save("video", task, path, options, new CallSite(this.save));

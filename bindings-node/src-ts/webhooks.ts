@@ -33,6 +33,18 @@ export type WebhookHeaders =
  * @param headers All of the request's; the case of their names does not matter.
  * @param secrets `whsec_…`; several while one takes the place of another. Default: `GATEWRIGHT_WEBHOOK_SECRET`, where
  *   several are separated by spaces.
+ *
+ * @example
+ * ```js
+ * import { WebhookSignatureError, webhooks } from "gatewright";
+ *
+ * try {
+ *   webhooks.unwrap("{}", { "webhook-id": "msg_1" }, "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3");
+ * } catch (error) {
+ *   if (!(error instanceof WebhookSignatureError)) throw error;
+ *   console.log(error.code, error.param);
+ * }
+ * ```
  */
 export function unwrap(
   body: WebhookBody,
@@ -50,6 +62,14 @@ export function unwrap(
  * Parses a webhook of a gateway that does not sign. Anybody may have sent it: look up the task before acting on it.
  *
  * Errors: `DecodeError` if the body is longer than 1 MiB or not a task; TypeError if it is already parsed.
+ *
+ * @example
+ * ```js
+ * import { webhooks } from "gatewright";
+ *
+ * const body = '{"id": "video_1", "object": "video.generation", "status": "completed", "model": "video_model_4"}';
+ * console.log(webhooks.parseUnsigned(body).status);
+ * ```
  */
 export function parseUnsigned(body: WebhookBody): VideoTask {
   const bytes = bytesOf(body);

@@ -5,13 +5,14 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import gatewright
 import pytest
-from conftest import Gateway
+from conftest import ROOT, Gateway
 
 
 def docstrings() -> Iterator[Any]:
@@ -29,7 +30,8 @@ def docstrings() -> Iterator[Any]:
 
 @pytest.fixture
 def workplace(gateway: Gateway, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An empty folder, with the gateway in the environment."""
+    """A folder with reports, as pages of the documentation have it, and the gateway in the environment."""
+    shutil.copytree(ROOT / "examples" / "reports", tmp_path / "runs")
     monkeypatch.setenv("GATEWRIGHT_BASE_URL", gateway.base_url)
     monkeypatch.setenv("GATEWRIGHT_API_KEY", gateway.key)
     monkeypatch.chdir(tmp_path)

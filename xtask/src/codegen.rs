@@ -2,7 +2,8 @@
 //!
 //! load → lint → build (the model) → lower (the documents that follow from the specification, what progenitor can take
 //! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last,
-//! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`.
+//! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
+//! have beside the operations is in no specification: `surface` reads it from their sources, once all else is generated.
 
 mod build;
 mod catalog;
@@ -18,6 +19,7 @@ mod model;
 mod names;
 mod options;
 mod schema;
+mod surface;
 #[cfg(test)]
 mod tests;
 mod validate;
@@ -35,7 +37,9 @@ use self::write::Output;
 
 /// Generates everything from the sources below `root` and writes it, or with `check` only compares.
 pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
-    let output = generate(&Sources::read(root)?)?;
+    let mut output = generate(&Sources::read(root)?)?;
+    let surface = surface::parts(root, &output)?;
+    output.add_parts(surface)?;
     if check { output.check(root) } else { output.write(root) }
 }
 

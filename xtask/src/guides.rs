@@ -1,6 +1,6 @@
 //! Runs the code of the guides, so that code copied from them works.
 //!
-//! The Python blocks of a guide form one script, which runs from top to bottom against a local gateway; so do its
+//! Each block of the references of clients is a program of its own, as editors show it beside a name. The Python blocks of a guide form one script, which runs from top to bottom against a local gateway; so do its
 //! JavaScript blocks. Its commands and files are walked through. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
 //! gateway.
 //! `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook and the cookbook are
@@ -24,6 +24,7 @@ const QUOTES: &str = "migrating";
 pub(crate) fn pages() -> Result<Vec<PathBuf>> {
     let mut pages = guides()?;
     pages.extend(references());
+    pages.extend(client_references());
     pages.extend(walked(&ON_THEIR_OWN, &["handbook"])?);
     pages.extend(walked(&AT_A_GATEWAY, &["cookbook"])?);
     Ok(pages)
@@ -37,6 +38,11 @@ fn guides() -> Result<Vec<PathBuf>> {
 
 fn references() -> [PathBuf; 2] {
     ["docs/reference/python.md", "docs/reference/node.md"].map(|page| root().join(page))
+}
+
+/// Pages whose blocks come from the sources of the clients.
+fn client_references() -> [PathBuf; 2] {
+    ["docs/reference/python-client.md", "docs/reference/node-client.md"].map(|page| root().join(page))
 }
 
 /// Pages that start a gateway, beside those of the handbook.
@@ -68,6 +74,9 @@ pub(crate) fn run_guides() -> Result<()> {
     for path in references() {
         run_scripts(&gateway, &work, &path)?;
     }
+    for path in client_references() {
+        run_programs(&gateway, &work, &path)?;
+    }
     for page in walked(&ON_THEIR_OWN, &["handbook"])? {
         run_page(&page, &ours, None)?;
     }
@@ -98,29 +107,62 @@ fn write_reports(work: &Path) -> Result<()> {
     Ok(std::fs::write(work.join("all.ndjson"), lines)?)
 }
 
+/// The languages of the blocks that run, and the ends of their files.
+const LANGUAGES: [(&str, &str); 2] = [("python", "py"), ("js", "mjs")];
+
 /// Runs the Python blocks of a page as one script, and its JavaScript blocks as another.
 fn run_scripts(gateway: &LocalGateway, work: &Path, page: &Path) -> Result<()> {
     let guide = std::fs::read_to_string(page)?;
     let shown = page.strip_prefix(root())?;
-    let name = shown.with_extension("").display().to_string().replace('/', "-");
-    for (language, extension) in [("python", "py"), ("js", "mjs")] {
+    for (language, extension) in LANGUAGES {
         let blocks: Vec<Block> = blocks(&guide)?.into_iter().filter(|block| block.info == language).collect();
         if blocks.is_empty() {
             continue;
         }
         eprintln!("    {}: {} {language} blocks", shown.display(), blocks.len());
-        // Blank lines replace the text in between, so that a traceback names the guide's lines.
-        let mut script = String::new();
-        for block in &blocks {
-            let above = script.lines().count();
-            script += &"\n".repeat(block.line.checked_sub(above).context("blocks are in order")?);
-            script += &block.text;
-        }
-        let path = work.join(&name).with_extension(extension);
-        std::fs::write(&path, script)?;
-        let mut program = if extension == "py" { python() } else { command("node") };
-        output(gateway.reach_from(program.current_dir(work).arg(&path)))
+        run_script(gateway, work, shown, extension, &blocks)
             .with_context(|| format!("{}, its {language} blocks from top to bottom", shown.display()))?;
     }
     Ok(())
+}
+
+/// Runs each block of a page as a program.
+fn run_programs(gateway: &LocalGateway, work: &Path, page: &Path) -> Result<()> {
+    let guide = std::fs::read_to_string(page)?;
+    let shown = page.strip_prefix(root())?;
+    let blocks = blocks(&guide)?;
+    for (language, extension) in LANGUAGES {
+        let blocks: Vec<&Block> = blocks.iter().filter(|block| block.info == language).collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        eprintln!("    {}: {} {language} programs", shown.display(), blocks.len());
+        for block in blocks {
+            run_script(gateway, work, shown, extension, std::slice::from_ref(block))
+                .with_context(|| format!("{}:{}", shown.display(), block.line))?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs blocks of a page one after the other in one program.
+fn run_script(
+    gateway: &LocalGateway,
+    work: &Path,
+    shown: &Path,
+    extension: &str,
+    blocks: &[Block],
+) -> Result<()> {
+    // Blank lines replace the text in between, so that a traceback names the page's lines.
+    let mut script = String::new();
+    for block in blocks {
+        let above = script.lines().count();
+        script += &"\n".repeat(block.line.checked_sub(above).context("blocks are in order")?);
+        script += &block.text;
+    }
+    let name = shown.with_extension("").display().to_string().replace('/', "-");
+    let path = work.join(name).with_extension(extension);
+    std::fs::write(&path, script)?;
+    let mut program = if extension == "py" { python() } else { command("node") };
+    output(gateway.reach_from(program.current_dir(work).arg(&path))).map(drop)
 }

@@ -35,7 +35,15 @@ _WAIT_MS = 50
 
 
 class CheckResult:
-    """The result of a run."""
+    """The result of a run.
+
+    >>> import gatewright
+    >>> service = gatewright.Client().base_url
+    >>> result = gatewright.check(service, only=["models_endpoint"])
+    >>> result.write("report.json")
+    >>> result.report["summary"]["failed"]
+    0
+    """
 
     def __init__(self, run: CheckRun) -> None:
         self._run = run
@@ -102,6 +110,12 @@ def check(
             `model`; `finished` has these and `check`. An exception in it ends the run.
         options: See `CheckOptions`.
 
+    >>> import gatewright
+    >>> service = gatewright.Client().base_url
+    >>> result = gatewright.check(service, only=["models_endpoint"], timeout_ms=10_000)
+    >>> result.passed
+    True
+
     Raises:
         ConfigurationError: An option is unknown or out of bounds, or there is no key. Nothing was sent.
         KeyboardInterrupt: Ctrl-C, with the `result` so far.
@@ -138,6 +152,11 @@ async def check_async(
     `KeyboardInterrupt` of `check` has it. `asyncio.timeout` and `asyncio.wait_for` raise a `TimeoutError`
     instead, whose `__cause__` it is; before Python 3.11, whoever awaits a task gets another `CancelledError`,
     whose `__context__` it is.
+
+    >>> import asyncio, gatewright
+    >>> service = gatewright.Client().base_url
+    >>> asyncio.run(gatewright.check_async(service, only=["models_endpoint"])).passed
+    True
     """
     run = _begin(endpoint, api_key, options)
     try:

@@ -122,8 +122,6 @@ class Client(_Configured, Resources):
     are secret by their name (`authorization`, `x-api-key`, `cookie`, …) and a proxy's user and password. With
     `pickle_key=True` all of them go along.
 
-    Arguments and errors: see `__init__`.
-
     >>> import gatewright
     >>> with gatewright.Client() as client:
     ...     ids = [model.id for model in client.models.list()]

@@ -15,6 +15,13 @@ class Record(Mapping[str, Any]):
     raises AttributeError.
     Read a member named like a method (`items`, `keys`, …) as an item. A member named like a Python keyword is
     also an attribute with `_` after it. A record is equal to a dict with the same members.
+
+    >>> import gatewright
+    >>> model = gatewright.Client().models.list().data[0]
+    >>> model.id == model["id"], "id" in model, isinstance(model.to_dict(), dict)
+    (True, True, True)
+    >>> gatewright.Record.from_json('{"n": 1}').to_json()
+    '{"n":1}'
     """
 
     def __init__(self, members: Mapping[str, object]) -> None: ...
@@ -84,6 +91,7 @@ class NotGiven:
     def __bool__(self) -> bool: ...
 
 NOT_GIVEN: NotGiven
+"""Stands for an argument that is left out, which is not sent."""
 
 @final
 class Pending:
@@ -290,6 +298,7 @@ class CheckRun:
     def write_evidence(self, folder: str) -> list[str]: ...
 
 __version__: str
+"""The version of the package."""
 
 def is_secret_name(name: str) -> bool:
     """Whether a header or query parameter of this name is treated as a secret."""

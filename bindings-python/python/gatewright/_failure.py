@@ -58,7 +58,7 @@ class Failure(Exception):
         """Id of the operation that failed: `create_chat_completion`."""
         self.attempts = attempts
         """Requests sent for this call."""
-        self.violations = violations or []
+        self.violations: list[dict[str, str]] = violations or []
         """The rules that the request breaks, if it was validated before sending: pointer, rule, message,
         section."""
         self.partial = partial

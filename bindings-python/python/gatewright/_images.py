@@ -40,6 +40,12 @@ class Images(resources.Images):
             path: Where to. A symbolic link is followed.
             options: overwrite, max_bytes, timeout: see `gatewright.SaveOptions`.
 
+        >>> import gatewright
+        >>> client = gatewright.Client()
+        >>> answer = client.images.generate(model="image_model_1", prompt="A boat at sea.")
+        >>> client.images.save(answer.data[0], "boat.png", max_bytes=50_000_000) > 0
+        True
+
         Raises:
             FileError: A problem with the disk or with `path`; the cause is the system's error.
             InvalidRequestError: There is neither `b64_json` nor `url`.
@@ -61,5 +67,14 @@ class AsyncImages(resources.AsyncImages):
         path: str | os.PathLike[str],
         **options: Unpack[SaveOptions],
     ) -> int:
-        """Saves an image of a response's `data`; see `Images.save`. Cancelling leaves nothing behind."""
+        """Saves an image of a response's `data`; see `Images.save`. Cancelling leaves nothing behind.
+
+        >>> import asyncio, gatewright
+        >>> async def draw() -> int:
+        ...     async with gatewright.AsyncClient() as client:
+        ...         answer = await client.images.generate(model="image_model_1", prompt="A boat at sea.")
+        ...         return await client.images.save(answer.data[0], "boat.png")
+        >>> asyncio.run(draw()) > 0
+        True
+        """
         return await save_async(self._client, "image", image, path, dict(options))

@@ -145,6 +145,18 @@ class AsyncStream(Generic[_Event]):
     """The events of one response, in order, once: `async for event in stream`.
 
     Levels, final document and closing work as in `Stream`. To stop and go on later, use `anext(stream)`.
+
+    >>> import asyncio, gatewright
+    >>> async def ask() -> str:
+    ...     question = [{"role": "user", "content": "Reply with exactly: one two"}]
+    ...     async with gatewright.AsyncClient() as client:
+    ...         stream = await client.chat.completions.create(
+    ...             model="model-sol", messages=question, stream=True
+    ...         )
+    ...         pieces = [piece async for piece in stream.text()]
+    ...     return "".join(pieces)
+    >>> asyncio.run(ask())
+    'one two'
     """
 
     def __init__(self, engine: EngineStream) -> None:

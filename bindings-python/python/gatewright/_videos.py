@@ -53,6 +53,16 @@ class VideosGenerations(resources.VideosGenerations):
             task_id: The id from submission.
             options: interval, timeout, on_progress: see `gatewright.WaitOptions`.
 
+        >>> import gatewright
+        >>> client = gatewright.Client()
+        >>> task = client.videos.generations.create(
+        ...     model="video_model_4", prompt="A boat.", duration=3, resolution="720p"
+        ... )
+        >>> seen = []
+        >>> task = client.videos.generations.wait(task.id, interval=0.2, timeout=60, on_progress=seen.append)
+        >>> task.status, seen[-1].status
+        ('completed', 'completed')
+
         Raises:
             TaskFailedError: The task failed. Message and body are those of the task.
             APITimeoutError: The task was not completed in time.
@@ -61,7 +71,16 @@ class VideosGenerations(resources.VideosGenerations):
         return _last(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)
 
     def create_and_wait(self, **arguments: Unpack[VideoGenerationAndWait]) -> VideoTask:
-        """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`."""
+        """Submits a task and waits for it. Arguments of the request: as `create`; the others as `wait`.
+
+        >>> import gatewright
+        >>> client = gatewright.Client()
+        >>> task = client.videos.generations.create_and_wait(
+        ...     model="video_model_4", prompt="A boat.", duration=3, resolution="720p", interval=0.2
+        ... )
+        >>> task.status
+        'completed'
+        """
         request, options = _split(arguments)
         on_progress = options.pop("on_progress", None)
         task = self.create(**request)
@@ -83,6 +102,14 @@ class VideosGenerations(resources.VideosGenerations):
             task: A completed task.
             path: Where to. A symbolic link is followed.
             options: overwrite, max_bytes, timeout: see `gatewright.SaveOptions`.
+
+        >>> import gatewright
+        >>> client = gatewright.Client()
+        >>> task = client.videos.generations.create_and_wait(
+        ...     model="video_model_4", prompt="A boat.", duration=3, resolution="720p", interval=0.2
+        ... )
+        >>> client.videos.generations.save(task, "boat.mp4", overwrite=True) > 0
+        True
 
         Raises:
             FileError: A problem with the disk or with `path`; the cause is the system's error.
@@ -113,6 +140,18 @@ class AsyncVideosGenerations(resources.AsyncVideosGenerations):
         """Waits until a task is completed and returns it; see `VideosGenerations.wait`.
 
         Cancelling ends the wait. `on_progress` may be a coroutine function.
+
+        >>> import asyncio, gatewright
+        >>> async def film() -> str:
+        ...     async with gatewright.AsyncClient() as client:
+        ...         videos = client.videos.generations
+        ...         task = await videos.create_and_wait(
+        ...             model="video_model_4", prompt="A boat.", duration=3, resolution="720p", interval=0.2
+        ...         )
+        ...         await videos.save(task, "boat.mp4")
+        ...     return task.status
+        >>> asyncio.run(film())
+        'completed'
         """
         on_progress = options.pop("on_progress", None)
         return await _last_async(VideoWatch(self._client._engine, task_id, dict(options)), on_progress)

@@ -39,6 +39,13 @@ class Middleware:
     awaits an `AsyncClient`, where they may be coroutine functions. They count against the call's deadline. An
     exception that they raise ends the call, and the caller gets it unchanged. If there are several, `before`
     runs in the given order and `after` in reverse order, for those whose `before` did not raise.
+
+    >>> import gatewright
+    >>> class Tagging(gatewright.middleware.Middleware):
+    ...     def before(self, attempt):
+    ...         attempt.headers["x-team"] = "search"
+    >>> client = gatewright.Client(middleware=[Tagging()])
+    >>> answer = client.models.list()
     """
 
     def before(self, attempt: Attempt) -> Awaitable[None] | None:

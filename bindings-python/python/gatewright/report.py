@@ -197,7 +197,7 @@ class Validator:
             document: A valid report.
             evidence: Folder with the check kit's evidence, which the page shows in the cells and links to.
             page: The file to which the page will be written; links are relative to it. Default: the working
-            folder.
+                folder.
 
         Raises:
             InvalidReport: The document is not a valid report.
@@ -250,8 +250,8 @@ class Validator:
         Args:
             old: A valid report.
             new: Another.
-            slower_percent: Slower is longer by more than this, in percent of the old time, and …
-            slower_ms: … by more than this, in milliseconds. Defaults: 50 and 200.
+            slower_percent: Slower is longer by more than this, in percent of the old time, and … Default: 50.
+            slower_ms: … by more than this, in milliseconds. Default: 200.
 
         Raises:
             InvalidReport: One of them is not a valid report.
@@ -288,11 +288,20 @@ class Judged(NamedTuple):
 
 
 class InvalidReport(ValueError):
-    """A document that should be converted is not a valid report."""
+    """A document that should be converted is not a valid report.
+
+    >>> from gatewright import report
+    >>> try:
+    ...     page = report.html(b"{}")
+    ... except report.InvalidReport as invalid:
+    ...     print(invalid.outcome.violations[0].message)
+    schema_version is missing
+    """
 
     def __init__(self, message: str, outcome: Outcome) -> None:
         super().__init__(message)
         self.outcome = outcome
+        """The verdict on the document."""
 
     def __reduce__(self) -> tuple[type[InvalidReport], tuple[str, Outcome]]:
         return InvalidReport, (str(self), self.outcome)
@@ -327,6 +336,11 @@ def validate(
     """Validates one document; see `Validator` for the options and `Validator.validate` for the argument.
 
     A `str` is the document's text here: give `pathlib.Path(name)` for a file.
+
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> report.validate(Path("runs/good.json")).valid
+    True
     """
     return _standard(strict, models, kit_name).validate(document)
 
@@ -343,6 +357,12 @@ def validate_many(
     """Validates documents on threads and yields the results as they come; see `Validator.validate_many`.
 
     A `str` is a path here, as in `validate_many(glob.glob("runs/*.json"))`; a document is given as bytes.
+
+    >>> from gatewright import report
+    >>> for judged in report.validate_many(["runs/good.json", "runs/broken.json"], ordered=True):
+    ...     print(judged.source, judged.outcome.valid)
+    runs/good.json True
+    runs/broken.json False
     """
     validator = _standard(strict, models, kit_name)
     return validator.validate_many(documents, ordered=ordered, threads=threads)
@@ -354,36 +374,73 @@ def html(
     evidence: str | os.PathLike[str] | None = None,
     page: str | os.PathLike[str] | None = None,
 ) -> str:
-    """The report as one self-contained HTML page; see `Validator.html`."""
+    """The report as one self-contained HTML page; see `Validator.html`.
+
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> Path("report.html").write_text(report.html(Path("runs/good.json")), encoding="utf-8") > 0
+    True
+    """
     return _standard().html(document, evidence=evidence, page=page)
 
 
 def junit(document: Document) -> str:
-    """The report as JUnit XML; see `Validator.junit`."""
+    """The report as JUnit XML; see `Validator.junit`.
+
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> report.junit(Path("runs/good.json"))[:5]
+    '<?xml'
+    """
     return _standard().junit(document)
 
 
 def github_annotations(document: Document) -> str:
-    """Workflow commands of GitHub Actions, one line per failed check; see `Validator.github_annotations`."""
+    """Workflow commands of GitHub Actions, one line per failed check; see `Validator.github_annotations`.
+
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> print(report.github_annotations(Path("runs/good.json")), end="")
+    """
     return _standard().github_annotations(document)
 
 
 def canonical(document: Document) -> str:
-    """The document in canonical form; see `Validator.canonical`."""
+    """The document in canonical form; see `Validator.canonical`.
+
+    >>> from gatewright import report
+    >>> print(report.canonical('{"kit": {}, "schema_version": "1.0"}'), end="")
+    {
+      "schema_version": "1.0",
+      "kit": {}
+    }
+    """
     return _standard().canonical(document)
 
 
 def diff(
     old: Document, new: Document, *, slower_percent: int = SLOWER_PERCENT, slower_ms: int = SLOWER_MS
 ) -> dict[str, Any]:
-    """The changes from one report to another; see `Validator.diff`."""
+    """The changes from one report to another; see `Validator.diff`.
+
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> changes = report.diff(Path("runs/good.json"), Path("runs/good.json"), slower_percent=20)
+    >>> changes["worse"], changes["thresholds"]["percent"]
+    ([], 20)
+    """
     return _standard().diff(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
 
 
 def diff_html(
     old: Document, new: Document, *, slower_percent: int = SLOWER_PERCENT, slower_ms: int = SLOWER_MS
 ) -> str:
-    """Like `diff`, but returns one self-contained HTML page."""
+    """Like `diff`, but returns one self-contained HTML page.
+
+    >>> from pathlib import Path
+    >>> from gatewright import report
+    >>> page = report.diff_html(Path("runs/good.json"), Path("runs/good.json"))
+    """
     return _standard().diff_html(old, new, slower_percent=slower_percent, slower_ms=slower_ms)
 
 

@@ -32,6 +32,14 @@ def unwrap(body: _Body, headers: _Headers, secrets: str | Sequence[str] | None =
         secrets: `whsec_…`; several while one takes the place of another. Default:
             `GATEWRIGHT_WEBHOOK_SECRET`, where several are separated by spaces.
 
+    >>> import gatewright
+    >>> secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3"
+    >>> try:
+    ...     task = gatewright.webhooks.unwrap(b"{}", {"webhook-id": "msg_1"}, secret)
+    ... except gatewright.WebhookSignatureError as error:
+    ...     print(error.code, error.param)
+    missing_header webhook-timestamp
+
     Raises:
         WebhookSignatureError: It was not signed so; `code` says why (`missing_header`, `duplicate_header`,
             `invalid_header`, `timestamp_too_old`, `timestamp_too_new`, `no_matching_signature`), `param`
@@ -47,6 +55,11 @@ def parse_unsigned(body: _Body) -> VideoTask:
     """Parses a webhook of a gateway that does not sign.
 
     Anybody may have sent it: look up the task before acting on it.
+
+    >>> import gatewright
+    >>> body = b'{"id": "video_1", "status": "completed", "model": "video_model_1"}'
+    >>> gatewright.webhooks.parse_unsigned(body).status
+    'completed'
 
     Raises:
         DecodeError: The body is too long or is not a task.

@@ -84,7 +84,7 @@ fn the_check_names_stale_missing_and_orphaned_files_and_the_command() {
          missing  docs/reference/errors.md\n\
          orphaned docs/old.md\n\
          orphaned gateway/src/generated/left_over.rs\n\
-         the generated files are not those of spec/ (4 differ); run `cargo xtask codegen`"
+         the generated files are not those of their sources (4 differ); run `cargo xtask codegen`"
     );
 }
 

@@ -63,6 +63,11 @@ impl Output {
         Ok(())
     }
 
+    /// The contents of a file, if it is generated as a whole.
+    pub(super) fn get(&self, path: &str) -> Option<&str> {
+        self.files.get(path).map(String::as_str)
+    }
+
     /// The contents of one file.
     #[cfg(test)]
     pub(super) fn file(&self, path: &str) -> &str {
@@ -143,7 +148,7 @@ impl Output {
             return Ok(());
         }
         bail!(
-            "{}\nthe generated files are not those of spec/ ({} differ); run `cargo xtask codegen`",
+            "{}\nthe generated files are not those of their sources ({} differ); run `cargo xtask codegen`",
             problems.join("\n"),
             problems.len()
         );

@@ -309,7 +309,7 @@ pub(super) fn link(ty: &Type) -> String {
 }
 
 /// Text for a cell of a table.
-pub(super) fn cell(text: &str) -> String {
+pub(crate) fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }
 

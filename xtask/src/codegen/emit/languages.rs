@@ -35,7 +35,8 @@ const LANGUAGES: [Language; 3] = [
         signature: "text",
         title: "Rust",
         opening: "Members of a body that are not required have setters: `with_temperature(0.5)`. Every method sends what the \
-                  caller set, and nothing else. The types are in `gatewright::types`.\n",
+                  caller set, and nothing else. The types are in `gatewright::types`. The client, its options, streams, errors and \
+                  all else are in [Rust, beside the operations](rust-client.md).\n",
         told: resources::told,
         frame: (
             "# #[tokio::main]\n# async fn main() -> Result<(), Box<dyn std::error::Error>> {\n\
@@ -50,8 +51,9 @@ const LANGUAGES: [Language; 3] = [
         signature: "python fragment",
         title: "Python",
         opening: "Arguments that are not given are not sent. `**options` are those of the call: `timeout`, `max_retries`, \
-                  `extra_headers` and [more](../guides/production.md). `AsyncClient` has the same methods to await. Types are in \
-                  `gatewright.types`.\n\n```python\nfrom gatewright import Client\n\nclient = Client()\n```\n",
+                  `extra_headers` and [more](python-client.md#options-of-a-call). `AsyncClient` has the same methods to await. Types are in \
+                  `gatewright.types`. The client, its options, streams, errors and all else are in [Python, beside the \
+                  operations](python-client.md).\n\n```python\nfrom gatewright import Client\n\nclient = Client()\n```\n",
         told: |api, _, operation| python::told(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),
@@ -62,7 +64,8 @@ const LANGUAGES: [Language; 3] = [
         signature: "ts",
         title: "Node",
         opening: "Members that are not given are not sent. `options` are those of the call: `timeoutMs`, `maxRetries`, `extraHeaders` and \
-                  [more](../guides/production.md).\n\n```js\nimport { Client } from \"gatewright\";\n\nconst client = new Client();\n```\n",
+                  [more](node-client.md#options-of-a-call). The client, its options, streams, errors and all else are in [Node, beside \
+                  the operations](node-client.md).\n\n```js\nimport { Client } from \"gatewright\";\n\nconst client = new Client();\n```\n",
         told: |api, _, operation| typescript::told(api, operation),
         frame: ("", ""),
         error: |kind| kind.class.clone(),

@@ -59,13 +59,16 @@ export function Shell() {
   const shown = ALL.find((page) => page.path === route.value.split("/")[0]);
   const first = useRef(true);
   const path = shown?.path;
+  const isAllowed = shown !== undefined && has(shown.needs);
+  const restoring = isRestoring.value;
   useEffect(() => {
     document.title = `${shown?.title ?? "Not found"} · Gatewright`;
     setOpen(false);
-    // A page that is opened by a link begins at its heading, for who does not see it.
+    // A page that is opened by a link or by a key begins at its heading, for who does not see it, and since the form of the
+    // key has gone. One that is loaded begins at the top, also when keys of before open it.
     if (!first.current) main.current?.querySelector<HTMLElement>("h1")?.focus();
-    first.current = false;
-  }, [path]);
+    first.current = restoring;
+  }, [path, isAllowed, restoring]);
   return (
     <div class="shell">
       <button type="button" class="skip" onClick={() => main.current?.focus()}>

@@ -1,12 +1,17 @@
 // Who has no mouse: everything is done by the keyboard alone. axe.test.mjs judges what is shown.
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { after, before, test } from "node:test";
 import { ADMIN_KEY, BLOCKED, KEY, startBrowser, startGateway } from "./support.mjs";
 
 let gateway;
 let browser;
 before(async () => {
-  [gateway, browser] = await Promise.all([startGateway(), startBrowser()]);
+  [gateway, browser] = await Promise.all([
+    startGateway({ arguments: ["--allow-private-webhooks"] }),
+    startBrowser(),
+  ]);
   for (const model of ["model-sol", "model-breeze"]) {
     const body = { model, messages: [{ role: "user", content: "Say hello." }] };
     await gateway.call("/v1/chat/completions", { method: "POST", body });
@@ -15,30 +20,71 @@ before(async () => {
 });
 after(() => Promise.all([gateway.stop(), browser.close()]));
 
+/** What has the focus: its name, and whether it shows that. */
+const focused = (page) =>
+  page.evaluate(() => {
+    const element = document.activeElement;
+    if (element === null || element === document.body) return { text: "nothing", outline: "none" };
+    const label = (element.labels?.[0] ?? element.querySelector(":scope > table > caption"))?.textContent;
+    const text = label ?? element.getAttribute("aria-label") ?? element.textContent ?? "";
+    return { text: text.trim(), outline: getComputedStyle(element).outlineStyle };
+  });
+
+/** Waits until the page has moved the focus, if it does. */
+const settled = (page) =>
+  page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100))));
+
 /**
  * Presses Tab until something has the focus and keeps it, and fails if it is never reached or does not show it. The page
  * itself may move the focus: to the heading of a page that was just opened, and into and out of a dialog.
  */
 async function reach(page, name) {
-  const focused = () =>
-    page.evaluate(() => {
-      const element = document.activeElement;
-      const label = element?.labels?.[0]?.textContent;
-      const text = label ?? element?.getAttribute("aria-label") ?? element?.textContent ?? "";
-      return { text: text.trim(), outline: getComputedStyle(element).outlineStyle };
-    });
-  const settled = () =>
-    page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 100))));
   for (let presses = 0; presses < 120; presses += 1) {
     await page.keyboard.press("Tab");
-    if ((await focused()).text !== name) continue;
-    await settled();
-    const { text, outline } = await focused();
+    if ((await focused(page)).text !== name) continue;
+    await settled(page);
+    const { text, outline } = await focused(page);
     if (text !== name) continue;
     assert.notEqual(outline, "none", `${name} shows that it has the focus`);
     return;
   }
   assert.fail(`${name} is not reached`);
+}
+
+/** Reaches something and presses a key there. */
+async function press(page, name, key = "Enter") {
+  await reach(page, name);
+  await page.keyboard.press(key);
+}
+
+/** Reaches a field and writes into it, in place of what it holds. */
+async function write(page, name, text) {
+  await press(page, name, "Control+a");
+  await page.keyboard.type(text);
+}
+
+/** Reaches a list and goes down to one of its options. */
+async function choose(page, name, option) {
+  await press(page, name, "Home");
+  const chosen = () => page.evaluate(() => document.activeElement.selectedOptions[0].label);
+  for (let presses = 0; (await chosen()) !== option; presses += 1) {
+    assert.ok(presses < 40, `${name} has the option ${option}`);
+    await page.keyboard.press("ArrowDown");
+  }
+}
+
+/**
+ * Fails unless something has the focus, without another key: what goes away or is switched off must not take the focus
+ * along, since who goes on or listens would have to begin again.
+ */
+async function isLedTo(page, name) {
+  const end = Date.now() + 15_000;
+  for (;;) {
+    await settled(page);
+    const { text } = await focused(page);
+    if (text === name) return;
+    if (Date.now() > end) assert.equal(text.slice(0, 200), name, "what has the focus");
+  }
 }
 
 /** Opens a page with keys, by the keyboard alone. */
@@ -58,7 +104,7 @@ test("the page is used by the keyboard alone", async () => {
   const { page } = tab;
   const to = (name) => reach(page, name);
   await signInByKeyboard(tab, KEY);
-  await page.getByRole("heading", { name: "Playground" }).waitFor();
+  await isLedTo(page, "Playground");
   await page.evaluate(() => document.activeElement?.blur());
   await to("Skip to the page");
   await page.keyboard.press("Enter");
@@ -104,7 +150,7 @@ test("files are chosen and taken away by the keyboard alone", async () => {
   // The browser is told to hand choosers over as soon as somebody listens: just before a key is pressed would be too late.
   page.on("filechooser", () => {});
   await signInByKeyboard(tab, KEY);
-  const choose = async (name, file) => {
+  const give = async (name, file) => {
     await reach(page, name);
     const opened = page.waitForEvent("filechooser");
     await page.keyboard.press("Enter");
@@ -112,21 +158,30 @@ test("files are chosen and taken away by the keyboard alone", async () => {
   };
   const png =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
-  await choose("Add images", { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(png, "base64") });
+  await give("Add images", { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(png, "base64") });
   await reach(page, "Remove dot.png");
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Remove dot.png" }).waitFor({ state: "detached" });
+  await isLedTo(page, "Message");
+  // Of several, the next one can be taken away at once.
+  for (const name of ["one.png", "two.png"]) {
+    await give("Add images", { name, mimeType: "image/png", buffer: Buffer.from(png, "base64") });
+    await page.getByRole("button", { name: `Remove ${name}` }).waitFor();
+  }
+  await press(page, "Remove one.png");
+  await isLedTo(page, "Remove two.png");
 
   await tab.go("reports");
   const report = new URL("../../examples/reports/good.json", import.meta.url).pathname;
-  await choose("Compare with an older one", report);
+  await give("Compare with an older one", report);
   await page.getByText("Now open the newer one.").waitFor();
   await page.evaluate(() => document.activeElement?.blur());
-  await choose("Open a report", report);
+  await give("Open a report", report);
   await page.frameLocator("iframe.report").getByText("Nothing got worse").waitFor();
   await reach(page, "Close");
   await page.keyboard.press("Space");
   await page.locator("iframe.report").waitFor({ state: "detached" });
+  await isLedTo(page, "Open a report");
   await tab.close();
 });
 
@@ -178,6 +233,7 @@ test("a key is rotated and revoked by the keyboard alone", async () => {
   await page.keyboard.press("Enter");
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("row", { name: /by hand/ }).waitFor({ state: "detached" });
+  await isLedTo(page, "The newest first");
   assert.equal((await gateway.call("/v1/models", { key: secret })).status, 401);
   await reach(page, "Show revoked keys");
   const again = page.waitForRequest((request) => request.url().endsWith("/admin/keys?revoked=true"));
@@ -211,6 +267,236 @@ test("lists are filtered by the keyboard alone", async () => {
     await page.keyboard.press(key);
     await again;
   }
+  await tab.close();
+});
+
+test("an image is made by the keyboard alone", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await signInByKeyboard(tab, KEY);
+  await press(page, "Images");
+  await page.getByText("What you describe appears here.").waitFor();
+  await choose(page, "Model", "image_model_2");
+  await write(page, "Prompt", "a harbour at dawn");
+  await choose(page, "Size", "256x256");
+  await write(page, "Number of images", "2");
+  await press(page, "Generate");
+  const images = page.getByRole("region", { name: "Images" }).getByRole("img");
+  await images.nth(1).waitFor();
+  assert.deepEqual(await images.evaluateAll((all) => all.map((image) => image.naturalWidth)), [256, 256]);
+  await page.getByRole("status").getByText("Made in").waitFor();
+  await isLedTo(page, "Generate");
+  await tab.close();
+});
+
+test("a video is asked for, watched and saved by the keyboard alone", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await signInByKeyboard(tab, KEY);
+  await press(page, "Videos");
+  await page.getByText("The video appears here when it is ready.").waitFor();
+  await choose(page, "Model", "video_model_4");
+  await write(page, "Prompt", "boats that leave a harbour");
+  await write(page, "Duration in seconds", "3");
+  await choose(page, "Resolution", "720p");
+  await press(page, "Generate");
+  const result = page.getByRole("region", { name: "Video", exact: true });
+  await result.getByRole("progressbar").waitFor();
+  await isLedTo(page, "Stop watching");
+  await result.getByText("completed", { exact: true }).waitFor();
+  await result.getByText("1280x720, 3 s, mp4").waitFor();
+  await isLedTo(page, "Generate");
+  await press(page, "The video", "Space");
+  await page.waitForFunction(() => document.querySelector("video").currentTime > 0);
+  const saved = page.waitForEvent("download");
+  await press(page, "Open the file");
+  const file = await readFile(await (await saved).path());
+  assert.ok(file.subarray(0, 8).includes("ftyp"));
+  await tab.close();
+});
+
+test("a key with scopes is made and kept by the keyboard alone", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await signInByKeyboard(tab, ADMIN_KEY);
+  const dialog = page.getByRole("dialog");
+  await press(page, "Create a key");
+  await dialog.waitFor();
+  await isLedTo(page, "Name");
+  await page.keyboard.type("typed");
+  await write(page, "Models", "model-s*");
+  await write(page, "Operations", "create_chat_completion, list_models");
+  await press(page, "Tell in x-gatewright-upstream which upstream answered", "Space");
+  await write(page, "Expires in days", "30");
+  await press(page, "Limits");
+  await write(page, "Requests per minute", "60");
+  await press(page, "Create");
+  await dialog.getByText("This is the secret of typed.").waitFor();
+  await isLedTo(page, "Copy the secret");
+  const secret = await dialog.locator(".secret").textContent();
+  await press(page, "Copy the secret");
+  await dialog.getByRole("status").getByText("Copied").waitFor();
+  await press(page, "I have kept it");
+  await dialog.waitFor({ state: "detached" });
+  await isLedTo(page, "Create a key");
+  const row = page.getByRole("row", { name: /typed/ });
+  await row.getByText("model-s*; create_chat_completion, list_models; learns the upstream").waitFor();
+  await row.getByText("requests per minute: 60", { exact: true }).waitFor();
+  const ask = async (path, model) => {
+    const body = { model, max_tokens: 9, messages: [{ role: "user", content: "Say hello." }] };
+    return (await gateway.call(path, { key: secret, method: "POST", body })).status;
+  };
+  assert.equal(await ask("/v1/chat/completions", "model-sol"), 200);
+  assert.equal(await ask("/v1/chat/completions", "model-luna"), 403);
+  assert.equal(await ask("/v1/messages", "model-sol"), 403);
+  // What was copied is the secret: whoever pastes it where a key is asked for is let in.
+  await press(page, "Sign out");
+  await isLedTo(page, "Sign in");
+  await reach(page, "Admin key");
+  await page.keyboard.press("Control+v");
+  assert.equal(await page.getByLabel("Admin key").inputValue(), secret);
+  await tab.close();
+});
+
+test("a notification is delivered again by the keyboard alone", async (t) => {
+  let status = 500;
+  let received = 0;
+  const receiver = createServer((request, response) => {
+    request.resume().on("end", () => {
+      received += 1;
+      response.writeHead(status).end();
+    });
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => receiver.once("listening", resolve));
+  t.after(() => receiver.close());
+  const webhook_url = `http://127.0.0.1:${receiver.address().port}/hook`;
+  const body = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p", webhook_url };
+  assert.equal((await gateway.call("/v1/videos/generations", { method: "POST", body })).status, 200);
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await signInByKeyboard(tab, ADMIN_KEY);
+  await press(page, "Webhooks");
+  const row = page.getByRole("row", { name: /msg_/ });
+  await row.getByText("status 500").waitFor();
+  const id = await row.locator("code").first().textContent();
+  status = 204;
+  const before = received;
+  await press(page, `Redeliver ${id}`);
+  await page.getByRole("status").getByText(`${id} will be delivered again.`).waitFor();
+  await row.getByText("delivered", { exact: true }).waitFor();
+  assert.ok(received > before);
+  // The list was read again meanwhile.
+  await isLedTo(page, `Redeliver ${id}`);
+  // One that is no longer listed leaves the focus to the list.
+  status = 500;
+  await choose(page, "Status", "delivered");
+  await press(page, `Redeliver ${id}`);
+  const empty = "There is no such notification. A video request with webhook_url makes one.";
+  await page.getByText(empty).waitFor();
+  await isLedTo(page, empty);
+  await tab.close();
+});
+
+test("the code of a request is copied by the keyboard alone", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await signInByKeyboard(tab, KEY);
+  await write(page, "Message", "Tell me about rivers.");
+  await reach(page, "Python");
+  for (const language of ["Node", "Rust", "curl"]) {
+    await page.keyboard.press("ArrowRight");
+    await page.getByRole("tab", { name: language, selected: true }).waitFor();
+  }
+  const code = await page.getByRole("region", { name: "The request in curl" }).textContent();
+  assert.ok(code.startsWith("curl ") && code.includes("Tell me about rivers."), code);
+  await press(page, "Copy");
+  await page.getByRole("status").getByText("Copied").waitFor();
+  await isLedTo(page, "Copy");
+  await reach(page, "The request in curl");
+  await press(page, "Message", "Control+a");
+  await page.keyboard.press("Control+v");
+  assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), code);
+  await tab.close();
+});
+
+test("two models are compared by the keyboard alone", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await signInByKeyboard(tab, KEY);
+  await press(page, "Two models side by side", "Space");
+  await isLedTo(page, "Two models side by side");
+  await choose(page, "Model", "model-luna");
+  await choose(page, "Second model", "model-breeze");
+  await write(page, "Message", "Reply with exactly: both");
+  const asked = [];
+  page.on("request", (request) => {
+    if (request.method() === "POST") asked.push(request.postDataJSON().model);
+  });
+  await press(page, "Send");
+  for (const name of ["Conversation", "Second conversation"]) {
+    const pane = page.getByRole("region", { name, exact: true });
+    await pane.getByText("both", { exact: true }).waitFor();
+    await pane.getByText("Finish reason").waitFor();
+  }
+  assert.deepEqual(asked.sort(), ["model-breeze", "model-luna"]);
+  await isLedTo(page, "Send");
+  await press(page, "Two models side by side", "Space");
+  await page.getByRole("region", { name: "Second conversation" }).waitFor({ state: "detached" });
+  await tab.close();
+});
+
+test("a tool's result goes back by the keyboard alone", async () => {
+  const tab = await browser.open(gateway);
+  const { page } = tab;
+  await signInByKeyboard(tab, KEY);
+  await press(page, "Fill in an example");
+  await page.getByRole("button", { name: "Fill in an example" }).waitFor({ state: "detached" });
+  await isLedTo(page, "Tools");
+  await write(page, "Message", "Call get_weather for Lisbon.");
+  await page.keyboard.press("Enter");
+  const log = page.getByRole("log", { name: "What was said" });
+  await log.getByText(/^get_weather\(/).waitFor();
+  await write(page, "Result of get_weather", "sunny");
+  const asked = page.waitForRequest((request) => request.method() === "POST");
+  await press(page, "Send the result");
+  const { messages } = (await asked).postDataJSON();
+  assert.deepEqual([messages.at(-1).role, messages.at(-1).content], ["tool", "sunny"]);
+  await log.getByText("get_weather: sunny").waitFor();
+  await log.getByRole("heading", { name: "Model" }).nth(1).waitFor();
+  await isLedTo(page, "What was said");
+  await tab.close();
+});
+
+test("what was begun is stopped by the keyboard alone, and nothing is sent by that", async (t) => {
+  const faults = "hang=6@create_chat_completion,delay=60000@create_image";
+  const slow = await startGateway({ arguments: ["--fault", faults] });
+  t.after(() => slow.stop());
+  const tab = await browser.open(slow);
+  const { page } = tab;
+  await signInByKeyboard(tab, KEY);
+  let asked = 0;
+  page.on("request", (request) => {
+    if (request.method() === "POST") asked += 1;
+  });
+  await write(page, "Message", "Tell me about rivers, at length.");
+  await page.keyboard.press("Enter");
+  await page.locator(".turn.assistant .text").waitFor();
+  await page.keyboard.type("And about lakes?");
+  await press(page, "Stop");
+  await page.getByRole("log").getByText("You stopped the answer.").waitFor();
+  await isLedTo(page, "Send");
+  assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "And about lakes?");
+  await press(page, "Images");
+  await reach(page, "Generate");
+  // The second time is what a key does that is held down.
+  for (let time = 0; time < 2; time += 1) await page.keyboard.down("Enter");
+  await page.keyboard.up("Enter");
+  await page.getByText("Generating …").waitFor();
+  await isLedTo(page, "Stop");
+  await page.keyboard.press("Enter");
+  await page.getByText("What you describe appears here.").waitFor();
+  await isLedTo(page, "Generate");
+  assert.equal(asked, 2);
   await tab.close();
 });
 

@@ -4,7 +4,7 @@ import { asAdmin, type Issued, type Key, type Limits } from "../admin.ts";
 import { useData } from "../ui/data.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { moment } from "../ui/format.ts";
-import { Badge, Copy, Field, Head, Id, Line, Problem, Table, When } from "../ui/parts.tsx";
+import { Badge, Copy, Field, Head, Id, Line, Problem, Submit, Table, When } from "../ui/parts.tsx";
 
 type Doing = { what: "create" } | { what: "rotate" | "revoke"; key: Key } | { what: "show"; issued: Issued };
 
@@ -256,7 +256,7 @@ function Create(props: { onDone: (issued: Issued) => void; onCancel: () => void 
         </div>
       </details>
       <Problem error={error} />
-      <Buttons busy={busy} words="Create" onCancel={props.onCancel} />
+      <Buttons off={busy} words="Create" onCancel={props.onCancel} />
     </form>
   );
 }
@@ -280,7 +280,7 @@ function Rotate(props: { of: Key; onDone: (issued: Issued) => void; onCancel: ()
         hint="With 0, the old secret is refused at once."
       />
       <Problem error={error} />
-      <Buttons busy={busy} words="Rotate" onCancel={props.onCancel} />
+      <Buttons off={busy} words="Rotate" onCancel={props.onCancel} />
     </form>
   );
 }
@@ -305,20 +305,18 @@ function Revoke(props: { of: Key; onDone: () => void; onCancel: () => void }) {
         )}
       </Field>
       <Problem error={error} />
-      <Buttons busy={busy || typed !== props.of.name} words="Revoke" danger onCancel={props.onCancel} />
+      <Buttons off={busy || typed !== props.of.name} words="Revoke" danger onCancel={props.onCancel} />
     </form>
   );
 }
 
-function Buttons(props: { busy: boolean; words: string; danger?: boolean; onCancel: () => void }) {
+function Buttons(props: { off: boolean; words: string; danger?: boolean; onCancel: () => void }) {
   return (
     <div class="actions">
       <button type="button" class="button" onClick={props.onCancel}>
         Cancel
       </button>
-      <button type="submit" class={props.danger ? "button danger" : "button primary"} disabled={props.busy}>
-        {props.words}
-      </button>
+      <Submit words={props.words} off={props.off} danger={props.danger ?? false} />
     </div>
   );
 }

@@ -1,4 +1,5 @@
 // Compatibility reports: the page that `gatewright report html` makes, and the comparison of two.
+import type { TargetedEvent } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { keys } from "../session.ts";
@@ -54,6 +55,11 @@ export function Reports() {
     }
     setBusy(false);
   };
+  /** Closes one: the button goes away, and what opens another one is beside it. */
+  const close = (event: TargetedEvent<HTMLButtonElement>, newer: Opened | null, older: Opened | null) => {
+    event.currentTarget.closest("section")?.querySelector("button")?.focus();
+    return show(newer, older);
+  };
   const open = async (files: File[], put: (opened: Opened) => Promise<void>) => {
     const [file] = files;
     if (file) await put({ name: file.name, text: await file.text() });
@@ -79,7 +85,7 @@ export function Reports() {
           {report && (
             <p>
               <code>{report.name}</code>{" "}
-              <button type="button" class="button small" onClick={() => show(null, null)}>
+              <button type="button" class="button small" onClick={(event) => close(event, null, null)}>
                 Close
               </button>
             </p>
@@ -98,7 +104,7 @@ export function Reports() {
           {before && (
             <p>
               <code>{before.name}</code>{" "}
-              <button type="button" class="button small" onClick={() => show(report, null)}>
+              <button type="button" class="button small" onClick={(event) => close(event, report, null)}>
                 Close
               </button>
               {!report && <span class="soft"> Now open the newer one.</span>}

@@ -1,7 +1,7 @@
 // Asks for a key. It stays in this tab.
 import { useState } from "preact/hooks";
 import { about, isSignedIn, lost, type Role, signIn } from "../session.ts";
-import { Head, Line, Problem } from "../ui/parts.tsx";
+import { Head, Line, Problem, Submit } from "../ui/parts.tsx";
 
 export function SignIn(props: { needs: Role | "any"; title: string }) {
   const [key, setKey] = useState("");
@@ -51,9 +51,7 @@ export function SignIn(props: { needs: Role | "any"; title: string }) {
             onInput={setKey}
             hint="It stays in this tab until you sign out or close it, and goes to this gateway alone."
           />
-          <button type="submit" class="button primary" disabled={busy}>
-            {busy ? "Signing in …" : "Sign in"}
-          </button>
+          <Submit words={busy ? "Signing in …" : "Sign in"} off={busy} />
           <Problem error={error ?? (lost.value ? new Error(lost.value) : null)} />
         </form>
       )}

@@ -2,10 +2,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Files } from "../ui/files.tsx";
 import { duration, whole } from "../ui/format.ts";
-import { Badge, Field, Line, Problem } from "../ui/parts.tsx";
+import { Badge, Field, Line, Problem, Submit } from "../ui/parts.tsx";
 import { Tabs } from "../ui/tabs.tsx";
 import { CodeView } from "./code-view.tsx";
-import { EXAMPLE_TOOLS, type Prepared, type ToolCall, type Turn } from "./conversation.ts";
+import { EXAMPLE_TOOLS, type Prepared, type ToolCall, type ToolResult, type Turn } from "./conversation.ts";
 import { LONGEST_PICTURE, MOST_PICTURES, PICTURE_TYPES, readPicture } from "./pictures.ts";
 import { PROTOCOLS } from "./protocols.ts";
 import type { Answer } from "./run.ts";
@@ -37,11 +37,11 @@ export function Chat() {
 }
 
 function Conversation({ pane, place }: { pane: state.Pane; place: number }) {
-  const end = useRef<HTMLDivElement>(null);
+  const log = useRef<HTMLDivElement>(null);
   const served = state.served(state.protocol.value);
   const length = pane.answer?.turn.text.length ?? 0;
   useEffect(() => {
-    const frame = end.current;
+    const frame = log.current;
     if (frame) frame.scrollTop = frame.scrollHeight;
   }, [pane.turns.length, length]);
   const last = pane.turns.at(-1);
@@ -67,7 +67,7 @@ function Conversation({ pane, place }: { pane: state.Pane; place: number }) {
       </div>
       <div
         class="turns"
-        ref={end}
+        ref={log}
         tabIndex={0}
         role="log"
         aria-label="What was said"
@@ -83,7 +83,15 @@ function Conversation({ pane, place }: { pane: state.Pane; place: number }) {
         <Problem error={pane.error} />
       </div>
       {last && last.role === "assistant" && last.calls.length > 0 && !pane.running && (
-        <Results key={pane.turns.length} calls={last.calls} place={place} />
+        <Results
+          key={pane.turns.length}
+          calls={last.calls}
+          onResults={(results) => {
+            // The form goes away; its answer comes where the call was.
+            log.current?.focus();
+            state.sendResults(place, results);
+          }}
+        />
       )}
       <Facts answer={pane.answer} />
     </section>
@@ -116,14 +124,11 @@ function Said({ turn }: { turn: Turn }) {
 }
 
 /** Asks for what the called tools return. */
-function Results({ calls, place }: { calls: ToolCall[]; place: number }) {
+function Results({ calls, onResults }: { calls: ToolCall[]; onResults: (results: ToolResult[]) => void }) {
   const [outputs, setOutputs] = useState<string[]>(calls.map(() => ""));
   const submit = (event: Event) => {
     event.preventDefault();
-    state.sendResults(
-      place,
-      calls.map(({ id, name }, index) => ({ id, name, output: outputs[index] ?? "" })),
-    );
+    onResults(calls.map(({ id, name }, index) => ({ id, name, output: outputs[index] ?? "" })));
   };
   return (
     <form class="results" onSubmit={submit}>
@@ -201,6 +206,7 @@ function Facts({ answer }: { answer: Answer | null }) {
 
 function Composer() {
   const [refused, setRefused] = useState<string | null>(null);
+  const message = useRef<HTMLTextAreaElement>(null);
   const running = state.panes.value.some((pane) => pane.running !== null);
   const isEmpty = state.draft.value.trim() === "" && state.pictures.value.length === 0;
   const send = (event?: Event) => {
@@ -213,6 +219,7 @@ function Composer() {
         {(id) => (
           <textarea
             id={id}
+            ref={message}
             rows={3}
             aria-describedby={`${id}-keys`}
             placeholder="Enter sends, Shift+Enter makes a new line"
@@ -229,12 +236,14 @@ function Composer() {
       {state.pictures.value.length > 0 && (
         <ul class="thumbnails">
           {state.pictures.value.map((picture, place) => (
-            <li key={`${place}-${picture.name}`}>
+            // By its place: the button of the next one has the focus when one was removed.
+            <li key={place}>
               <img src={`data:${picture.type};base64,${picture.base64}`} alt={picture.name} />
               <button
                 type="button"
                 class="button small"
                 onClick={() => {
+                  if (place === state.pictures.value.length - 1) message.current?.focus();
                   state.pictures.value = state.pictures.value.filter((other) => other !== picture);
                 }}
               >
@@ -267,15 +276,7 @@ function Composer() {
           <button type="button" class="button" onClick={state.clear}>
             Clear
           </button>
-          {running ? (
-            <button type="button" class="button danger" onClick={state.stop}>
-              Stop
-            </button>
-          ) : (
-            <button type="submit" class="button primary" disabled={isEmpty}>
-              Send
-            </button>
-          )}
+          <Submit words="Send" off={isEmpty} stop={running ? { words: "Stop", act: state.stop } : null} />
         </div>
       </div>
     </form>
@@ -284,6 +285,7 @@ function Composer() {
 
 function SettingsForm() {
   const form = state.form.value;
+  const tools = useRef<HTMLTextAreaElement>(null);
   const set = (name: keyof state.Form) => (value: string) => {
     state.form.value = { ...state.form.value, [name]: value };
   };
@@ -324,6 +326,7 @@ function SettingsForm() {
         {(id, hint) => (
           <textarea
             id={id}
+            ref={tools}
             class="mono"
             rows={form.tools === "" ? 2 : 8}
             spellcheck={false}
@@ -334,7 +337,15 @@ function SettingsForm() {
         )}
       </Field>
       {form.tools === "" && (
-        <button type="button" class="button small" onClick={() => set("tools")(EXAMPLE_TOOLS)}>
+        <button
+          type="button"
+          class="button small"
+          onClick={() => {
+            // The button goes away.
+            tools.current?.focus();
+            set("tools")(EXAMPLE_TOOLS);
+          }}
+        >
           Fill in an example
         </button>
       )}

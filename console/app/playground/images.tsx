@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { type ImageLimits, keys, models } from "../session.ts";
 import { duration } from "../ui/format.ts";
-import { Choice, Line, Problem } from "../ui/parts.tsx";
+import { Choice, Line, Problem, Submit } from "../ui/parts.tsx";
 import { CodeView } from "./code-view.tsx";
 import type { Prepared } from "./conversation.ts";
 import { Prompt } from "./prompt.tsx";
@@ -46,6 +46,7 @@ export function Images() {
   };
   const draw = async (event: Event) => {
     event.preventDefault();
+    if (running) return;
     const controller = new AbortController();
     aborting.current = controller;
     setRunning(controller);
@@ -148,21 +149,11 @@ export function Images() {
               onChange={setStyle}
             />
           )}
-          {running ? (
-            <button
-              type="button"
-              class="button danger"
-              onClick={() => {
-                running.abort();
-              }}
-            >
-              Stop
-            </button>
-          ) : (
-            <button type="submit" class="button primary" disabled={prompt.trim() === ""}>
-              Generate
-            </button>
-          )}
+          <Submit
+            words="Generate"
+            off={prompt.trim() === ""}
+            stop={running && { words: "Stop", act: () => running.abort() }}
+          />
         </form>
       </div>
       <CodeView prepared={prepared} />

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { askJson } from "../api.ts";
 import { keys, models, type VideoLimits } from "../session.ts";
 import { duration } from "../ui/format.ts";
-import { Badge, Choice, Line, Problem } from "../ui/parts.tsx";
+import { Badge, Choice, Line, Problem, Submit } from "../ui/parts.tsx";
 import { CodeView } from "./code-view.tsx";
 import type { Prepared } from "./conversation.ts";
 import { Prompt } from "./prompt.tsx";
@@ -48,7 +48,7 @@ export function Videos() {
   };
   const submit = async (event: Event) => {
     event.preventDefault();
-    watch.current?.abort();
+    if (watching) return;
     const controller = new AbortController();
     watch.current = controller;
     const { signal } = controller;
@@ -73,6 +73,13 @@ export function Videos() {
       if (!signal.aborted) setError(failed);
     }
     if (watch.current === controller) setWatching(false);
+  };
+  const stop = {
+    words: "Stop watching",
+    act: () => {
+      watch.current?.abort();
+      setWatching(false);
+    },
   };
   if (known.length === 0) return <p class="empty">This key may use no model that makes videos.</p>;
   const either = (values: string[] | undefined, otherwise: string[]) =>
@@ -132,21 +139,7 @@ export function Videos() {
             />
           </div>
           <div class="actions">
-            {watching && (
-              <button
-                type="button"
-                class="button"
-                onClick={() => {
-                  watch.current?.abort();
-                  setWatching(false);
-                }}
-              >
-                Stop watching
-              </button>
-            )}
-            <button type="submit" class="button primary" disabled={watching || prompt.trim() === ""}>
-              Generate
-            </button>
+            <Submit words="Generate" off={prompt.trim() === ""} stop={watching ? stop : null} />
           </div>
         </form>
       </div>
@@ -179,7 +172,7 @@ function Finished({ output }: { output: NonNullable<Task["output"]> }) {
   return (
     <figure>
       {/* biome-ignore lint/a11y/useMediaCaption: nobody has written captions of what was just made */}
-      <video src={url.href} controls playsInline />
+      <video src={url.href} aria-label="The video" controls playsInline />
       <figcaption>
         {facts} · <a href={url.href}>Open the file</a>
       </figcaption>

@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { ask } from "../api.ts";
 import { keys } from "../session.ts";
 import { bytes, duration } from "../ui/format.ts";
-import { Badge, Field, Line, Problem } from "../ui/parts.tsx";
+import { Badge, Field, Line, Problem, Submit } from "../ui/parts.tsx";
 import type { Listed, Parameter } from "./specification.ts";
 
 /** Maximum number of characters of an answer that are shown. */
@@ -34,7 +34,7 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
 
   const send = async (event: Event) => {
     event.preventDefault();
-    controller.current?.abort();
+    if (running) return;
     const mine = new AbortController();
     controller.current = mine;
     setAnswered(null);
@@ -101,14 +101,10 @@ export function Try({ listed, parameters }: { listed: Listed; parameters: Parame
         </Field>
       )}
       <div class="actions">
-        {running && (
-          <button type="button" class="button danger" onClick={() => controller.current?.abort()}>
-            Stop
-          </button>
-        )}
-        <button type="submit" class="button primary" disabled={running}>
-          Send {listed.method}
-        </button>
+        <Submit
+          words={`Send ${listed.method}`}
+          stop={running ? { words: "Stop", act: () => controller.current?.abort() } : null}
+        />
       </div>
       <Problem error={error} />
       {answered && (

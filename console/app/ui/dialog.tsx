@@ -7,12 +7,17 @@ import { useId, useRef } from "preact/hooks";
 
 /** What had the focus before a dialog, or several in turn. Whoever types fast may have moved on before the machine looks. */
 let opener: HTMLElement | null = null;
+/** What is around it, for when it has gone: the list of a row, or the page. */
+let around: HTMLElement | null = null;
 
 function useOpener(open: boolean) {
   const wasOpen = useRef(false);
   const focused = document.activeElement;
-  if (open && !wasOpen.current && focused instanceof HTMLElement && !focused.closest("[role=dialog]")) {
+  // The body has the focus where nothing has it: between two dialogs, of which one has gone.
+  const isSome = focused instanceof HTMLElement && focused !== document.body;
+  if (open && !wasOpen.current && isSome && !focused.closest("[role=dialog]")) {
     opener = focused;
+    around = focused.parentElement?.closest<HTMLElement>("[tabindex]") ?? null;
   }
   wasOpen.current = open;
 }
@@ -30,7 +35,7 @@ export function Dialog(props: {
     id: useId(),
     open: props.open,
     closeOnInteractOutside: !props.stays,
-    finalFocusEl: () => (opener?.isConnected ? opener : null),
+    finalFocusEl: () => [opener, around].find((element) => element?.isConnected) ?? null,
     onOpenChange: (details: { open: boolean }) => {
       if (!details.open) props.onClose();
     },

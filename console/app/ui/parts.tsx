@@ -1,5 +1,5 @@
 // Small parts of all pages.
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX, RefObject } from "preact";
 import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Refused, words } from "../api.ts";
 import { fullMoment, moment } from "./format.ts";
@@ -116,6 +116,39 @@ export function Line(props: {
   );
 }
 
+/**
+ * The button that sends a form or, as long as there is something to stop, stops it. It is one element, which does nothing
+ * while it is `off`: a button that goes away, or is disabled, takes the focus along.
+ */
+export function Submit(props: {
+  words: string;
+  off?: boolean;
+  danger?: boolean;
+  stop?: { words: string; act: () => void } | null;
+}) {
+  const { stop } = props;
+  const off = props.off === true && !stop;
+  return (
+    <button
+      type={stop ? "button" : "submit"}
+      class={`button ${stop || props.danger ? "danger" : "primary"}`}
+      aria-disabled={off}
+      onKeyDown={(event) => {
+        // A key that is held down is pressed once: the button means something else by now.
+        if (event.repeat && event.key === "Enter") event.preventDefault();
+      }}
+      onClick={(event) => {
+        const isSecond = event.detail > 1;
+        // A click that stops must not send, too: the button sends again before the browser looks what it does.
+        if (off || isSecond || stop) event.preventDefault();
+        if (!isSecond) stop?.act();
+      }}
+    >
+      {stop?.words ?? props.words}
+    </button>
+  );
+}
+
 /** Copies a text. */
 export function Copy(props: { text: string; label?: string }) {
   const [said, setSaid] = useState("");
@@ -159,7 +192,13 @@ export function Table(props: {
 }) {
   const id = useId();
   const frame = useStacking();
-  if (props.rows.length === 0 && props.empty) return <p class="empty">{props.empty}</p>;
+  useFocusOfRows(frame);
+  if (props.rows.length === 0 && props.empty)
+    return (
+      <div class="empty" ref={frame} tabIndex={-1}>
+        {props.empty}
+      </div>
+    );
   return (
     <div class="wide" ref={frame} role="region" aria-labelledby={id} tabIndex={0}>
       <table>
@@ -217,6 +256,15 @@ function useStacking() {
     return () => observer.disconnect();
   });
   return frame;
+}
+
+/** Gives the focus of a row to its list when the row, or its button, has gone: nobody should have to begin at the top again. */
+function useFocusOfRows(list: RefObject<HTMLElement | null>) {
+  // Asked before the rows change.
+  const isWithin = list.current?.contains(document.activeElement) ?? false;
+  useLayoutEffect(() => {
+    if (isWithin && document.activeElement === document.body) list.current?.focus();
+  });
 }
 
 /** An id or a name, on one line: a long one ends in an ellipsis, and a click selects all of it. */

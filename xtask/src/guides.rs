@@ -1,7 +1,8 @@
 //! Runs the code of the guides, so that code copied from them works.
 //!
-//! Each block of the references of clients is a program of its own, as editors show it beside a name. The Python blocks of a guide form one script, which runs from top to bottom against a local gateway; so do its
-//! JavaScript blocks. Its commands and files are walked through. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
+//! The Python blocks of a guide form one script, which runs from top to bottom against a local gateway; so do its JavaScript
+//! blocks. Each block of the references of clients is a program of its own, as editors show it beside a name. Commands and files
+//! of a guide are walked through. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
 //! gateway.
 //! `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook and the cookbook are
 //! walked through, see walkthrough.rs; so are the pages about other clients, by their own step.

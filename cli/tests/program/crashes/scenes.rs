@@ -34,6 +34,7 @@ pub(super) use self::spool::what_was_told_without_the_store_is_told_again;
 #[cfg(unix)]
 pub(super) use self::usage::usage_counts_once_when_the_gateway_ends;
 pub(super) use self::usage::{usage_counts_once, usage_that_is_taken_over_counts_once};
+use super::stride;
 use crate::gateway::Serving;
 use crate::http::{Answer, ask};
 use crate::webhooks::{Listening, SECRET, submission, wait_until};
@@ -119,10 +120,9 @@ impl Scene {
         Self { bucket: Some(bucket), steps_of: "store/files/", ..self }
     }
 
-    /// With few of the steps: where all of them are tried elsewhere, and a start takes long.
-    #[cfg(unix)]
-    pub(super) fn at_every(self, stride: usize) -> Self {
-        Self { stride, ..self }
+    /// With few of the steps, see [`stride`].
+    pub(super) fn at_every(self, few: usize) -> Self {
+        Self { stride: stride(few), ..self }
     }
 
     /// With steps of these source files alone.

@@ -221,7 +221,6 @@ function Composer() {
             id={id}
             ref={message}
             rows={3}
-            aria-describedby={`${id}-keys`}
             placeholder="Enter sends, Shift+Enter makes a new line"
             value={state.draft.value}
             onInput={(event) => {

@@ -95,7 +95,12 @@ impl StreamIn for Events {
         let mut event: Event = serde_json::from_str(data)
             .map_err(|error| Malformed(format!("an event of the provider is none of a message: {error}")))?;
         let kind = std::mem::take(&mut event.r#type);
-        let kind = if kind.is_empty() { name.unwrap_or_default() } else { &kind };
+        let kind = match &*kind {
+            // Servers in front of others tell errors in the form of chat.
+            "" if !event.error.is_null() => "error",
+            "" => name.unwrap_or_default(),
+            kind => kind,
+        };
         if kind.starts_with("message_") || kind.starts_with("content_block_") {
             self.keep_unread(&mut event);
         }

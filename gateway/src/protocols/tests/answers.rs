@@ -215,3 +215,14 @@ fn a_stream_says_what_the_whole_answer_says_however_it_is_cut() {
         Ok(())
     });
 }
+
+/// Servers in front of others tell errors in the form of chat, whatever the protocol of the stream.
+#[test]
+fn an_error_without_a_type_ends_a_stream_of_every_protocol() {
+    let events = serde_json::json!([{ "data": { "error": { "message": "broken" } } }]);
+    for (protocol, _) in PROTOCOLS {
+        let deltas = deltas(protocol, &events).expect("an end");
+        let [Delta::Failed(failure)] = deltas.as_slice() else { panic!("{protocol:?}: {deltas:?}") };
+        assert_eq!(failure.message, "broken", "{protocol:?}");
+    }
+}

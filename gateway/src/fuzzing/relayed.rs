@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::PROTOCOLS;
 use crate::conversation::Protocol;
-use crate::relay::cut::{End, MODEL, Taken, Way, lines_of_blocks, take};
+use crate::relay::cut::{End, Fields, MODEL, Taken, Way, lines_of_blocks, take};
 
 /// Passes a stream of an upstream on. The first byte names the protocol, the second whether the usage is hidden and whether the
 /// client reads an array, the third the size of packets. Returns the bytes that the client gets; `None`: nothing came.
@@ -34,8 +34,8 @@ pub fn relay(input: &[u8]) -> Option<usize> {
     let read = in_packets(Way::Read, stream.len());
     // What its reader cannot read passes all the same.
     if read.end != End::Unread && !has_odd_choices(stream) {
-        // An error that has no form is one all the same; its reader takes it for an early end, or passes over it.
-        let is_failure = whole.end == End::Failed && matches!(read.end, End::Early | End::Whole);
+        // An error that has no form is one all the same, and its reader takes it for an early end.
+        let is_failure = (whole.end, read.end) == (End::Failed, End::Early);
         assert!(whole.end == read.end || is_failure, "{:?} and {:?} by the reader", whole.end, read.end);
         if whole.end == End::Whole && tells_usage_plainly(protocol, stream) {
             assert_eq!(whole.usage, read.usage, "the reader of {protocol:?} reads another usage");
@@ -48,8 +48,10 @@ fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &Ta
     let (came, passed) = (lines_of_blocks(stream), lines_of_blocks(&taken.out));
     let mut passed = passed.iter();
     let mut next = passed.next();
+    let mut has_ended = false;
     for (number, block) in came.iter().enumerate() {
         if next.is_some_and(|passed| is_same(block, passed)) {
+            has_ended = has_ended || is_last_word(protocol, block);
             next = passed.next();
             continue;
         }
@@ -59,15 +61,36 @@ fn is_as_it_came(protocol: Protocol, hide_usage: bool, stream: &[u8], taken: &Ta
         let is_begun = number + 1 == came.len();
         let text = |block: &[&[u8]]| String::from_utf8_lossy(&block.join(&b'\n')).into_owned();
         assert!(
-            is_hidden || is_after_failure || is_begun,
+            is_hidden || is_after_failure || has_ended || is_begun,
             "{:?} comes as {:?}",
             text(block),
             next.map(|passed| text(passed))
         );
     }
     let last: Option<&Vec<&[u8]>> = next;
-    let is_last_word = last.is_none_or(|last| protocol == Protocol::Chat && **last == [&b"data: [DONE]"[..]]);
-    assert!(is_last_word && passed.next().is_none(), "more passes than came");
+    let is_added = last.is_none_or(|last| protocol == Protocol::Chat && **last == [&b"data: [DONE]"[..]]);
+    assert!(is_added && passed.next().is_none(), "more passes than came");
+}
+
+/// Whether a block ends its stream: nothing that follows it passes.
+fn is_last_word(protocol: Protocol, block: &[&[u8]]) -> bool {
+    let text = block.join(&b'\n');
+    let fields = Fields::read(&text);
+    let data = fields.data.map(|(data, _)| data).unwrap_or_default();
+    let event: Value = serde_json::from_str(&data).unwrap_or_default();
+    let kind = event["type"].as_str();
+    let named = fields.name.unwrap_or_default();
+    match protocol {
+        Protocol::Chat => data.trim() == "[DONE]",
+        Protocol::Responses => {
+            event.is_object() && matches!(kind.unwrap_or(named), "response.completed" | "response.incomplete")
+        }
+        Protocol::Messages => {
+            let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or(named);
+            event.is_object() && named != "ping" && kind == "message_stop"
+        }
+        Protocol::Native => false,
+    }
 }
 
 /// Whether a block is what it was, but for one text in it, which is the name of the model.
@@ -89,40 +112,46 @@ fn is_same(came: &[&[u8]], passed: &[&[u8]]) -> bool {
 
 /// Whether a stream tells its usage where and as often as the protocol does: it is taken wherever it stands.
 fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
-    let told = lines_of_blocks(stream).iter().map(|block| value_of(block)).fold(
-        (0, true),
-        |(count, plain), data| {
-            let kind = data["type"].as_str().unwrap_or_default();
-            let in_event = !data["usage"].is_null() || !data["usageMetadata"].is_null();
-            let in_object = !data["response"]["usage"].is_null() || !data["message"]["usage"].is_null();
-            let is_plain = match protocol {
-                Protocol::Chat | Protocol::Native => !in_object,
-                // What follows an end is read no more.
-                Protocol::Responses => !in_event && in_object == (kind == "response.completed"),
-                Protocol::Messages => {
-                    (!in_event || kind == "message_delta") && (!in_object || kind == "message_start")
-                }
-            };
-            (count + usize::from(in_event || in_object), plain && is_plain)
-        },
-    );
-    let (count, is_plain) = told;
-    is_plain && count <= if protocol == Protocol::Messages { 2 } else { 1 }
+    let (mut told, mut starts) = (0, 0);
+    for block in lines_of_blocks(stream) {
+        let data = value_of(&block);
+        let kind = data["type"].as_str().unwrap_or_default();
+        let in_event = !data["usage"].is_null() || !data["usageMetadata"].is_null();
+        let in_object = !data["response"]["usage"].is_null() || !data["message"]["usage"].is_null();
+        let is_plain = match protocol {
+            Protocol::Chat | Protocol::Native => !in_object,
+            // What follows an end is read no more.
+            Protocol::Responses => !in_event && in_object == (kind == "response.completed"),
+            Protocol::Messages => {
+                (!in_event || kind == "message_delta") && (!in_object || kind == "message_start")
+            }
+        };
+        told += usize::from(in_event || in_object);
+        // A second start tells its reader nothing.
+        let text = block.join(&b'\n');
+        starts += usize::from(kind == "message_start" || Fields::read(&text).name == Some("message_start"));
+        if !is_plain || starts > 1 {
+            return false;
+        }
+    }
+    told <= if protocol == Protocol::Messages { 2 } else { 1 }
 }
 
 /// Whether a choice of a stream is no object: whether it counts as one that has begun is open.
 fn has_odd_choices(stream: &[u8]) -> bool {
     let is_odd = |data: &Value| {
-        let choices = data["choices"].as_array().or(data["candidates"].as_array());
-        choices.is_some_and(|choices| !choices.iter().all(Value::is_object))
+        let mut choices =
+            ["choices", "candidates"].into_iter().filter_map(|name| data[name].as_array()).flatten();
+        !choices.all(Value::is_object)
     };
     lines_of_blocks(stream).iter().any(|block| is_odd(&value_of(block)))
 }
 
 /// The data of a block.
 fn value_of(block: &[&[u8]]) -> Value {
-    let data: Vec<&[u8]> = block.iter().filter_map(|line| line.strip_prefix(b"data:")).collect();
-    serde_json::from_slice(&data.join(&b'\n')).unwrap_or_default()
+    let text = block.join(&b'\n');
+    let data = Fields::read(&text).data.map(|(data, _)| data).unwrap_or_default();
+    serde_json::from_str(&data).unwrap_or_default()
 }
 
 /// Whether a chunk of chat tells the usage and nothing else that clients wait for.

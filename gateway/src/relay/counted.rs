@@ -45,7 +45,9 @@ pub(crate) fn usage(protocol: Protocol, object: &str, before: Usage) -> Option<U
         Protocol::Messages => {
             let names =
                 ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-            let ([input, output, cached, cache_write], []) = counts(object, names, [])?;
+            let ([input, output, cached, cache_write], [written]) =
+                counts(object, names, ["output_tokens_details"])?;
+            let [reasoning] = within(written, ["thinking_tokens"]);
             // The protocol counts cached tokens beside the others.
             let beside = |cached: Option<u64>, cache_write: Option<u64>| {
                 cached.unwrap_or(0).saturating_add(cache_write.unwrap_or(0))
@@ -54,7 +56,7 @@ pub(crate) fn usage(protocol: Protocol, object: &str, before: Usage) -> Option<U
                 before.input.map(|input| input.saturating_sub(beside(before.cached, before.cache_write)));
             let (cached, cache_write) = (cached.or(before.cached), cache_write.or(before.cache_write));
             let input = input.or(known).map(|input| input.saturating_add(beside(cached, cache_write)));
-            Usage { input, output, cached, cache_write, reasoning: None }
+            Usage { input, output, cached, cache_write, reasoning }
         }
         Protocol::Native => {
             let names = [
@@ -166,8 +168,8 @@ mod tests {
             assert_eq!(usage(protocol, object, Usage::default()), Some(expected), "{protocol:?}");
         }
         let object = r#"{"input_tokens":15,"output_tokens":7,"cache_read_input_tokens":10,
-            "cache_creation_input_tokens":5}"#;
-        let messages = Usage { cache_write: Some(5), reasoning: None, ..expected };
+            "cache_creation_input_tokens":5,"output_tokens_details":{"thinking_tokens":2}}"#;
+        let messages = Usage { cache_write: Some(5), ..expected };
         assert_eq!(usage(Protocol::Messages, object, Usage::default()), Some(messages));
     }
 

@@ -4,6 +4,7 @@
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value};
 
+pub(crate) use super::frames::Fields;
 use super::frames::{Frames, blocks};
 use super::observer::Observer;
 use super::passing::{Events, Framing, Passed, Passing};
@@ -77,7 +78,8 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
         note(last);
     }
     let end = match failure {
-        Some(failure) if failure.message.contains("stream cannot be read") => End::Unread,
+        // What passes is read in any case, whatever an upstream writes in its errors.
+        Some(failure) if way == Way::Read && failure.message.contains("stream cannot be read") => End::Unread,
         Some(_) => End::Failed,
         None if events.end(&mut out) => End::Whole,
         None => End::Early,

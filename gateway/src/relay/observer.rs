@@ -17,6 +17,8 @@ use crate::wire::peek::{self, members};
 /// Maximum size of the response object that the failure of a stream repeats (responses).
 const MOST_KEPT_BYTES: usize = 256 * 1024;
 
+/// The last word of chat.
+const DONE: &str = "[DONE]";
 /// The status of an answer whose body holds an error.
 const STREAMED: u16 = 200;
 
@@ -100,12 +102,16 @@ impl Observer {
 
     /// Takes the data of an event. `name`: its `event` line.
     pub(crate) fn event(&mut self, name: Option<&str>, data: &str) -> Seen {
-        if self.protocol == Protocol::Chat && data == "[DONE]" {
+        if self.progress == Progress::Ended {
+            // Nothing that follows the last word is part of the answer. Some write that of chat in other protocols, too.
+            return if data.trim() == DONE { Seen::Pass } else { Seen::Hide };
+        }
+        if self.protocol == Protocol::Chat && data.trim() == DONE {
             self.progress = self.progress.max(Progress::Ended);
             return Seen::Pass;
         }
         let seen = match self.protocol {
-            Protocol::Chat => self.chunk(data),
+            Protocol::Chat => self.chunk(name, data),
             Protocol::Responses => self.response_event(name, data),
             Protocol::Messages => self.message_event(name, data),
             Protocol::Native => self.native_document(data),
@@ -144,7 +150,7 @@ impl Observer {
         if choices.is_empty() || self.progress > Progress::Finished {
             return;
         }
-        self.choices.note(choices);
+        self.choices.note(self.protocol, choices);
         let finished = self.choices.have_finished(self.wanted);
         self.progress = if finished { Progress::Finished } else { Progress::Underway };
     }
@@ -285,6 +291,13 @@ mod tests {
         for (protocol, event, progress) in [
             (Protocol::Chat, r#"{"choices":[{"finish_reason":"stop"}]}"#, Progress::Finished),
             (Protocol::Chat, r#"{"choices":[{"finish_reason":false}]}"#, Progress::Underway),
+            (Protocol::Chat, r#"{"choices":[{"finish_reason":""}]}"#, Progress::Underway),
+            (Protocol::Chat, r#"{"choices":[{"finishReason":"stop"}]}"#, Progress::Underway),
+            (
+                Protocol::Native,
+                r#"{"candidates":[{"finishReason":"STOP","index":0,"index":0}]}"#,
+                Progress::Finished,
+            ),
             (Protocol::Native, r#"{"candidates":[{"finishReason":[]}]}"#, Progress::Underway),
             (Protocol::Native, r#"{"promptFeedback":{"blockReason":"SAFETY"}}"#, Progress::Finished),
             (Protocol::Native, r#"{"promptFeedback":{"blockReason":null}}"#, Progress::Underway),
@@ -293,6 +306,29 @@ mod tests {
             let mut observer = Observer::new(protocol, "m", false);
             observer.event(None, event);
             assert_eq!(observer.progress, progress, "{event}");
+        }
+    }
+
+    #[test]
+    fn what_follows_the_last_word_is_for_nobody() {
+        let after = [
+            r#"{"error":{"message":"late"}}"#,
+            "no JSON",
+            r#"{"model":"theirs","choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":3}}"#,
+            r#"{"type":"message_delta","delta":{},"usage":{"input_tokens":3}}"#,
+        ];
+        for (protocol, last) in [
+            (Protocol::Chat, DONE),
+            (Protocol::Responses, r#"{"type":"response.completed","response":{}}"#),
+            (Protocol::Messages, r#"{"type":"message_stop"}"#),
+        ] {
+            let mut observer = Observer::new(protocol, "m", false);
+            observer.event(None, last);
+            for event in after {
+                assert!(matches!(observer.event(Some("error"), event), Seen::Hide), "{protocol:?}: {event}");
+            }
+            assert!(matches!(observer.event(None, DONE), Seen::Pass), "{protocol:?}");
+            assert_eq!((observer.progress, observer.usage), (Progress::Ended, None), "{protocol:?}");
         }
     }
 

@@ -16,8 +16,16 @@ pub(crate) fn members<'a>(
     tell: impl FnMut(&str, &'a RawValue),
 ) -> Result<(), serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(document);
-    Members(tell).deserialize(&mut deserializer)?;
+    members_in(&mut deserializer, tell)?;
     deserializer.end()
+}
+
+/// The same of an object within a value that is being read.
+pub(crate) fn members_in<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    tell: impl FnMut(&str, &'de RawValue),
+) -> Result<(), D::Error> {
+    Members(tell).deserialize(deserializer)
 }
 
 /// Where a value stands in the text that it was found in.

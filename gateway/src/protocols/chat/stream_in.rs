@@ -128,11 +128,11 @@ struct Callee {
 
 impl StreamIn for Chunks {
     fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
-        let data = data.trim();
-        if self.is_over || data.is_empty() {
+        let word = data.trim();
+        if self.is_over || word.is_empty() && name != Some("error") {
             return Ok(());
         }
-        if data == DONE {
+        if word == DONE {
             self.finish(deltas);
             return Ok(());
         }

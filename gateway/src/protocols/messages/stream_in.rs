@@ -89,7 +89,8 @@ struct Piece {
 
 impl StreamIn for Events {
     fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
-        if self.is_over || data.trim().is_empty() || name == Some("ping") {
+        let is_empty = data.trim().is_empty() && name != Some("error");
+        if self.is_over || is_empty || name == Some("ping") {
             return Ok(());
         }
         let mut event: Event = serde_json::from_str(data)

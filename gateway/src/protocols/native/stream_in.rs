@@ -66,7 +66,7 @@ impl StreamIn for Documents {
         if !document.is_object() {
             return Err(Malformed("a document of the stream is not an object".to_owned()));
         }
-        if document["error"].is_object() {
+        if !document["error"].is_null() {
             self.is_ended = true;
             deltas.push(Delta::Failed(failure::of_value(&document)));
             return Ok(());
@@ -150,7 +150,8 @@ impl Documents {
             }
         }
         let calls = choice.calls > 0;
-        let end = candidate["finishReason"].as_str().map(|word| end_in(word, calls));
+        let end = candidate["finishReason"].as_str().filter(|word| !word.is_empty());
+        let end = end.map(|word| end_in(word, calls));
         if let Ok(mut candidate) = Members::read(candidate, format!("/candidates/{index}")) {
             let mut rest = Rest::default();
             let cited = grounding::read(&mut candidate, &choice.said, &mut self.citations_left, &mut rest);

@@ -93,13 +93,10 @@ impl StreamIn for Events {
         let kind = event.r#type.as_str().or(name).unwrap_or_default().to_owned();
         // Servers in front of others tell errors in the form of chat.
         let is_untyped = event.r#type.as_str().is_none_or(str::is_empty);
-        let in_form_of_chat = event.unread.get("error").filter(|error| is_untyped && !error.is_null());
-        if kind == "error" || in_form_of_chat.is_some() {
+        let tells_error = event.unread.get("error").is_some_and(|error| !error.is_null());
+        if kind == "error" || is_untyped && tells_error {
             self.is_ended = true;
-            let error = match in_form_of_chat {
-                Some(error) if kind != "error" => error.clone(),
-                _ => serde_json::from_str(data).unwrap_or_default(),
-            };
+            let error = serde_json::from_str(data).unwrap_or_default();
             deltas.push(Delta::Failed(failure::of_value(&error)));
             return Ok(());
         }

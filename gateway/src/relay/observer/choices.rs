@@ -1,16 +1,40 @@
 //! Which choices of a stream have begun, and which have finished.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::conversation::Protocol;
+use crate::wire::peek;
+
 /// A choice of chat or a candidate of native.
-#[derive(Deserialize)]
+#[derive(Default)]
 pub(super) struct Choice<'a> {
-    #[serde(borrow)]
     index: Option<&'a RawValue>,
-    /// A text: nothing else is a reason to any reader of the protocol.
-    #[serde(borrow, alias = "finishReason")]
     finish_reason: Option<&'a RawValue>,
+    /// The reason of a candidate.
+    reason: Option<&'a RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Choice<'de> {
+    /// The last of two members of one name counts, as it does for the readers.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut choice = Self::default();
+        peek::members_in(deserializer, |name, value| match name {
+            "index" => choice.index = Some(value),
+            "finish_reason" => choice.finish_reason = Some(value),
+            "finishReason" => choice.reason = Some(value),
+            _ => {}
+        })?;
+        Ok(choice)
+    }
+}
+
+impl Choice<'_> {
+    /// A reason is a text, and not an empty one.
+    fn has_finished(&self, protocol: Protocol) -> bool {
+        let reason = if protocol == Protocol::Native { self.reason } else { self.finish_reason };
+        reason.is_some_and(|reason| reason.get().starts_with('"') && reason.get() != "\"\"")
+    }
 }
 
 /// The choices of a stream, a bit for each; those after the last bit share it.
@@ -21,12 +45,12 @@ pub(super) struct Choices {
 }
 
 impl Choices {
-    pub(super) fn note(&mut self, choices: &[Choice<'_>]) {
+    pub(super) fn note(&mut self, protocol: Protocol, choices: &[Choice<'_>]) {
         for (place, choice) in (0..).zip(choices) {
             let index: Option<u32> = choice.index.and_then(|index| index.get().parse().ok());
             let bit = 1 << index.unwrap_or(place).min(u128::BITS - 1);
             self.begun |= bit;
-            if choice.finish_reason.is_some_and(|reason| reason.get().starts_with('"')) {
+            if choice.has_finished(protocol) {
                 self.finished |= bit;
             }
         }

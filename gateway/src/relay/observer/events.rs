@@ -7,7 +7,7 @@ use super::{MOST_KEPT_BYTES, Observer, Progress, STREAMED, Seen};
 use crate::wire::peek::{self, members};
 
 impl Observer {
-    pub(super) fn chunk(&mut self, data: &str) -> serde_json::Result<Seen> {
+    pub(super) fn chunk(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {
         let (mut model, mut usage, mut error, mut choices) = (None, None, None, None);
         members(data, |name, value| match name {
             "model" => model = Some(value),
@@ -16,7 +16,7 @@ impl Observer {
             "choices" => choices = Some(value),
             _ => {}
         })?;
-        if is_given(error) {
+        if is_given(error) || name == Some("error") {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
         let choices: Vec<Choice<'_>> =
@@ -89,7 +89,6 @@ impl Observer {
             "usage" => usage = Some(value),
             _ => {}
         })?;
-        self.take_usage(usage);
         let typed = kind.as_deref().unwrap_or_default();
         let kind = if typed.is_empty() { name.unwrap_or_default() } else { typed };
         match if name == Some("ping") { "ping" } else { kind } {
@@ -103,6 +102,7 @@ impl Observer {
             "message_stop" => self.progress = self.progress.max(Progress::Ended),
             _ => {}
         }
+        self.take_usage(usage);
         let Some(message) = message else { return Ok(Seen::Pass) };
         let (mut model, mut usage) = (None, None);
         members(message.get(), |name, value| match name {
@@ -116,7 +116,7 @@ impl Observer {
 
     pub(super) fn native_document(&mut self, data: &str) -> serde_json::Result<Seen> {
         let (mut model, mut usage, mut error, mut candidates, mut blocked) = (None, None, None, None, false);
-        members(data, |name, value| match name {
+        members(first_of_list(data), |name, value| match name {
             "modelVersion" => model = Some(value),
             "usageMetadata" => usage = Some(value),
             "error" => error = Some(value),
@@ -149,6 +149,13 @@ fn says_why(feedback: &RawValue) -> bool {
         }
     });
     read.is_ok() && says
+}
+
+/// One error may come as a list of it.
+fn first_of_list(data: &str) -> &str {
+    let Some(items) = data.trim_ascii_start().strip_prefix('[') else { return data };
+    let first = serde_json::Deserializer::from_str(items).into_iter::<&RawValue>().next();
+    first.and_then(Result::ok).map_or(data, RawValue::get)
 }
 
 fn is_given(member: Option<&RawValue>) -> bool {

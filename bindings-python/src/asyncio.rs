@@ -1,17 +1,20 @@
 //! The bridge to asyncio: work runs on our runtime, and its outcome settles a future on the caller's loop.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyCFunction;
+use pyo3::types::{PyCFunction, PyWeakrefReference};
 use tokio::task::AbortHandle;
 
 use crate::callbacks;
 use crate::error::{self, caught};
 use crate::interpreter;
+use crate::own_process;
 use crate::runtime::of_event_loops;
 
 /// Work in progress. The `async def` that awaits `future` calls `cancel()` when it ends for any reason.
@@ -42,17 +45,108 @@ pub(crate) fn spawn<T: Send + 'static>(
             "the interpreter is shutting down: async calls can no longer be made",
         ));
     }
-    let waiter = Waiter::new(event_loop)?;
-    let future = waiter.future(py);
+    let outbox = Outbox::of(event_loop)?;
+    let future = new_future(event_loop)?;
+    let settled = future.clone().unbind();
     let work = callbacks::for_event_loop(event_loop, work)?;
     let task = of_event_loops(py)?.spawn(async move {
         let outcome = gatewright::contained(work).await;
-        waiter.settle(|py| match outcome {
-            Ok(value) => convert(py, value),
-            Err(error) => Err(error::to_python(py, &error)),
+        outbox.put(Ended {
+            future: settled,
+            outcome: Box::new(|py| match outcome {
+                Ok(value) => convert(py, value),
+                Err(error) => Err(error::to_python(py, &error)),
+            }),
         });
     });
-    Ok(Pending { future, task: task.abort_handle() })
+    Ok(Pending { future: future.unbind(), task: task.abort_handle() })
+}
+
+fn new_future<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    event_loop.call_method0(intern!(event_loop.py(), "create_future"))
+}
+
+/// What has ended for the futures of one loop. The loop is called back once for all that has come when it gets there: a call
+/// takes the interpreter, and a crowd of requests would contend with the loop for it, request by request.
+struct Outbox {
+    /// A forked child has its own: in that of its parent, results may wait for a thread that it does not have.
+    process: u32,
+    event_loop: Py<PyWeakrefReference>,
+    ended: Mutex<Vec<Ended>>,
+}
+
+/// A future, and what it is settled with.
+struct Ended {
+    future: Py<PyAny>,
+    outcome: Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>,
+}
+
+thread_local! {
+    /// That of the loop that this thread ran last.
+    static OUTBOX: RefCell<Option<Arc<Outbox>>> = const { RefCell::new(None) };
+}
+
+impl Outbox {
+    /// That of a loop. To be called on its thread.
+    fn of(event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
+        let (py, process) = (event_loop.py(), own_process::id());
+        OUTBOX.with_borrow_mut(|last| {
+            if let Some(outbox) = last
+                && outbox.process == process
+                && outbox.event_loop.bind(py).upgrade().is_some_and(|own| own.is(event_loop))
+            {
+                return Ok(Arc::clone(outbox));
+            }
+            let event_loop = PyWeakrefReference::new(event_loop)?.unbind();
+            let outbox = Arc::new(Self { process, event_loop, ended: Mutex::default() });
+            *last = Some(Arc::clone(&outbox));
+            Ok(outbox)
+        })
+    }
+
+    /// Has the loop settle a future. Does nothing if the loop has closed or the interpreter is shutting down: nobody waits
+    /// then.
+    fn put(self: Arc<Self>, ended: Ended) {
+        let mut waiting = self.ended();
+        waiting.push(ended);
+        if waiting.len() > 1 {
+            // It is called back already.
+            return;
+        }
+        drop(waiting);
+        interpreter::visit(|py| {
+            let called = self.event_loop.bind(py).upgrade().map(|event_loop| {
+                let deliver = Bound::new(py, Deliver(Arc::clone(&self)))?;
+                event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (deliver,))
+            });
+            // The only error: RuntimeError, the loop is closed.
+            if !called.is_some_and(|called| called.is_ok()) {
+                let forgotten = mem::take(&mut *self.ended());
+                drop(forgotten);
+            }
+        });
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Vec<Ended>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the loop calls when something has ended.
+#[pyclass(frozen, module = "gatewright._engine")]
+struct Deliver(Arc<Outbox>);
+
+#[pymethods]
+impl Deliver {
+    /// Runs on the loop, and settles all futures whatever comes of one of them. Errors: the first of their callbacks, which
+    /// the loop reports.
+    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
+        let ended = mem::take(&mut *self.0.ended());
+        ended.into_iter().fold(Ok(()), |so_far, Ended { future, outcome }| {
+            let (value, failed) = value_of(py, outcome);
+            so_far.and(settle(future.bind(py), value, failed))
+        })
+    }
 }
 
 /// An asyncio future and its loop; any thread can settle it.
@@ -64,8 +158,7 @@ pub(crate) struct Waiter {
 impl Waiter {
     /// A new future of that loop.
     pub(crate) fn new(event_loop: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let future = event_loop.call_method0(intern!(event_loop.py(), "create_future"))?.unbind();
-        Ok(Self { event_loop: event_loop.clone().unbind(), future })
+        Ok(Self { event_loop: event_loop.clone().unbind(), future: new_future(event_loop)?.unbind() })
     }
 
     /// The future, for whoever awaits it.
@@ -79,14 +172,10 @@ impl Waiter {
         // The future is let go of while the interpreter is attached. Otherwise it would live, with a stream that is its
         // result, until Python next calls this module.
         interpreter::visit(move |py| {
-            // Whatever happens, somebody waits for this.
-            let (value, failed) = match caught(py, || outcome(py)) {
-                Ok(value) => (value, false),
-                Err(error) => (error.into_value(py).into_any(), true),
-            };
+            let (value, failed) = value_of(py, outcome);
             if is_running_here(self.event_loop.bind(py)) {
                 // The only errors are those of callbacks, which the loop reports.
-                drop(settle(self.future.bind(py), value.into_bound(py), failed));
+                drop(settle(self.future.bind(py), value, failed));
                 return;
             }
             let Ok(settle) = settle_function(py) else { return };
@@ -94,6 +183,17 @@ impl Waiter {
             // The only error: RuntimeError, the loop is closed.
             drop(self.event_loop.bind(py).call_method1("call_soon_threadsafe", arguments));
         });
+    }
+}
+
+/// The value that a future is settled with, and whether that is an exception. Whatever happens, somebody waits for it.
+fn value_of<'py>(
+    py: Python<'py>,
+    outcome: impl FnOnce(Python<'py>) -> PyResult<Py<PyAny>>,
+) -> (Bound<'py, PyAny>, bool) {
+    match caught(py, || outcome(py)) {
+        Ok(value) => (value.into_bound(py), false),
+        Err(error) => (error.into_value(py).into_bound(py).into_any(), true),
     }
 }
 

@@ -112,6 +112,16 @@ pub(crate) fn visit<T>(visit: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     Python::try_attach(visit)
 }
 
+/// Runs `work` on a thread that Python did not start and that visits the interpreter often: Python keeps what it knows of the
+/// thread from visit to visit. Does nothing during the shutdown.
+pub(crate) fn known(work: impl FnOnce() + Send) {
+    let Some(pass) = Pass::take() else { return };
+    Python::try_attach(|py| {
+        drop(pass);
+        py.detach(work);
+    });
+}
+
 /// Like [`visit`], for what is dropped: Python also drops values while an exception is on its way, and nothing that `work`
 /// calls may see or lose that.
 pub(crate) fn visit_in_passing(work: impl FnOnce(Python<'_>)) {

@@ -2,6 +2,7 @@
 //! keeper thread drives them while nobody does. What event loops wait for has a thread of its own. A forked child gets
 //! runtimes of its own. See decision 0045.
 
+use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -72,10 +73,16 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Driven> {
 /// The runtime of what event loops wait for: a thread of its own, since whoever settles their futures runs Python, and
 /// must be no thread that signals interrupt.
 pub(crate) fn of_event_loops(py: Python<'_>) -> PyResult<&'static Runtime> {
-    static CURRENT: PerProcess<Runtime> = PerProcess::new();
-    CURRENT.get(py, || {
-        Builder::new_multi_thread().worker_threads(1).thread_name("gatewright").enable_all().build()
-    })
+    static CURRENT: PerProcess<Arc<Runtime>> = PerProcess::new();
+    let started = CURRENT.get(py, || {
+        let runtime = Arc::new(Builder::new_current_thread().thread_name("gatewright").enable_all().build()?);
+        let driven = Arc::clone(&runtime);
+        thread::Builder::new()
+            .name("gatewright".to_owned())
+            .spawn(move || interpreter::known(|| driven.block_on(pending::<()>())))?;
+        Ok(runtime)
+    });
+    Ok(&**started?)
 }
 
 impl Driven {

@@ -69,6 +69,32 @@ async def test_cancelling_a_task_ends_the_request(
     assert await asyncio.to_thread(closed.wait, 2)
 
 
+async def test_a_crowd_gets_its_answers_and_errors_while_some_of_it_leaves(gateway: Gateway) -> None:
+    async def ask(number: int) -> str:
+        model = "nope" if number % 7 == 3 else "model-sol"
+        said = [{"role": "user", "content": f"Reply with exactly: {number}"}]
+        answer = await client.chat.completions.create(model=model, messages=said)
+        if number % 11 == 0:
+            raise LookupError(str(number))
+        return str(answer.choices[0].message.content)
+
+    async with AsyncClient(gateway.base_url, gateway.key) as client:
+        for _ in range(5):
+            asked = [asyncio.create_task(ask(number)) for number in range(100)]
+            await asyncio.sleep(0.005)
+            left = {number for number, task in enumerate(asked) if number % 5 == 1 and task.cancel()}
+            told = await asyncio.wait_for(asyncio.gather(*asked, return_exceptions=True), 30)
+            for number, outcome in enumerate(told):
+                if number in left:
+                    assert isinstance(outcome, asyncio.CancelledError)
+                elif number % 7 == 3:
+                    assert isinstance(outcome, gatewright.NotFoundError)
+                elif number % 11 == 0:
+                    assert isinstance(outcome, LookupError)
+                else:
+                    assert outcome == str(number)
+
+
 def test_one_client_serves_several_loops_one_after_another_and_at_once(gateway: Gateway) -> None:
     client = AsyncClient(gateway.base_url, gateway.key)
 

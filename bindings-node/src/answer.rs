@@ -17,6 +17,7 @@ use crate::error::cancelled;
 use crate::headers::headers_json;
 use crate::text::text;
 use crate::times::milliseconds;
+use crate::worker::Place;
 
 /// A complete response. Errors: Decode if its body should be JSON but is not.
 pub(crate) fn document(operation: &Operation, response: &RawResponse) -> Result<Delivery, Error> {
@@ -77,14 +78,16 @@ pub(crate) fn answer(
     env: Env,
     waiting: Waiting,
     cancellation: Option<&Cancellation>,
+    place: Place,
     work: impl Future<Output = Result<Delivery, Error>> + Send + 'static,
 ) -> napi::Result<()> {
     // A call is a large future: in a box, the layers around it move a pointer.
     let work = Box::pin(work);
-    let Some(cancellation) = cancellation else { return waiting.spawn(env, work) };
+    let Some(cancellation) = cancellation else { return waiting.spawn(env, place, work) };
     let (signal, call) = (Arc::clone(&cancellation.cancelled), cancellation.call);
     waiting.spawn(
         env,
+        place,
         within(call, async move {
             tokio::select! {
                 biased;

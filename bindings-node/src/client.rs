@@ -14,6 +14,10 @@ use crate::error::describe;
 use crate::generated::options::{ClientOptions, RequestOptions};
 use crate::options::{self, Call};
 use crate::stream;
+use crate::worker::Place;
+
+/// Bodies longer than this are sent by the worker, so that JavaScript goes on meanwhile, in bytes.
+const SHORT_BODY: usize = 64 * 1024;
 
 /// A client of one gateway.
 #[napi(js_name = "EngineClient")]
@@ -58,8 +62,8 @@ impl Client {
         call: Call,
         cancellation: Option<&Cancellation>,
     ) -> napi::Result<()> {
-        let client = self.client.clone();
-        answer(env, self.waiting(number), cancellation, async move {
+        let (client, place) = (self.client.clone(), begins(&call));
+        answer(env, self.waiting(number), cancellation, place, async move {
             let call = call.into_core()?;
             let operation = call.operation;
             document(operation, &client.call(call).await?)
@@ -75,8 +79,8 @@ impl Client {
         call: Call,
         cancellation: Option<&Cancellation>,
     ) -> napi::Result<()> {
-        let (client, receiver) = (self.client.clone(), self.receiver());
-        answer(env, self.waiting(number), cancellation, async move {
+        let (client, receiver, place) = (self.client.clone(), self.receiver(), begins(&call));
+        answer(env, self.waiting(number), cancellation, place, async move {
             Ok(stream::opened(client.open(call.into_core()?).await?, receiver))
         })
     }
@@ -89,6 +93,12 @@ impl Client {
     pub(crate) fn waiting(&self, number: u32) -> Waiting {
         Waiting { receiver: self.receiver(), number }
     }
+}
+
+/// Where a call begins: a short one is sent as soon as it is made.
+fn begins(call: &Call) -> Place {
+    let is_short = call.body.as_ref().is_none_or(|body| body.len() <= SHORT_BODY);
+    if is_short { Place::Here } else { Place::Worker }
 }
 
 fn made(client: Result<gatewright::Client, Error>, receiver: &Arc<Receiver>) -> Either<Client, String> {

@@ -11,7 +11,7 @@ use napi_derive::napi;
 
 use crate::error::describe;
 use crate::stream::Stream;
-use crate::worker;
+use crate::worker::{self, Place};
 
 /// Number of the work, failure as JSON, content, stream, status, headers as JSON, request id, attempts, milliseconds.
 type Arguments = FnArgs<(
@@ -102,9 +102,10 @@ impl Waiting {
     pub(crate) fn spawn(
         self,
         env: Env,
+        place: Place,
         work: impl Future<Output = Result<Delivery, Error>> + Send + 'static,
     ) -> napi::Result<()> {
-        worker::spawn(env, async move {
+        worker::spawn(env, place, async move {
             let result = gatewright::contained(work).await;
             self.deliver(result.unwrap_or_else(|error| Delivery::failed(&error)));
         })

@@ -14,7 +14,7 @@ use crate::answer::{document, head};
 use crate::deliveries::{Delivery, Head, Receiver, Waiting};
 use crate::error::cancelled;
 use crate::times::milliseconds;
-use crate::worker;
+use crate::worker::{self, Place};
 
 /// A stream that JavaScript reads. Dropping it closes the connection.
 #[napi(js_name = "EngineStream")]
@@ -100,14 +100,14 @@ impl Stream {
         }
         state.is_read = true;
         drop(state);
-        worker::spawn(env, pump(Arc::clone(shared), level))
+        worker::spawn(env, Place::Worker, pump(Arc::clone(shared), level))
     }
 
     /// Reads to the end, and delivers the document that all events add up to.
     #[napi]
     pub fn finish(&self, env: Env, number: u32) -> napi::Result<()> {
         let shared = Arc::clone(&self.shared);
-        shared.waiting(number).spawn(env, async move { shared.finish().await })
+        shared.waiting(number).spawn(env, Place::Worker, async move { shared.finish().await })
     }
 
     /// Closes the connection at once; a reader that is waiting gets the end.

@@ -14,6 +14,7 @@ use crate::client::Client;
 use crate::deliveries::{Receiver, Waiting};
 use crate::error::describe;
 use crate::generated::options::WaitOptions;
+use crate::worker::Place;
 
 /// A wait for a video task.
 #[napi(object, object_to_js = false)]
@@ -70,7 +71,7 @@ impl VideoWatch {
     pub fn next(&self, env: Env, number: u32, cancellation: Option<&Cancellation>) -> napi::Result<()> {
         let (watch, completed) = (Arc::clone(&self.watch), Arc::clone(&self.completed));
         let waiting = Waiting { receiver: Arc::clone(&self.receiver), number };
-        answer(env, waiting, cancellation, async move {
+        answer(env, waiting, cancellation, Place::Worker, async move {
             let mut watch = watch.lock().await;
             let found = watch.next().await?;
             completed.store(watch.is_completed(), Ordering::Release);

@@ -241,6 +241,29 @@ test("a signal drops the request within 100 ms and is the error's cause", async 
   });
 });
 
+test("a call alone on an open connection keeps its signal, its time limit and its failures", async (t) => {
+  let first = true;
+  const server = await serve(t, (request, socket) => {
+    if (first) answerWith(socket, 200, COMPLETION);
+    else if (request.body.includes("reset")) socket.resetAndDestroy();
+    first = !first;
+  });
+  const client = clientOf(server);
+  const ask = (content, options) =>
+    client.chat.completions.create({ ...PROMPT, messages: [{ role: "user", content }] }, options);
+  const after = async (content, options) => {
+    await ask("open");
+    return ask(content, options).then(assert.fail, (error) => error);
+  };
+  const controller = new AbortController();
+  setTimeout(() => controller.abort(new Error("enough")), 20);
+  const aborted = await after("hang", { signal: controller.signal });
+  assert.equal(aborted.cause.message, "enough");
+  assert.ok((await after("hang", { timeoutMs: 100 })) instanceof APITimeoutError);
+  assert.ok((await after("reset")) instanceof APIConnectionError);
+  assert.equal(server.requests.length, 6);
+});
+
 test("a signal that was aborted before the call sends nothing", async (t) => {
   const server = await serve(t, (_, socket) => answerWith(socket, 200, COMPLETION));
   const call = clientOf(server).models.list({ signal: AbortSignal.abort() });

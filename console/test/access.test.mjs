@@ -1,9 +1,8 @@
 // Who has no mouse: everything is done by the keyboard alone. axe.test.mjs judges what is shown.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
 import { after, before, test } from "node:test";
-import { ADMIN_KEY, BLOCKED, KEY, startBrowser, startGateway } from "./support.mjs";
+import { ADMIN_KEY, BLOCKED, KEY, receiveNotifications, startBrowser, startGateway } from "./support.mjs";
 
 let gateway;
 let browser;
@@ -359,18 +358,9 @@ test("a key with scopes is made and kept by the keyboard alone", async () => {
 });
 
 test("a notification is delivered again by the keyboard alone", async (t) => {
-  let status = 500;
-  let received = 0;
-  const receiver = createServer((request, response) => {
-    request.resume().on("end", () => {
-      received += 1;
-      response.writeHead(status).end();
-    });
-  }).listen(0, "127.0.0.1");
-  await new Promise((resolve) => receiver.once("listening", resolve));
-  t.after(() => receiver.close());
-  const webhook_url = `http://127.0.0.1:${receiver.address().port}/hook`;
-  const body = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p", webhook_url };
+  const receiver = await receiveNotifications(t, 500);
+  const asked = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p" };
+  const body = { ...asked, webhook_url: receiver.url };
   assert.equal((await gateway.call("/v1/videos/generations", { method: "POST", body })).status, 200);
   const tab = await browser.open(gateway);
   const { page } = tab;
@@ -379,16 +369,16 @@ test("a notification is delivered again by the keyboard alone", async (t) => {
   const row = page.getByRole("row", { name: /msg_/ });
   await row.getByText("status 500").waitFor();
   const id = await row.locator("code").first().textContent();
-  status = 204;
-  const before = received;
+  receiver.status = 204;
+  const before = receiver.received;
   await press(page, `Redeliver ${id}`);
   await page.getByRole("status").getByText(`${id} will be delivered again.`).waitFor();
   await row.getByText("delivered", { exact: true }).waitFor();
-  assert.ok(received > before);
+  assert.ok(receiver.received > before);
   // The list was read again meanwhile.
   await isLedTo(page, `Redeliver ${id}`);
   // One that is no longer listed leaves the focus to the list.
-  status = 500;
+  receiver.status = 500;
   await choose(page, "Status", "delivered");
   await press(page, `Redeliver ${id}`);
   const empty = "There is no such notification. A video request with webhook_url makes one.";

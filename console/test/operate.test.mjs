@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { ADMIN_KEY, KEY, REFUSED, startBrowser, startGateway } from "./support.mjs";
+import { ADMIN_KEY, KEY, REFUSED, receiveNotifications, startBrowser, startGateway } from "./support.mjs";
 
 let gateway;
 let browser;
@@ -294,17 +294,9 @@ test("a video is followed from its request to its end, without its prompt", asyn
   await tab.close();
 });
 
-test("a notification that failed is delivered again", async () => {
-  let status = 500;
-  let received = 0;
-  const receiver = createServer((request, response) => {
-    request.resume().on("end", () => {
-      received += 1;
-      response.writeHead(status).end();
-    });
-  }).listen(0, "127.0.0.1");
-  await new Promise((resolve) => receiver.once("listening", resolve));
-  const webhook_url = `http://127.0.0.1:${receiver.address().port}/hook?token=receiver-canary`;
+test("a notification that failed is delivered again", async (t) => {
+  const receiver = await receiveNotifications(t, 500);
+  const webhook_url = `${receiver.url}?token=receiver-canary`;
   const body = { model: "video_model_4", prompt: "waves", duration: 3, resolution: "720p", webhook_url };
   assert.equal((await gateway.call("/v1/videos/generations", { method: "POST", body })).status, 200);
   const tab = await browser.open(gateway);
@@ -313,10 +305,9 @@ test("a notification that failed is delivered again", async () => {
   const row = tab.page.getByRole("row", { name: /msg_/ });
   await row.getByText("pending").waitFor({ timeout: 60_000 });
   assert.doesNotMatch(await tab.page.content(), /receiver-canary/);
-  while (received === 0) await new Promise((resolve) => setTimeout(resolve, 50));
-  status = 200;
+  while (receiver.received === 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  receiver.status = 200;
   await row.getByRole("button", { name: "Redeliver" }).click();
   await row.getByText("delivered", { exact: true }).waitFor({ timeout: 30_000 });
   await tab.close();
-  receiver.close();
 });

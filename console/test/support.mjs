@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -135,3 +136,20 @@ export const BLOCKED = /Blocked script execution in 'blob:/;
 
 /** What Chromium logs when an answer is no success: not an error of the page. */
 export const REFUSED = /Failed to load resource: the server responded with a status of (4|5)\d\d/;
+
+/**
+ * Receives notifications until the test `t` ends, and answers each with `status`, which a test changes. `received` counts them.
+ */
+export async function receiveNotifications(t, status) {
+  const receiver = { status, received: 0 };
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => {
+      receiver.received += 1;
+      response.writeHead(receiver.status).end();
+    });
+  }).listen(0, "127.0.0.1");
+  await new Promise((resolve) => server.once("listening", resolve));
+  t.after(() => server.close());
+  receiver.url = `http://127.0.0.1:${server.address().port}/hook`;
+  return receiver;
+}

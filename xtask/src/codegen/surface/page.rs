@@ -16,8 +16,18 @@ pub(super) struct Language {
     pub member: &'static str,
 }
 
+/// The parts of a page by their names: each item, and what is told of more than one.
+pub(super) fn named<const FURTHER: usize>(
+    language: Language,
+    items: &[Item],
+    further: [(&str, String); FURTHER],
+) -> Vec<(String, String)> {
+    let of_items = items.iter().map(|item| (item.name.clone(), section(language, item)));
+    of_items.chain(further.map(|(name, text)| (name.to_owned(), text))).collect()
+}
+
 /// The item under a heading of the third level, and its methods below it.
-pub(super) fn section(language: Language, item: &Item) -> String {
+fn section(language: Language, item: &Item) -> String {
     let mut out = one(language, item, "###");
     for method in &item.methods {
         out.push('\n');

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use self::package::{Definition, Found, Package, found, top};
 use self::statements::{Statement, split};
 use super::item::{Docs, Item, Row, split_default};
-use super::page::{Language, list, section};
+use super::page::{Language, list, named};
 use super::{Sources, examples};
 
 const LANGUAGE: Language = Language { signature: "python fragment", example: "python", member: "Attribute" };
@@ -41,11 +41,7 @@ pub(super) fn parts(sources: &Sources<'_>) -> Result<Vec<(String, String)>> {
     items.extend(resources(&package)?);
     shorten_doubles(&mut items);
     examples::demand(&items, "the docstrings")?;
-    let mut parts: Vec<(String, String)> =
-        items.iter().map(|item| (item.name.clone(), section(LANGUAGE, item))).collect();
-    parts.push(("streams".to_owned(), streams(&package)?));
-    parts.push(("errors".to_owned(), errors(&package)?));
-    Ok(parts)
+    Ok(named(LANGUAGE, &items, [("streams", streams(&package)?), ("errors", errors(&package)?)]))
 }
 
 /// What is said of a class in full is not said again of its twin for asyncio.

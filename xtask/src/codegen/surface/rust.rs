@@ -11,7 +11,7 @@ use syn::{Fields, Item as Code, Visibility};
 
 use self::krate::{Crate, Method, Public};
 use super::item::{Docs, Item, Row, split_default};
-use super::page::{Language, list, section};
+use super::page::{Language, list, named};
 use super::{Sources, examples};
 
 const LANGUAGE: Language = Language { signature: "rust no-run", example: "rust no-run", member: "Member" };
@@ -50,10 +50,8 @@ pub(super) fn parts(sources: &Sources<'_>) -> Result<Vec<(String, String)>> {
     }
     items.extend(additions(&core));
     examples::demand(&items, "the documentation")?;
-    let mut parts: Vec<(String, String)> =
-        items.iter().map(|item| (item.name.clone(), section(LANGUAGE, item))).collect();
-    parts.push(("constants".to_owned(), list("Constants", &["Constant", "Type", "What it is"], &constants)));
-    Ok(parts)
+    let constants = list("Constants", &["Constant", "Type", "What it is"], &constants);
+    Ok(named(LANGUAGE, &items, [("constants", constants)]))
 }
 
 /// A module that users reach by a name: its own text, and the names of what is in it.

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 
 use self::declarations::{Declaration, split};
 use super::item::{Docs, Item, Row, split_default};
-use super::page::{Language, list, section};
+use super::page::{Language, list, named};
 use super::{Sources, examples};
 
 const LANGUAGE: Language = Language { signature: "ts", example: "js", member: "Member" };
@@ -42,11 +42,7 @@ pub(super) fn parts(sources: &Sources<'_>) -> Result<Vec<(String, String)>> {
     }
     items.extend(resources(&package)?);
     examples::demand(&items, "the comments")?;
-    let mut parts: Vec<(String, String)> =
-        items.iter().map(|item| (item.name.clone(), section(LANGUAGE, item))).collect();
-    parts.push(("streams".to_owned(), streams(&package)?));
-    parts.push(("errors".to_owned(), errors(&package)?));
-    Ok(parts)
+    Ok(named(LANGUAGE, &items, [("streams", streams(&package)?), ("errors", errors(&package)?)]))
 }
 
 struct Package<'a> {

@@ -31,13 +31,18 @@ const MAX_MEMORY_MIB: usize = 2048;
 /// Duration of the search in the test step, for all targets together, in seconds. Their build takes longer.
 const SHORT_S: u64 = 24;
 
-/// The run that is part of `cargo xtask test`.
+/// The run that is part of `cargo xtask test`. Its searches begin the same way each time, so that a change is judged by what it
+/// changes; the nightly run searches anew.
 pub(crate) fn run_short() -> Result<()> {
-    run_fuzz(None, SHORT_S)
+    run(None, SHORT_S, Some("-seed=1"))
 }
 
 /// Fuzzes the named target, or all with an equal share each, for `seconds` in total.
 pub(crate) fn run_fuzz(only: Option<&str>, seconds: u64) -> Result<()> {
+    run(only, seconds, None)
+}
+
+fn run(only: Option<&str>, seconds: u64, seed: Option<&str>) -> Result<()> {
     let all = targets()?;
     let chosen: Vec<&String> = all.iter().filter(|name| only.is_none_or(|only| only == *name)).collect();
     if chosen.is_empty() {
@@ -46,7 +51,7 @@ pub(crate) fn run_fuzz(only: Option<&str>, seconds: u64) -> Result<()> {
     let built = step("build the fuzz targets", || build(only))?;
     let each = (seconds / chosen.len() as u64).max(1);
     for name in chosen {
-        step(&format!("fuzz {name} for {each} s"), || search(&built.join(name), name, each))?;
+        step(&format!("fuzz {name} for {each} s"), || search(&built.join(name), name, each, seed))?;
     }
     Ok(())
 }
@@ -70,7 +75,7 @@ fn build(only: Option<&str>) -> Result<PathBuf> {
     Ok(folder.join(host).join("release"))
 }
 
-fn search(program: &Path, name: &str, seconds: u64) -> Result<()> {
+fn search(program: &Path, name: &str, seconds: u64, seed: Option<&str>) -> Result<()> {
     let work = target().join("fuzz").join(name);
     let (corpus, seeds, findings) = (work.join("corpus"), work.join("seeds"), work.join("findings"));
     for folder in [&corpus, &seeds, &findings] {
@@ -84,6 +89,7 @@ fn search(program: &Path, name: &str, seconds: u64) -> Result<()> {
         .arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}"))
         .arg(format!("-artifact_prefix={}/", findings.display()))
         .args(["-print_final_stats=1", "-verbosity=0"])
+        .args(seed)
         .args([&corpus, &seeds])
         .stdin(Stdio::null())
         .output()

@@ -1,5 +1,7 @@
 //! `gatewright completions` and `gatewright man`: what shells and manuals need to know of the program.
 
+mod script;
+
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 
@@ -22,11 +24,9 @@ pub(crate) struct Manual {
     folder: PathBuf,
 }
 
-pub(crate) fn completions(arguments: &Completions, mut program: Command) -> Exit {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut program, "gatewright", &mut script);
+pub(crate) fn completions(arguments: &Completions, program: Command) -> Exit {
     let mut out = io::stdout().lock();
-    out.write_all(&script)?;
+    out.write_all(script::script(arguments.shell, program).as_bytes())?;
     out.flush()?;
     Ok(0)
 }

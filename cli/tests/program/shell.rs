@@ -1,7 +1,9 @@
 //! What shells and manuals get, colours, and words that are offered for wrong ones.
 
+#[cfg(target_os = "linux")]
+mod completing;
+
 use std::fmt::Write as _;
-use std::process::Stdio;
 
 use insta::assert_snapshot;
 
@@ -13,37 +15,22 @@ fn completions_of_five_shells_name_commands_and_options() {
         ("bash", "complete -F _gatewright"),
         ("zsh", "#compdef gatewright"),
         ("fish", "complete -c gatewright"),
-        ("powershell", "Register-ArgumentCompleter"),
+        (
+            "powershell",
+            "Register-ArgumentCompleter -Native -CommandName 'gatewright', 'gatewright-server' -ScriptBlock",
+        ),
         ("elvish", "edit:completion:arg-completer"),
     ] {
         let output = run(&["completions", shell]);
         assert_eq!(output.status.code(), Some(0), "{shell}");
         let script = String::from_utf8(output.stdout).expect("text");
-        for part in [sign, "doctor", "base-url", "validate"] {
+        for part in [sign, "doctor", "base-url", "validate", "gatewright-server"] {
             assert!(script.contains(part), "{shell} lacks {part}");
         }
     }
     let output = run(&["completions", "tcsh"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("bash, elvish, fish, powershell, zsh"));
-}
-
-/// The script does what a shell does with it: completes.
-#[cfg(target_os = "linux")]
-#[test]
-fn bash_completes_with_the_script() {
-    let script = run(&["completions", "bash"]).stdout;
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("gatewright");
-    std::fs::write(&file, script).expect("written");
-    let asked = format!(
-        "source '{}'; COMP_WORDS=(gatewright ch); COMP_CWORD=1; _gatewright gatewright ch gatewright; echo \"${{COMPREPLY[@]}}\"",
-        file.display()
-    );
-    let mut bash = std::process::Command::new("bash");
-    let output = bash.args(["-c", &asked]).stdin(Stdio::null()).output().expect("bash runs");
-    let completed = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(completed.trim(), "check chat", "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

@@ -1,0 +1,154 @@
+//! The scripts that complete in shells: those of clap_complete, and what these lack.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, Command};
+use clap_complete::Shell;
+
+const PROGRAM: &str = "gatewright";
+/// The same program, as the server's package calls it. The client's program starts it for its script.
+const SERVER: &str = "gatewright-server";
+
+pub(super) fn script(shell: Shell, mut program: Command) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut program, PROGRAM, &mut script);
+    let mut script = String::from_utf8(script).expect("clap writes text");
+    match shell {
+        Shell::Fish => add_to_fish(&mut script, &program),
+        Shell::Elvish => add_to_elvish(&mut script, &program),
+        _ => {}
+    }
+    if cfg!(feature = "server") { with_the_server(shell, &script) } else { script }
+}
+
+/// Completes for both names.
+fn with_the_server(shell: Shell, script: &str) -> String {
+    match shell {
+        Shell::PowerShell => {
+            let names = |names: &str| format!("-CommandName {names} ");
+            script.replace(&names(&format!("'{PROGRAM}'")), &names(&format!("'{PROGRAM}', '{SERVER}'")))
+        }
+        Shell::Fish => format!("{script}complete -c {SERVER} -w {PROGRAM}\n"),
+        Shell::Elvish => {
+            let completer = |name| format!("edit:completion:arg-completer[{name}]");
+            format!("{script}set {} = ${}\n", completer(SERVER), completer(PROGRAM))
+        }
+        // The lines that end with the name are those that say what the script is for.
+        _ => script.replace(&format!(" {PROGRAM}\n"), &format!(" {PROGRAM} {SERVER}\n")),
+    }
+}
+
+/// The values that an option or an argument takes; empty if it takes any.
+fn choices(argument: &Arg) -> Vec<String> {
+    if !argument.get_action().takes_values() {
+        return Vec::new();
+    }
+    let values = argument.get_possible_values();
+    values.iter().filter(|value| !value.is_hide_set()).map(|value| value.get_name().to_owned()).collect()
+}
+
+/// Calls `found` with each command, and with the names that lead to it.
+fn walk<'a>(path: &mut Vec<&'a str>, command: &'a Command, found: &mut impl FnMut(&[&'a str], &'a Command)) {
+    found(path, command);
+    for below in command.get_subcommands() {
+        path.push(below.get_name());
+        walk(path, below, found);
+        path.pop();
+    }
+}
+
+/// The script has no values of a global option before a command, since it takes an option that waits for its value for a
+/// mistake; none of arguments; and no commands after `help`, since it takes `help` for one of them.
+fn add_to_fish(script: &mut String, program: &Command) {
+    let described =
+        |values: &[String]| values.iter().map(|value| format!("{value}\\t''")).collect::<Vec<_>>().join(" ");
+    for option in program.get_opts().filter(|option| option.is_global_set()) {
+        let (values, help) = (choices(option), option.get_help().unwrap_or_default().to_string());
+        if let (Some(long), false) = (option.get_long(), values.is_empty()) {
+            let values = described(&values);
+            _ = writeln!(
+                script,
+                "complete -c {PROGRAM} -l {long} -d {} -r -f -a \"{values}\"",
+                fish_string(&help)
+            );
+        }
+    }
+    walk(&mut Vec::new(), program, &mut |path, command| {
+        let values: Vec<String> = command.get_positionals().flat_map(choices).collect();
+        if let ([first, rest @ ..], false) = (path, values.is_empty()) {
+            let mut condition = format!("__fish_{PROGRAM}_using_subcommand {first}");
+            for name in rest {
+                _ = write!(condition, "; and __fish_seen_subcommand_from {name}");
+            }
+            _ = writeln!(script, "complete -c {PROGRAM} -n \"{condition}\" -f -a \"{}\"", described(&values));
+        }
+    });
+    let commands = || program.get_subcommands().filter(|command| command.get_name() != "help");
+    let names = commands().map(Command::get_name).collect::<Vec<_>>().join(" ");
+    let condition =
+        format!("__fish_{PROGRAM}_using_subcommand help; and not __fish_seen_subcommand_from {names}");
+    for command in commands() {
+        let (name, about) = (command.get_name(), command.get_about().unwrap_or_default().to_string());
+        _ = writeln!(
+            script,
+            "complete -c {PROGRAM} -n \"{condition}\" -f -a {name} -d {}",
+            fish_string(&about)
+        );
+    }
+}
+
+fn fish_string(text: &str) -> String {
+    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', " "))
+}
+
+/// The script fails after an argument, which it takes for a command; it does not see commands after an option; and it has
+/// no values. So it is asked with the commands alone, and the values are here.
+fn add_to_elvish(script: &mut String, program: &Command) {
+    let (mut commands, mut values) = (String::new(), String::new());
+    walk(&mut vec![PROGRAM], program, &mut |path, command| {
+        let path = path.join(";");
+        _ = write!(commands, "\n        '{path}'");
+        let mut add = |place: &str, choices: &[String]| {
+            if !choices.is_empty() {
+                _ = write!(values, "\n        &'{place}'= ['{}']", choices.join("' '"));
+            }
+        };
+        for option in command.get_opts() {
+            let short = option.get_short().map(|short| format!("-{short}"));
+            for name in option.get_long().map(|long| format!("--{long}")).into_iter().chain(short) {
+                add(&format!("{path} {name}"), &choices(option));
+            }
+        }
+        add(&path, &command.get_positionals().flat_map(choices).collect::<Vec<_>>());
+    });
+    _ = write!(
+        script,
+        r"
+{{
+    var of-command = $edit:completion:arg-completer[{PROGRAM}]
+    var commands = [{commands}
+    ]
+    var values = [{values}
+    ]
+    set edit:completion:arg-completer[{PROGRAM}] = {{|@words|
+        var command path = {PROGRAM} [{PROGRAM}]
+        for word $words[1..-1] {{
+            var next = $command';'$word
+            if (has-value $commands $next) {{
+                set command path = $next [$@path $word]
+            }}
+        }}
+        var option = $command' '$words[-2]
+        if (has-key $values $option) {{
+            all $values[$option]
+        }} else {{
+            if (has-key $values $command) {{
+                all $values[$command]
+            }}
+            $of-command $@path ''
+        }}
+    }}
+}}
+"
+    );
+}

@@ -1,6 +1,6 @@
 //! What `deploy/` holds passes the linters of its makers' worlds. Of it, the commands of the unit are run here: the rest takes a
 //! cluster, or images over the network. `cargo xtask test nodes` runs three gateways of `compose/gatewright.toml` behind its load
-//! balancer.
+//! balancer; `cargo xtask test container` builds the image and runs it.
 
 use std::collections::BTreeSet;
 use std::fs;

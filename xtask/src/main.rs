@@ -11,6 +11,7 @@ mod checkkit;
 mod clients;
 mod codegen;
 mod console;
+mod container;
 mod database;
 mod demo;
 mod deny;
@@ -83,7 +84,8 @@ enum Command {
     Demo,
     /// Run every test, in all three languages
     Test {
-        /// Steps to run instead of all; an unknown name lists them
+        /// Steps to run instead of all; an unknown name lists them. `container` runs only by its name: it needs podman, and builds
+        /// the image of deploy/Containerfile, unless GATEWRIGHT_IMAGE names one
         #[arg(value_name = "STEP")]
         steps: Vec<String>,
         /// Only the steps that the changes since a commit or branch can break

@@ -123,13 +123,12 @@ impl Begun {
             return;
         }
         let mut state = begun.state();
-        match *state {
-            State::Beginning { woken: false } => *state = State::Waiting(work),
-            _ => {
-                *state = State::Passed;
-                drop(state);
-                drop(begun.runtime.spawn(work));
-            }
+        if let State::Beginning { woken: false } = *state {
+            *state = State::Waiting(work);
+        } else {
+            *state = State::Passed;
+            drop(state);
+            begun.runtime.spawn(work);
         }
     }
 
@@ -147,7 +146,7 @@ impl Wake for Begun {
                 let waiting = std::mem::replace(&mut *state, State::Passed);
                 drop(state);
                 if let State::Waiting(work) = waiting {
-                    drop(self.runtime.spawn(work));
+                    self.runtime.spawn(work);
                 }
             }
             State::Passed => {}

@@ -78,8 +78,11 @@ struct Outbox {
 /// A future, and what it is settled with.
 struct Ended {
     future: Py<PyAny>,
-    outcome: Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>,
+    outcome: Outcome,
 }
+
+/// Makes the value of a future on the loop.
+type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 thread_local! {
     /// That of the loop that this thread ran last.
@@ -120,7 +123,7 @@ impl Outbox {
                 event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (deliver,))
             });
             // The only error: RuntimeError, the loop is closed.
-            if !called.is_some_and(|called| called.is_ok()) {
+            if called.is_none_or(|called| called.is_err()) {
                 let forgotten = mem::take(&mut *self.ended());
                 drop(forgotten);
             }
@@ -142,10 +145,12 @@ impl Deliver {
     /// the loop reports.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         let ended = mem::take(&mut *self.0.ended());
-        ended.into_iter().fold(Ok(()), |so_far, Ended { future, outcome }| {
+        let mut raised = Ok(());
+        for Ended { future, outcome } in ended {
             let (value, failed) = value_of(py, outcome);
-            so_far.and(settle(future.bind(py), value, failed))
-        })
+            raised = raised.and(settle(future.bind(py), value, failed));
+        }
+        raised
     }
 }
 

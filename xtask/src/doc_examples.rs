@@ -3,9 +3,10 @@
 //! declares. rustdoc's own lint passes over everything that a private module defines and the crate's root exports, which is
 //! nearly all; so this reads rustdoc's JSON, from the root along what is public.
 //!
-//! Some items are not asked, since the example of their type shows them: fields, variants, types that belong to a trait,
-//! generated methods, and the words of generated sets, which are what variants are elsewhere. The documentation of a trait
-//! covers the methods of its implementations. What is hidden is not in the JSON.
+//! Generated methods are asked as all others: the generator writes their examples. Some items are not asked, since the
+//! example of their type shows them: fields, variants, types that belong to a trait, and the words of generated sets, which
+//! are what variants are elsewhere. The documentation of a trait covers the methods of its implementations. What is hidden is
+//! not in the JSON.
 
 use std::path::Path;
 
@@ -176,7 +177,7 @@ fn public(document: &Value) -> Vec<Item<'_>> {
                 (child, Some(format!("{path}::{}", name.unwrap_or_default())))
             }));
         } else if KINDS.contains(&kind.as_str()) {
-            let asked = members(index, inner).filter(|(kind, member)| !is_shown_by_type(*kind, member));
+            let asked = members(index, inner).filter(|(kind, member)| !is_word(*kind, member));
             items.extend(asked.map(|(kind, member)| {
                 let name = member["name"].as_str().unwrap_or_default();
                 Item::new(kind.name(), format!("{path}::{name}"), member)
@@ -222,10 +223,10 @@ fn members<'a>(index: &'a Value, of: &'a Value) -> impl Iterator<Item = (MemberK
     members.filter_map(|member| Some((MemberKind::of(member)?, member)))
 }
 
-/// Whether the example of its type shows a member: a generated method, or a word of a generated set.
-fn is_shown_by_type(kind: MemberKind, member: &Value) -> bool {
-    let is_word = || member["inner"]["assoc_const"]["type"]["borrowed_ref"]["type"]["primitive"] == "str";
-    is_generated(member) && (kind == MemberKind::Method || is_word())
+/// Whether a member is a word of a generated set, which the example of its type shows.
+fn is_word(kind: MemberKind, member: &Value) -> bool {
+    let ty = &member["inner"]["assoc_const"]["type"];
+    kind == MemberKind::Constant && ty["borrowed_ref"]["type"]["primitive"] == "str" && is_generated(member)
 }
 
 fn is_generated(item: &Value) -> bool {
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_asked_unless_a_foreign_trait_or_the_example_of_its_type_shows_it() {
+    fn a_member_is_asked_unless_it_is_of_a_foreign_trait_or_a_word_of_a_generated_set() {
         let at = |file: &str| json!({ "filename": file, "begin": [9, 5] });
         let text = json!({ "type": { "borrowed_ref": { "type": { "primitive": "str" } } } });
         let document = json!({ "root": 0, "index": {
@@ -306,8 +307,9 @@ mod tests {
         let told: Vec<_> = items.iter().map(|item| (item.kind, item.path.as_str())).collect();
         let constant = "associated constant";
         let [all, narrow] = [(constant, "pens::Nib::ALL"), (constant, "pens::Nib::NARROW")];
-        assert_eq!(told, [all, ("struct", "pens::Nib"), ("method", "pens::Nib::width"), narrow]);
-        assert!(has_example(items[2].docs));
+        let [with_ink, width] = [("method", "pens::Nib::with_ink"), ("method", "pens::Nib::width")];
+        assert_eq!(told, [with_ink, all, ("struct", "pens::Nib"), width, narrow]);
+        assert!(!has_example(items[0].docs) && has_example(items[3].docs));
     }
 
     #[test]

@@ -39,6 +39,12 @@ macro_rules! error_kinds {
             pub const ALL: &[Self] = &[$(Self::$kind),+];
 
             /// The name in spec/errors.json: `rate_limit`.
+            ///
+            /// ```
+            /// use gatewright::ErrorKind;
+            ///
+            /// assert_eq!(ErrorKind::RateLimit.name(), "rate_limit");
+            /// ```
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => $name,)+
@@ -46,6 +52,12 @@ macro_rules! error_kinds {
             }
 
             /// The class that Python and Node raise: `RateLimitError`.
+            ///
+            /// ```
+            /// use gatewright::ErrorKind;
+            ///
+            /// assert_eq!(ErrorKind::RateLimit.class(), "RateLimitError");
+            /// ```
             pub const fn class(self) -> &'static str {
                 match self {
                     $(Self::$kind => $class,)+
@@ -53,6 +65,12 @@ macro_rules! error_kinds {
             }
 
             /// A human-readable description.
+            ///
+            /// ```
+            /// use gatewright::ErrorKind;
+            ///
+            /// assert_eq!(ErrorKind::Cancelled.meaning(), "The caller cancelled the request.");
+            /// ```
             pub const fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$kind => $meaning,)+
@@ -60,12 +78,27 @@ macro_rules! error_kinds {
             }
 
             /// Whether a retry may help.
+            ///
+            /// ```
+            /// use gatewright::ErrorKind;
+            ///
+            /// assert!(ErrorKind::RateLimit.is_retryable());
+            /// assert!(!ErrorKind::NotFound.is_retryable());
+            /// ```
             pub const fn is_retryable(self) -> bool {
                 const RETRYABLE: &[bool] = &[$($retryable),+];
                 RETRYABLE[self as usize]
             }
 
             /// The kind of an unsuccessful status.
+            ///
+            /// ```
+            /// use gatewright::ErrorKind;
+            ///
+            /// assert_eq!(ErrorKind::from_status(404), ErrorKind::NotFound);
+            /// assert_eq!(ErrorKind::from_status(599), ErrorKind::InternalServer);
+            /// assert_eq!(ErrorKind::from_status(418), ErrorKind::Status);
+            /// ```
             pub const fn from_status(status: u16) -> Self {
                 match status {
                     $($($status)|+ => Self::$of_status,)*

@@ -1,10 +1,11 @@
 //! Macros that make generated types easy to build: `new` with the required members, and `with_…` for the rest.
 
-/// The `new` of a type: takes the required members.
+/// The `new` of a type: takes the required members. Its example stands before it.
 macro_rules! constructor {
-    ($name:ident: $vis:vis fn $new:ident($($given:ident: $type:ty),+); $($spare:ident),* $(,)?) => {
+    ($(#[$example:meta])* $name:ident: $vis:vis fn $new:ident($($given:ident: $type:ty),+); $($spare:ident),* $(,)?) => {
         impl $name {
             /// Sets the required members; the others are omitted.
+            $(#[$example])*
             #[must_use]
             $vis fn $new($($given: $type),+) -> Self {
                 Self { $($given: $given.into(),)+ $($spare: Default::default(),)* }
@@ -13,15 +14,16 @@ macro_rules! constructor {
     };
 }
 
-/// A setter for each optional member.
+/// A setter for each optional member, each after its example.
 macro_rules! setters {
-    ($name:ident { $($with:ident($field:ident: $($type:tt)+)),+ $(,)? }) => {
+    ($name:ident { $($(#[$example:meta])* $with:ident($field:ident: $($type:tt)+)),+ $(,)? }) => {
         impl $name {
-            $(setters!(@one $with $field $($type)+);)+
+            $(setters!(@one [$(#[$example])*] $with $field $($type)+);)+
         }
     };
-    (@one $with:ident $field:ident impl Into<$type:ty>) => {
+    (@one [$(#[$example:meta])*] $with:ident $field:ident impl Into<$type:ty>) => {
         #[doc = concat!("Sets `", stringify!($field), "`.")]
+        $(#[$example])*
         #[must_use]
         pub fn $with(mut self, $field: impl Into<$type>) -> Self {
             let $field: $type = $field.into();
@@ -29,8 +31,9 @@ macro_rules! setters {
             self
         }
     };
-    (@one $with:ident $field:ident $type:ty) => {
+    (@one [$(#[$example:meta])*] $with:ident $field:ident $type:ty) => {
         #[doc = concat!("Sets `", stringify!($field), "`.")]
+        $(#[$example])*
         #[must_use]
         pub fn $with(mut self, $field: $type) -> Self {
             self.$field = $field.into();

@@ -40,6 +40,12 @@ macro_rules! closed_words {
             const WORDS: &[&str] = &[$($word),+];
 
             /// The word.
+            ///
+            /// ```
+            #[doc = concat!("use gatewright::types::", stringify!($name), ";")]
+            ///
+            $(#[doc = concat!("assert_eq!(", stringify!($name), "::", stringify!($variant), ".as_str(), ", stringify!($word), ");")])+
+            /// ```
             #[must_use]
             pub const fn as_str(&self) -> &'static str {
                 Self::WORDS[*self as usize]

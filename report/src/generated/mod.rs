@@ -100,6 +100,12 @@ impl OverallStatus {
     pub const ALL: [Self; 2] = [Self::Pass, Self::Fail];
 
     /// Its name in a report.
+    ///
+    /// ```
+    /// use gatewright_report::OverallStatus;
+    ///
+    /// assert_eq!(OverallStatus::Pass.name(), "pass");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -201,6 +207,12 @@ impl AgentMode {
     pub const ALL: [Self; 3] = [Self::Skipped, Self::OneModel, Self::AllModels];
 
     /// Its name in a report.
+    ///
+    /// ```
+    /// use gatewright_report::AgentMode;
+    ///
+    /// assert_eq!(AgentMode::Skipped.name(), "skipped");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Skipped => "skipped",
@@ -406,6 +418,12 @@ impl CheckId {
     pub const ALL: [Self; 6] = [Self::ModelsEndpoint, Self::ModelAccess, Self::ResponsesText, Self::ResponsesStream, Self::ResponsesFunctionTool, Self::AgentCliSmoke];
 
     /// Its name in a report.
+    ///
+    /// ```
+    /// use gatewright_report::CheckId;
+    ///
+    /// assert_eq!(CheckId::ModelsEndpoint.name(), "models_endpoint");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::ModelsEndpoint => "models_endpoint",
@@ -418,6 +436,12 @@ impl CheckId {
     }
 
     /// What it means, in a sentence.
+    ///
+    /// ```
+    /// use gatewright_report::CheckId;
+    ///
+    /// assert_eq!(CheckId::ModelsEndpoint.meaning(), "The service lists its models, each with an id.");
+    /// ```
     pub const fn meaning(self) -> &'static str {
         match self {
             Self::ModelsEndpoint => "The service lists its models, each with an id.",
@@ -466,6 +490,12 @@ impl Layer {
     pub const ALL: [Self; 2] = [Self::Api, Self::Agent];
 
     /// Its name in a report.
+    ///
+    /// ```
+    /// use gatewright_report::Layer;
+    ///
+    /// assert_eq!(Layer::Api.name(), "api");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Api => "api",
@@ -513,6 +543,12 @@ impl Status {
     pub const ALL: [Self; 3] = [Self::Pass, Self::Fail, Self::Skip];
 
     /// Its name in a report.
+    ///
+    /// ```
+    /// use gatewright_report::Status;
+    ///
+    /// assert_eq!(Status::Pass.name(), "pass");
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Pass => "pass",

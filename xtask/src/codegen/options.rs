@@ -118,6 +118,10 @@ pub(crate) struct Entry {
     pub python: String,
     #[serde(default)]
     pub node: String,
+    /// Lines of Rust that set it, for the documentation of the builder's method; tests run them. A number, a time and a switch
+    /// need none.
+    #[serde(default)]
+    pub rust_example: Vec<String>,
     /// What the guide's table says beside `doc`.
     #[serde(default)]
     pub guide: String,

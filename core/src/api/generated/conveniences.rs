@@ -22,6 +22,41 @@ impl Chunk for types::GenerateContentResponse {
 
 impl types::Response {
     /// All text of the output, joined.
+    ///
+    /// ```
+    /// use gatewright::types::Response;
+    ///
+    /// let json = r#"{
+    ///     "id": "resp_1",
+    ///     "object": "response",
+    ///     "created_at": 0.5,
+    ///     "model": "model-sol",
+    ///     "output": [
+    ///         {
+    ///             "type": "message",
+    ///             "id": "item_1",
+    ///             "role": "assistant",
+    ///             "content": [
+    ///                 { "type": "output_text", "text": "Hello, " },
+    ///                 { "type": "output_text", "text": "world." }
+    ///             ],
+    ///             "status": "in_progress"
+    ///         }
+    ///     ],
+    ///     "error": null,
+    ///     "incomplete_details": null,
+    ///     "instructions": "Answer in one sentence.",
+    ///     "metadata": null,
+    ///     "parallel_tool_calls": true,
+    ///     "temperature": null,
+    ///     "top_p": null,
+    ///     "tool_choice": "auto",
+    ///     "tools": []
+    /// }"#;
+    /// let response: Response = serde_json::from_str(json)?;
+    /// assert_eq!(response.output_text(), "Hello, world.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn output_text(&self) -> String {
         let parts = self.output.iter().flat_map(|item| &item.content);
         parts.filter(|part| part.type_ == "output_text").filter_map(|part| part.text.as_deref()).collect()
@@ -30,6 +65,24 @@ impl types::Response {
 
 impl types::Message {
     /// All text of the content, joined.
+    ///
+    /// ```
+    /// use gatewright::types::Message;
+    ///
+    /// let json = r#"{
+    ///     "id": "msg_1",
+    ///     "type": "message",
+    ///     "role": "assistant",
+    ///     "model": "model-sol",
+    ///     "content": [{ "type": "text", "text": "Hello, " }, { "type": "text", "text": "world." }],
+    ///     "stop_reason": null,
+    ///     "stop_sequence": null,
+    ///     "usage": { "input_tokens": 9, "output_tokens": 12 }
+    /// }"#;
+    /// let message: Message = serde_json::from_str(json)?;
+    /// assert_eq!(message.text(), "Hello, world.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     pub fn text(&self) -> String {
         let parts = self.content.iter();
         parts.filter(|part| part.type_ == "text").filter_map(|part| part.text.as_deref()).collect()

@@ -44,7 +44,23 @@ pub struct ChatAllowedTools {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatAllowedTools: pub fn new(mode: ChatAllowedToolsMode, tools: Vec<ChatToolChoice>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{ChatAllowedTools, ChatAllowedToolsMode, ChatToolChoice, ChatToolName};
+    ///
+    /// let tools = ChatAllowedTools::new(
+    ///     ChatAllowedToolsMode::Auto,
+    ///     vec![
+    ///         ChatToolChoice::new("function")
+    ///         .with_function(ChatToolName::new("get_weather"))
+    ///     ],
+    /// );
+    /// assert_eq!(tools.mode, ChatAllowedToolsMode::Auto);
+    /// ```
+    ChatAllowedTools: pub fn new(mode: ChatAllowedToolsMode, tools: Vec<ChatToolChoice>);
+    extra,
+}
 /// Limits the choice to some of the tools.
 ///
 /// ```
@@ -393,24 +409,236 @@ pub struct ChatCompletionRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatCompletionRequest: pub fn new(model: impl Into<String>, messages: Vec<ChatMessage>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")]);
+    /// assert_eq!(request.model, "model-sol");
+    /// ```
+    ChatCompletionRequest: pub fn new(model: impl Into<String>, messages: Vec<ChatMessage>);
     temperature, max_tokens, stream, top_p, frequency_penalty, presence_penalty, stop, n,
     max_completion_tokens, stream_options, tools, tool_choice, parallel_tool_calls, response_format, seed,
     user, logprobs, top_logprobs, logit_bias, reasoning_effort, metadata, store, service_tier, extra,
 }
 setters! { ChatCompletionRequest {
-    with_temperature(temperature: f64), with_max_tokens(max_tokens: i64), with_stream(stream: bool),
-    with_top_p(top_p: f64), with_frequency_penalty(frequency_penalty: f64),
-    with_presence_penalty(presence_penalty: f64), with_stop(stop: impl Into<ChatCompletionRequestStop>),
-    with_n(n: i64), with_max_completion_tokens(max_completion_tokens: i64),
-    with_stream_options(stream_options: ChatStreamOptions), with_tools(tools: Vec<ChatTool>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_temperature(1.0);
+    /// assert_eq!(request.temperature, Some(1.0));
+    /// ```
+    with_temperature(temperature: f64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_max_tokens(64);
+    /// assert_eq!(request.max_tokens, Some(64));
+    /// ```
+    with_max_tokens(max_tokens: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_stream(true);
+    /// assert_eq!(request.stream, Some(true));
+    /// ```
+    with_stream(stream: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_top_p(1.0);
+    /// assert_eq!(request.top_p, Some(1.0));
+    /// ```
+    with_top_p(top_p: f64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_frequency_penalty(0.0);
+    /// assert_eq!(request.frequency_penalty, Some(0.0));
+    /// ```
+    with_frequency_penalty(frequency_penalty: f64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_presence_penalty(0.0);
+    /// assert_eq!(request.presence_penalty, Some(0.0));
+    /// ```
+    with_presence_penalty(presence_penalty: f64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_stop("END");
+    /// assert_eq!(serde_json::to_value(&request)?["stop"], "END");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_stop(stop: impl Into<ChatCompletionRequestStop>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_n(1);
+    /// assert_eq!(request.n, Some(1));
+    /// ```
+    with_n(n: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_max_completion_tokens(64);
+    /// assert_eq!(request.max_completion_tokens, Some(64));
+    /// ```
+    with_max_completion_tokens(max_completion_tokens: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage, ChatStreamOptions};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_stream_options(ChatStreamOptions::default().with_include_usage(true));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["stream_options"], serde_json::json!({ "include_usage": true }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_stream_options(stream_options: ChatStreamOptions),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatFunction, ChatMessage, ChatTool};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_tools(vec![ChatTool::new("function").with_function(ChatFunction::new("get_weather"))]);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["tools"][0]["function"]["name"], "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tools(tools: Vec<ChatTool>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_tool_choice("auto");
+    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], "auto");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_tool_choice(tool_choice: impl Into<ChatCompletionRequestToolChoice>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_parallel_tool_calls(true);
+    /// assert_eq!(request.parallel_tool_calls, Some(true));
+    /// ```
     with_parallel_tool_calls(parallel_tool_calls: bool),
-    with_response_format(response_format: ChatResponseFormat), with_seed(seed: i64),
-    with_user(user: impl Into<String>), with_logprobs(logprobs: bool), with_top_logprobs(top_logprobs: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage, ChatResponseFormat};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_response_format(ChatResponseFormat::new("text"));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["response_format"], serde_json::json!({ "type": "text" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_response_format(response_format: ChatResponseFormat),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_seed(1);
+    /// assert_eq!(request.seed, Some(1));
+    /// ```
+    with_seed(seed: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_user("user-42");
+    /// assert_eq!(request.user.as_deref(), Some("user-42"));
+    /// ```
+    with_user(user: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_logprobs(true);
+    /// assert_eq!(request.logprobs, Some(true));
+    /// ```
+    with_logprobs(logprobs: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_top_logprobs(1);
+    /// assert_eq!(request.top_logprobs, Some(1));
+    /// ```
+    with_top_logprobs(top_logprobs: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_logit_bias([("50256".to_owned(), -100.0)].into());
+    /// assert_eq!(serde_json::to_value(&request)?["logit_bias"], serde_json::json!({ "50256": -100.0 }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_logit_bias(logit_bias: IndexMap<String, f64>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatCompletionRequestReasoningEffort, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_reasoning_effort(ChatCompletionRequestReasoningEffort::NONE);
+    /// assert_eq!(request.reasoning_effort, Some("none".into()));
+    /// ```
     with_reasoning_effort(reasoning_effort: impl Into<ChatCompletionRequestReasoningEffort>),
-    with_metadata(metadata: IndexMap<String, String>), with_store(store: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_metadata([("team".to_owned(), "billing".to_owned())].into());
+    /// assert_eq!(serde_json::to_value(&request)?["metadata"], serde_json::json!({ "team": "billing" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_metadata(metadata: IndexMap<String, String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_store(true);
+    /// assert_eq!(request.store, Some(true));
+    /// ```
+    with_store(store: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_service_tier("default");
+    /// assert_eq!(request.service_tier.as_deref(), Some("default"));
+    /// ```
     with_service_tier(service_tier: impl Into<String>),
 } }
 open_words! {
@@ -433,10 +661,10 @@ untagged! {
     /// ```
     /// use gatewright::types::ChatCompletionRequestStop;
     ///
-    /// let stop = ChatCompletionRequestStop::from("stop");
-    /// assert_eq!(serde_json::to_value(&stop)?, "stop");
-    /// let stop = ChatCompletionRequestStop::from(vec!["stop".to_owned()]);
-    /// assert_eq!(serde_json::to_value(&stop)?, serde_json::json!(["stop"]));
+    /// let stop = ChatCompletionRequestStop::from("END");
+    /// assert_eq!(serde_json::to_value(&stop)?, "END");
+    /// let stop = ChatCompletionRequestStop::from(vec!["END".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&stop)?, serde_json::json!(["END"]));
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     ChatCompletionRequestStop { String(String), Array(Vec<String>) }
@@ -499,8 +727,38 @@ pub struct ChatContentPart {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatContentPart: pub fn new(type_: impl Into<String>); text, image_url, extra }
-setters! { ChatContentPart { with_text(text: impl Into<String>), with_image_url(image_url: ChatImageUrl) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatContentPart;
+    ///
+    /// let part = ChatContentPart::new("text");
+    /// assert_eq!(part.type_, "text");
+    /// ```
+    ChatContentPart: pub fn new(type_: impl Into<String>);
+    text, image_url, extra,
+}
+setters! { ChatContentPart {
+    ///
+    /// ```
+    /// use gatewright::types::ChatContentPart;
+    ///
+    /// let part = ChatContentPart::new("text").with_text("Say hello.");
+    /// assert_eq!(part.text.as_deref(), Some("Say hello."));
+    /// ```
+    with_text(text: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatContentPart, ChatImageUrl};
+    ///
+    /// let part = ChatContentPart::new("image_url")
+    ///     .with_image_url(ChatImageUrl::new("https://example.com/boat.png"));
+    /// let json = serde_json::to_value(&part)?;
+    /// assert_eq!(json["image_url"], serde_json::json!({ "url": "https://example.com/boat.png" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_image_url(image_url: ChatImageUrl),
+} }
 /// A tool that takes free text and that the caller can run.
 ///
 /// ```
@@ -524,8 +782,36 @@ pub struct ChatCustom {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatCustom: pub fn new(name: impl Into<String>); description, format, extra }
-setters! { ChatCustom { with_description(description: impl Into<String>), with_format(format: ChatCustomFormat) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatCustom;
+    ///
+    /// let custom = ChatCustom::new("get_weather");
+    /// assert_eq!(custom.name, "get_weather");
+    /// ```
+    ChatCustom: pub fn new(name: impl Into<String>);
+    description, format, extra,
+}
+setters! { ChatCustom {
+    ///
+    /// ```
+    /// use gatewright::types::ChatCustom;
+    ///
+    /// let custom = ChatCustom::new("get_weather").with_description("The weather of a city.");
+    /// assert_eq!(custom.description.as_deref(), Some("The weather of a city."));
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCustom, ChatCustomFormat};
+    ///
+    /// let custom = ChatCustom::new("get_weather").with_format(ChatCustomFormat::new("text"));
+    /// assert_eq!(serde_json::to_value(&custom)?["format"], serde_json::json!({ "type": "text" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_format(format: ChatCustomFormat),
+} }
 /// A custom tool and the text for it.
 ///
 /// ```
@@ -546,7 +832,17 @@ pub struct ChatCustomCall {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatCustomCall: pub fn new(name: impl Into<String>, input: impl Into<String>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatCustomCall;
+    ///
+    /// let call = ChatCustomCall::new("get_weather", "Say hello.");
+    /// assert_eq!(call.name, "get_weather");
+    /// ```
+    ChatCustomCall: pub fn new(name: impl Into<String>, input: impl Into<String>);
+    extra,
+}
 /// A piece of a custom tool's call.
 ///
 /// ```
@@ -588,8 +884,30 @@ pub struct ChatCustomFormat {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatCustomFormat: pub fn new(type_: impl Into<String>); grammar, extra }
-setters! { ChatCustomFormat { with_grammar(grammar: CustomGrammar) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatCustomFormat;
+    ///
+    /// let format = ChatCustomFormat::new("text");
+    /// assert_eq!(format.type_, "text");
+    /// ```
+    ChatCustomFormat: pub fn new(type_: impl Into<String>);
+    grammar, extra,
+}
+setters! { ChatCustomFormat {
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCustomFormat, CustomGrammar, CustomGrammarSyntax};
+    ///
+    /// let format = ChatCustomFormat::new("grammar")
+    ///     .with_grammar(CustomGrammar::new(CustomGrammarSyntax::Lark, "/[a-z]+/"));
+    /// let json = serde_json::to_value(&format)?;
+    /// assert_eq!(json["grammar"], serde_json::json!({ "syntax": "lark", "definition": "/[a-z]+/" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_grammar(grammar: CustomGrammar),
+} }
 /// A tool that takes free text.
 ///
 /// ```
@@ -724,9 +1042,47 @@ pub struct ChatFunction {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatFunction: pub fn new(name: impl Into<String>); description, parameters, strict, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatFunction;
+    ///
+    /// let function = ChatFunction::new("get_weather");
+    /// assert_eq!(function.name, "get_weather");
+    /// ```
+    ChatFunction: pub fn new(name: impl Into<String>);
+    description, parameters, strict, extra,
+}
 setters! { ChatFunction {
-    with_description(description: impl Into<String>), with_parameters(parameters: Map<String, Value>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatFunction;
+    ///
+    /// let function = ChatFunction::new("get_weather").with_description("The weather of a city.");
+    /// assert_eq!(function.description.as_deref(), Some("The weather of a city."));
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatFunction;
+    ///
+    /// let parameters = serde_json::from_value(serde_json::json!({
+    ///     "type": "object",
+    ///     "properties": { "city": { "type": "string" } }
+    /// }))?;
+    /// let function = ChatFunction::new("get_weather").with_parameters(parameters);
+    /// let json = serde_json::to_value(&function)?;
+    /// assert_eq!(json["parameters"]["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_parameters(parameters: Map<String, Value>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatFunction;
+    ///
+    /// let function = ChatFunction::new("get_weather").with_strict(true);
+    /// assert_eq!(function.strict, Some(true));
+    /// ```
     with_strict(strict: bool),
 } }
 /// A function and its arguments.
@@ -749,7 +1105,17 @@ pub struct ChatFunctionCall {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatFunctionCall: pub fn new(name: impl Into<String>, arguments: impl Into<String>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatFunctionCall;
+    ///
+    /// let call = ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}");
+    /// assert_eq!(call.name, "get_weather");
+    /// ```
+    ChatFunctionCall: pub fn new(name: impl Into<String>, arguments: impl Into<String>);
+    extra,
+}
 /// A piece of a function call.
 ///
 /// ```
@@ -926,8 +1292,27 @@ pub struct ChatImageUrl {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatImageUrl: pub fn new(url: impl Into<String>); detail, extra }
-setters! { ChatImageUrl { with_detail(detail: impl Into<ChatImageUrlDetail>) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatImageUrl;
+    ///
+    /// let url = ChatImageUrl::new("https://example.com/boat.png");
+    /// assert_eq!(url.url, "https://example.com/boat.png");
+    /// ```
+    ChatImageUrl: pub fn new(url: impl Into<String>);
+    detail, extra,
+}
+setters! { ChatImageUrl {
+    ///
+    /// ```
+    /// use gatewright::types::{ChatImageUrl, ChatImageUrlDetail};
+    ///
+    /// let url = ChatImageUrl::new("https://example.com/boat.png").with_detail(ChatImageUrlDetail::AUTO);
+    /// assert_eq!(url.detail, Some("auto".into()));
+    /// ```
+    with_detail(detail: impl Into<ChatImageUrlDetail>),
+} }
 open_words! {
     /// How closely to look.
     ///
@@ -945,8 +1330,16 @@ open_words! {
 /// ```
 /// use gatewright::types::ChatJsonSchemaFormat;
 ///
-/// let format = ChatJsonSchemaFormat::new("weather").with_description("The weather of a city.")
-///     .with_schema(serde_json::from_value(serde_json::json!({ "type": "object", "properties": { "city": { "type": "string" } } }))?);
+/// let format = ChatJsonSchemaFormat::new("weather")
+///     .with_description("The weather of a city.")
+///     .with_schema(
+///         serde_json::from_value(
+///             serde_json::json!(
+///                 { "type": "object", "properties": { "city": { "type": "string" }
+///                 } }
+///             ),
+///         )?,
+///     );
 /// let json = serde_json::json!({
 ///     "name": "weather",
 ///     "schema": { "type": "object", "properties": { "city": { "type": "string" } } },
@@ -972,9 +1365,67 @@ pub struct ChatJsonSchemaFormat {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatJsonSchemaFormat: pub fn new(name: impl Into<String>); description, schema, strict, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatJsonSchemaFormat;
+    ///
+    /// let format = ChatJsonSchemaFormat::new("weather");
+    /// assert_eq!(format.name, "weather");
+    /// ```
+    ChatJsonSchemaFormat: pub fn new(name: impl Into<String>);
+    description, schema, strict, extra,
+}
 setters! { ChatJsonSchemaFormat {
-    with_description(description: impl Into<String>), with_schema(schema: Map<String, Value>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatJsonSchemaFormat;
+    ///
+    /// let format = ChatJsonSchemaFormat::new("weather")
+    ///     .with_schema(
+    ///         serde_json::from_value(
+    ///             serde_json::json!(
+    ///                 { "type": "object", "properties": { "city": { "type": "string" }
+    ///                 } }
+    ///             ),
+    ///         )?,
+    ///     )
+    /// .with_description("The weather of a city.");
+    /// assert_eq!(format.description.as_deref(), Some("The weather of a city."));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatJsonSchemaFormat;
+    ///
+    /// let schema = serde_json::from_value(serde_json::json!({
+    ///     "type": "object",
+    ///     "properties": { "city": { "type": "string" } }
+    /// }))?;
+    /// let format = ChatJsonSchemaFormat::new("weather").with_schema(schema);
+    /// let json = serde_json::to_value(&format)?;
+    /// assert_eq!(json["schema"]["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_schema(schema: Map<String, Value>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatJsonSchemaFormat;
+    ///
+    /// let format = ChatJsonSchemaFormat::new("weather")
+    ///     .with_schema(
+    ///         serde_json::from_value(
+    ///             serde_json::json!(
+    ///                 { "type": "object", "properties": { "city": { "type": "string" }
+    ///                 } }
+    ///             ),
+    ///         )?,
+    ///     )
+    /// .with_strict(true);
+    /// assert_eq!(format.strict, Some(true));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_strict(strict: bool),
 } }
 /// JSON that follows a schema.
@@ -1069,12 +1520,52 @@ pub struct ChatMessage {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatMessage: pub(crate) fn required(role: ChatMessageRole);
+constructor! {
+    ChatMessage: pub(crate) fn required(role: ChatMessageRole);
     content, name, tool_calls, tool_call_id, extra,
 }
 setters! { ChatMessage {
-    with_content(content: impl Into<ChatMessageContent>), with_name(name: impl Into<String>),
-    with_tool_calls(tool_calls: Vec<ChatToolCall>), with_tool_call_id(tool_call_id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatContentPart, ChatMessage};
+    ///
+    /// let message = ChatMessage::user("Say hello.")
+    ///     .with_content(vec![ChatContentPart::new("text").with_text("Say hello.")]);
+    /// let json = serde_json::to_value(&message)?;
+    /// assert_eq!(json["content"], serde_json::json!([{ "type": "text", "text": "Say hello." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_content(content: impl Into<ChatMessageContent>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatMessage;
+    ///
+    /// let message = ChatMessage::user("Say hello.").with_name("ada");
+    /// assert_eq!(message.name.as_deref(), Some("ada"));
+    /// ```
+    with_name(name: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatFunctionCall, ChatMessage, ChatToolCall};
+    ///
+    /// let tool_calls = vec![
+    ///     ChatToolCall::new("call_1", "function")
+    ///     .with_function(ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}"))
+    /// ];
+    /// let message = ChatMessage::user("Say hello.").with_tool_calls(tool_calls);
+    /// let json = serde_json::to_value(&message)?;
+    /// assert_eq!(json["tool_calls"][0]["id"], "call_1");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tool_calls(tool_calls: Vec<ChatToolCall>),
+    ///
+    /// ```
+    /// use gatewright::types::ChatMessage;
+    ///
+    /// let message = ChatMessage::user("Say hello.").with_tool_call_id("call_1");
+    /// assert_eq!(message.tool_call_id.as_deref(), Some("call_1"));
+    /// ```
+    with_tool_call_id(tool_call_id: impl Into<String>),
 } }
 untagged! {
     /// `ChatMessageContent`
@@ -1205,8 +1696,38 @@ pub struct ChatResponseFormat {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatResponseFormat: pub fn new(type_: impl Into<String>); json_schema, extra }
-setters! { ChatResponseFormat { with_json_schema(json_schema: ChatJsonSchemaFormat) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatResponseFormat;
+    ///
+    /// let format = ChatResponseFormat::new("text");
+    /// assert_eq!(format.type_, "text");
+    /// ```
+    ChatResponseFormat: pub fn new(type_: impl Into<String>);
+    json_schema, extra,
+}
+setters! { ChatResponseFormat {
+    ///
+    /// ```
+    /// use gatewright::types::{ChatJsonSchemaFormat, ChatResponseFormat};
+    ///
+    /// let json_schema = ChatJsonSchemaFormat::new("weather")
+    ///     .with_schema(
+    ///         serde_json::from_value(
+    ///             serde_json::json!(
+    ///                 { "type": "object", "properties": { "city": { "type": "string" }
+    ///                 } }
+    ///             ),
+    ///         )?,
+    ///     );
+    /// let format = ChatResponseFormat::new("json_schema").with_json_schema(json_schema);
+    /// let json = serde_json::to_value(&format)?;
+    /// assert_eq!(json["json_schema"]["name"], "weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_json_schema(json_schema: ChatJsonSchemaFormat),
+} }
 /// Options of a chat stream.
 ///
 /// ```
@@ -1225,7 +1746,16 @@ pub struct ChatStreamOptions {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-setters! { ChatStreamOptions { with_include_usage(include_usage: bool) } }
+setters! { ChatStreamOptions {
+    ///
+    /// ```
+    /// use gatewright::types::ChatStreamOptions;
+    ///
+    /// let options = ChatStreamOptions::default().with_include_usage(true);
+    /// assert_eq!(options.include_usage, Some(true));
+    /// ```
+    with_include_usage(include_usage: bool),
+} }
 /// Text.
 ///
 /// ```
@@ -1281,8 +1811,37 @@ pub struct ChatTool {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatTool: pub fn new(type_: impl Into<String>); function, custom, extra }
-setters! { ChatTool { with_function(function: ChatFunction), with_custom(custom: ChatCustom) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatTool;
+    ///
+    /// let tool = ChatTool::new("function");
+    /// assert_eq!(tool.type_, "function");
+    /// ```
+    ChatTool: pub fn new(type_: impl Into<String>);
+    function, custom, extra,
+}
+setters! { ChatTool {
+    ///
+    /// ```
+    /// use gatewright::types::{ChatFunction, ChatTool};
+    ///
+    /// let tool = ChatTool::new("function").with_function(ChatFunction::new("get_weather"));
+    /// assert_eq!(serde_json::to_value(&tool)?["function"], serde_json::json!({ "name": "get_weather" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_function(function: ChatFunction),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCustom, ChatTool};
+    ///
+    /// let tool = ChatTool::new("custom").with_custom(ChatCustom::new("get_weather"));
+    /// assert_eq!(serde_json::to_value(&tool)?["custom"], serde_json::json!({ "name": "get_weather" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_custom(custom: ChatCustom),
+} }
 /// A call of a tool; unknown kinds pass through.
 ///
 /// ```
@@ -1313,10 +1872,41 @@ pub struct ChatToolCall {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatToolCall: pub fn new(id: impl Into<String>, type_: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatToolCall;
+    ///
+    /// let call = ChatToolCall::new("call_1", "function");
+    /// assert_eq!(call.id, "call_1");
+    /// ```
+    ChatToolCall: pub fn new(id: impl Into<String>, type_: impl Into<String>);
     function, custom, extra,
 }
-setters! { ChatToolCall { with_function(function: ChatFunctionCall), with_custom(custom: ChatCustomCall) } }
+setters! { ChatToolCall {
+    ///
+    /// ```
+    /// use gatewright::types::{ChatFunctionCall, ChatToolCall};
+    ///
+    /// let call = ChatToolCall::new("call_1", "function")
+    ///     .with_function(ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}"));
+    /// let json = serde_json::to_value(&call)?;
+    /// assert_eq!(json["function"]["name"], "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_function(function: ChatFunctionCall),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCustomCall, ChatToolCall};
+    ///
+    /// let call = ChatToolCall::new("call_1", "custom")
+    ///     .with_custom(ChatCustomCall::new("get_weather", "Say hello."));
+    /// let json = serde_json::to_value(&call)?;
+    /// assert_eq!(json["custom"], serde_json::json!({ "name": "get_weather", "input": "Say hello." }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_custom(custom: ChatCustomCall),
+} }
 /// A piece of a tool call; pieces with the same index belong together.
 ///
 /// ```
@@ -1382,9 +1972,53 @@ pub struct ChatToolChoice {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatToolChoice: pub fn new(type_: impl Into<String>); function, custom, allowed_tools, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatToolChoice;
+    ///
+    /// let choice = ChatToolChoice::new("function");
+    /// assert_eq!(choice.type_, "function");
+    /// ```
+    ChatToolChoice: pub fn new(type_: impl Into<String>);
+    function, custom, allowed_tools, extra,
+}
 setters! { ChatToolChoice {
-    with_function(function: ChatToolName), with_custom(custom: ChatToolName),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatToolChoice, ChatToolName};
+    ///
+    /// let choice = ChatToolChoice::new("function").with_function(ChatToolName::new("get_weather"));
+    /// let json = serde_json::to_value(&choice)?;
+    /// assert_eq!(json["function"], serde_json::json!({ "name": "get_weather" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_function(function: ChatToolName),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatToolChoice, ChatToolName};
+    ///
+    /// let choice = ChatToolChoice::new("custom").with_custom(ChatToolName::new("get_weather"));
+    /// assert_eq!(serde_json::to_value(&choice)?["custom"], serde_json::json!({ "name": "get_weather" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_custom(custom: ChatToolName),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatAllowedTools, ChatAllowedToolsMode, ChatToolChoice, ChatToolName};
+    ///
+    /// let allowed_tools = ChatAllowedTools::new(
+    ///     ChatAllowedToolsMode::Auto,
+    ///     vec![
+    ///         ChatToolChoice::new("function")
+    ///         .with_function(ChatToolName::new("get_weather"))
+    ///     ],
+    /// );
+    /// let choice = ChatToolChoice::new("allowed_tools").with_allowed_tools(allowed_tools);
+    /// let json = serde_json::to_value(&choice)?;
+    /// assert_eq!(json["allowed_tools"]["mode"], "auto");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_allowed_tools(allowed_tools: ChatAllowedTools),
 } }
 /// A tool by name.
@@ -1404,7 +2038,17 @@ pub struct ChatToolName {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ChatToolName: pub fn new(name: impl Into<String>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ChatToolName;
+    ///
+    /// let name = ChatToolName::new("get_weather");
+    /// assert_eq!(name.name, "get_weather");
+    /// ```
+    ChatToolName: pub fn new(name: impl Into<String>);
+    extra,
+}
 /// Tokens used.
 ///
 /// ```
@@ -1460,11 +2104,42 @@ pub struct CompactRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { CompactRequest: pub fn new(model: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::CompactRequest;
+    ///
+    /// let request = CompactRequest::new("model-sol");
+    /// assert_eq!(request.model, "model-sol");
+    /// ```
+    CompactRequest: pub fn new(model: impl Into<String>);
     input, instructions, previous_response_id, extra,
 }
 setters! { CompactRequest {
-    with_input(input: impl Into<CompactRequestInput>), with_instructions(instructions: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::CompactRequest;
+    ///
+    /// let request = CompactRequest::new("model-sol").with_input("Say hello.");
+    /// assert_eq!(serde_json::to_value(&request)?["input"], "Say hello.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_input(input: impl Into<CompactRequestInput>),
+    ///
+    /// ```
+    /// use gatewright::types::CompactRequest;
+    ///
+    /// let request = CompactRequest::new("model-sol").with_instructions("Answer in one sentence.");
+    /// assert_eq!(request.instructions.as_deref(), Some("Answer in one sentence."));
+    /// ```
+    with_instructions(instructions: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::CompactRequest;
+    ///
+    /// let request = CompactRequest::new("model-sol").with_previous_response_id("resp_1");
+    /// assert_eq!(request.previous_response_id.as_deref(), Some("resp_1"));
+    /// ```
     with_previous_response_id(previous_response_id: impl Into<String>),
 } }
 untagged! {
@@ -1633,12 +2308,96 @@ pub struct CountMessageTokensRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { CountMessageTokensRequest: pub fn new(model: impl Into<String>, messages: Vec<MessageTurn>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{CountMessageTokensRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = CountMessageTokensRequest::new(
+    ///     "model-sol",
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// );
+    /// assert_eq!(request.model, "model-sol");
+    /// ```
+    CountMessageTokensRequest: pub fn new(model: impl Into<String>, messages: Vec<MessageTurn>);
     system, tools, tool_choice, thinking, output_config, extra,
 }
 setters! { CountMessageTokensRequest {
-    with_system(system: impl Into<CountMessageTokensRequestSystem>), with_tools(tools: Vec<MessageTool>),
-    with_tool_choice(tool_choice: MessageToolChoice), with_thinking(thinking: MessageThinking),
+    ///
+    /// ```
+    /// use gatewright::types::{CountMessageTokensRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = CountMessageTokensRequest::new(
+    ///     "model-sol",
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_system("Answer in one sentence.");
+    /// assert_eq!(serde_json::to_value(&request)?["system"], "Answer in one sentence.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_system(system: impl Into<CountMessageTokensRequestSystem>),
+    ///
+    /// ```
+    /// use gatewright::types::{CountMessageTokensRequest, MessageTool, MessageTurn, MessageTurnRole};
+    ///
+    /// let tools = vec![
+    ///     MessageTool::new("get_weather", serde_json::from_value(serde_json::json!({ "type":
+    ///     "object", "properties": { "city": { "type": "string" } } }))?)
+    /// ];
+    /// let request = CountMessageTokensRequest::new(
+    ///     "model-sol",
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_tools(tools);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["tools"][0]["name"], "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tools(tools: Vec<MessageTool>),
+    ///
+    /// ```
+    /// use gatewright::types::{
+    ///     CountMessageTokensRequest, MessageToolChoice, MessageTurn, MessageTurnRole,
+    /// };
+    ///
+    /// let request = CountMessageTokensRequest::new(
+    ///     "model-sol",
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_tool_choice(MessageToolChoice::new("auto"));
+    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], serde_json::json!({ "type": "auto" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tool_choice(tool_choice: MessageToolChoice),
+    ///
+    /// ```
+    /// use gatewright::types::{CountMessageTokensRequest, MessageThinking, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = CountMessageTokensRequest::new(
+    ///     "model-sol",
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_thinking(MessageThinking::new("enabled").with_budget_tokens(1024));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["thinking"], serde_json::json!({ "type": "enabled", "budget_tokens": 1024 }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_thinking(thinking: MessageThinking),
+    ///
+    /// ```
+    /// use gatewright::types::{
+    ///     CountMessageTokensRequest, MessageOutputConfig, MessageOutputConfigEffort, MessageTurn, MessageTurnRole,
+    /// };
+    ///
+    /// let request = CountMessageTokensRequest::new(
+    ///     "model-sol",
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_output_config(MessageOutputConfig::default().with_effort(MessageOutputConfigEffort::LOW));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["output_config"], serde_json::json!({ "effort": "low" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_output_config(output_config: MessageOutputConfig),
 } }
 untagged! {
@@ -1694,7 +2453,27 @@ pub struct CountTokensRequest {
     pub extra: Map<String, Value>,
 }
 setters! { CountTokensRequest {
+    ///
+    /// ```
+    /// use gatewright::types::{CountTokensRequest, NativeContent, NativePart};
+    ///
+    /// let request = CountTokensRequest::default()
+    ///     .with_contents(vec![NativeContent::new(vec![NativePart::default().with_text("Say hello.")])]);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["contents"], serde_json::json!([{ "parts": [{ "text": "Say hello." }] }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_contents(contents: Vec<NativeContent>),
+    ///
+    /// ```
+    /// use gatewright::types::{CountTokensRequest, GenerateContentRequest};
+    ///
+    /// let request = CountTokensRequest::default()
+    ///     .with_generate_content_request(GenerateContentRequest::new("Say hello."));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["generateContentRequest"]["contents"][0]["parts"][0]["text"], "Say hello.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_generate_content_request(generate_content_request: GenerateContentRequest),
 } }
 /// The count.
@@ -1735,7 +2514,17 @@ pub struct CustomGrammar {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { CustomGrammar: pub fn new(syntax: CustomGrammarSyntax, definition: impl Into<String>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{CustomGrammar, CustomGrammarSyntax};
+    ///
+    /// let grammar = CustomGrammar::new(CustomGrammarSyntax::Lark, "/[a-z]+/");
+    /// assert_eq!(grammar.definition, "/[a-z]+/");
+    /// ```
+    CustomGrammar: pub fn new(syntax: CustomGrammarSyntax, definition: impl Into<String>);
+    extra,
+}
 closed_words! {
     /// How it is written.
     ///
@@ -2064,14 +2853,87 @@ pub struct GenerateContentRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { GenerateContentRequest: pub(crate) fn required(contents: Vec<NativeContent>);
+constructor! {
+    GenerateContentRequest: pub(crate) fn required(contents: Vec<NativeContent>);
     system_instruction, generation_config, tools, tool_config, safety_settings, cached_content, extra,
 }
 setters! { GenerateContentRequest {
+    ///
+    /// ```
+    /// use gatewright::types::{GenerateContentRequest, NativeContent, NativePart};
+    ///
+    /// let system_instruction = NativeContent::new(vec![NativePart::default().with_text("Say hello.")]);
+    /// let request = GenerateContentRequest::new("Say hello.").with_system_instruction(system_instruction);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["systemInstruction"], serde_json::json!({ "parts": [{ "text": "Say hello." }] }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_system_instruction(system_instruction: NativeContent),
-    with_generation_config(generation_config: NativeGenerationConfig), with_tools(tools: Vec<NativeTool>),
+    ///
+    /// ```
+    /// use gatewright::types::{GenerateContentRequest, NativeGenerationConfig};
+    ///
+    /// let request = GenerateContentRequest::new("Say hello.")
+    ///     .with_generation_config(NativeGenerationConfig::default().with_temperature(1.0));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["generationConfig"], serde_json::json!({ "temperature": 1.0 }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_generation_config(generation_config: NativeGenerationConfig),
+    ///
+    /// ```
+    /// use gatewright::types::{GenerateContentRequest, NativeFunctionDeclaration, NativeTool};
+    ///
+    /// let tools = vec![
+    ///     NativeTool::default()
+    ///     .with_function_declarations(vec![NativeFunctionDeclaration::new("get_weather")])
+    /// ];
+    /// let request = GenerateContentRequest::new("Say hello.").with_tools(tools);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["tools"][0]["functionDeclarations"][0]["name"], "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tools(tools: Vec<NativeTool>),
+    ///
+    /// ```
+    /// use gatewright::types::{
+    ///     GenerateContentRequest, NativeFunctionCallingConfig, NativeFunctionCallingConfigMode, NativeToolConfig,
+    /// };
+    ///
+    /// let tool_config = NativeToolConfig::default()
+    ///     .with_function_calling_config(
+    ///         NativeFunctionCallingConfig::default()
+    ///             .with_mode(NativeFunctionCallingConfigMode::ANY),
+    ///     );
+    /// let request = GenerateContentRequest::new("Say hello.").with_tool_config(tool_config);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["toolConfig"], serde_json::json!({ "functionCallingConfig": { "mode": "ANY" } }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_tool_config(tool_config: NativeToolConfig),
+    ///
+    /// ```
+    /// use gatewright::types::GenerateContentRequest;
+    ///
+    /// let safety_settings = serde_json::from_value(serde_json::json!([
+    ///     {
+    ///         "category": "HARM_CATEGORY_HARASSMENT",
+    ///         "threshold": "BLOCK_ONLY_HIGH"
+    ///     }
+    /// ]))?;
+    /// let request = GenerateContentRequest::new("Say hello.").with_safety_settings(safety_settings);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["safetySettings"][0]["category"], "HARM_CATEGORY_HARASSMENT");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_safety_settings(safety_settings: Vec<Map<String, Value>>),
+    ///
+    /// ```
+    /// use gatewright::types::GenerateContentRequest;
+    ///
+    /// let request = GenerateContentRequest::new("Say hello.").with_cached_content("cachedContents/1");
+    /// assert_eq!(request.cached_content.as_deref(), Some("cachedContents/1"));
+    /// ```
     with_cached_content(cached_content: impl Into<String>),
 } }
 /// Native response, or one event of a native stream.
@@ -2162,12 +3024,60 @@ pub struct ImageGenerationRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ImageGenerationRequest: pub fn new(model: impl Into<String>, prompt: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ImageGenerationRequest;
+    ///
+    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.");
+    /// assert_eq!(request.model, "model-sol");
+    /// ```
+    ImageGenerationRequest: pub fn new(model: impl Into<String>, prompt: impl Into<String>);
     n, size, quality, style, response_format, extra,
 }
 setters! { ImageGenerationRequest {
-    with_n(n: i64), with_size(size: impl Into<String>), with_quality(quality: ImageGenerationRequestQuality),
+    ///
+    /// ```
+    /// use gatewright::types::ImageGenerationRequest;
+    ///
+    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.").with_n(1);
+    /// assert_eq!(request.n, Some(1));
+    /// ```
+    with_n(n: i64),
+    ///
+    /// ```
+    /// use gatewright::types::ImageGenerationRequest;
+    ///
+    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.").with_size("1024x1024");
+    /// assert_eq!(request.size.as_deref(), Some("1024x1024"));
+    /// ```
+    with_size(size: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestQuality};
+    ///
+    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.")
+    ///     .with_quality(ImageGenerationRequestQuality::Hd);
+    /// assert_eq!(request.quality, Some(ImageGenerationRequestQuality::Hd));
+    /// ```
+    with_quality(quality: ImageGenerationRequestQuality),
+    ///
+    /// ```
+    /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestStyle};
+    ///
+    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.")
+    ///     .with_style(ImageGenerationRequestStyle::Natural);
+    /// assert_eq!(request.style, Some(ImageGenerationRequestStyle::Natural));
+    /// ```
     with_style(style: ImageGenerationRequestStyle),
+    ///
+    /// ```
+    /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestResponseFormat};
+    ///
+    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.")
+    ///     .with_response_format(ImageGenerationRequestResponseFormat::B64Json);
+    /// assert_eq!(request.response_format, Some(ImageGenerationRequestResponseFormat::B64Json));
+    /// ```
     with_response_format(response_format: ImageGenerationRequestResponseFormat),
 } }
 closed_words! {
@@ -2262,13 +3172,76 @@ pub struct InputContent {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { InputContent: pub fn new(type_: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::InputContent;
+    ///
+    /// let content = InputContent::new("input_text");
+    /// assert_eq!(content.type_, "input_text");
+    /// ```
+    InputContent: pub fn new(type_: impl Into<String>);
     text, image_url, detail, annotations, logprobs, refusal, extra,
 }
 setters! { InputContent {
-    with_text(text: impl Into<String>), with_image_url(image_url: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::InputContent;
+    ///
+    /// let content = InputContent::new("input_text").with_text("Say hello.");
+    /// assert_eq!(content.text.as_deref(), Some("Say hello."));
+    /// ```
+    with_text(text: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::InputContent;
+    ///
+    /// let content = InputContent::new("input_image").with_image_url("https://example.com/boat.png");
+    /// assert_eq!(content.image_url.as_deref(), Some("https://example.com/boat.png"));
+    /// ```
+    with_image_url(image_url: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{InputContent, InputContentDetail};
+    ///
+    /// let content = InputContent::new("input_image").with_detail(InputContentDetail::AUTO);
+    /// assert_eq!(content.detail, Some("auto".into()));
+    /// ```
     with_detail(detail: impl Into<InputContentDetail>),
-    with_annotations(annotations: Vec<Map<String, Value>>), with_logprobs(logprobs: Vec<TokenLogprob>),
+    ///
+    /// ```
+    /// use gatewright::types::InputContent;
+    ///
+    /// let annotations = serde_json::from_value(serde_json::json!([
+    ///     { "type": "url_citation", "url": "https://example.com" }
+    /// ]))?;
+    /// let content = InputContent::new("output_text")
+    ///     .with_text("Say hello.")
+    ///     .with_annotations(annotations);
+    /// let json = serde_json::to_value(&content)?;
+    /// assert_eq!(json["annotations"][0]["url"], "https://example.com");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_annotations(annotations: Vec<Map<String, Value>>),
+    ///
+    /// ```
+    /// use gatewright::types::{InputContent, TokenLogprob};
+    ///
+    /// let content = InputContent::new("output_text")
+    ///     .with_text("Say hello.")
+    ///     .with_logprobs(vec![TokenLogprob::new("Hel").with_logprob(0.5)]);
+    /// let json = serde_json::to_value(&content)?;
+    /// assert_eq!(json["logprobs"], serde_json::json!([{ "token": "Hel", "logprob": 0.5 }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_logprobs(logprobs: Vec<TokenLogprob>),
+    ///
+    /// ```
+    /// use gatewright::types::InputContent;
+    ///
+    /// let content = InputContent::new("refusal").with_refusal("I cannot help with that.");
+    /// assert_eq!(content.refusal.as_deref(), Some("I cannot help with that."));
+    /// ```
     with_refusal(refusal: impl Into<String>),
 } }
 open_words! {
@@ -2337,7 +3310,9 @@ closed_words! {
 /// ```
 /// use gatewright::types::{InputItem, InputItemRole};
 ///
-/// let item = InputItem::default().with_type("message").with_role(InputItemRole::User)
+/// let item = InputItem::default()
+///     .with_type("message")
+///     .with_role(InputItemRole::User)
 ///     .with_content("Say hello.");
 /// let json = serde_json::json!({ "role": "user", "content": "Say hello.", "type": "message" });
 /// assert_eq!(serde_json::to_value(&item)?, json);
@@ -2386,11 +3361,135 @@ pub struct InputItem {
     pub extra: Map<String, Value>,
 }
 setters! { InputItem {
-    with_type(type_: impl Into<String>), with_id(id: impl Into<String>), with_role(role: InputItemRole),
-    with_content(content: impl Into<InputItemContent>), with_status(status: impl Into<String>),
-    with_call_id(call_id: impl Into<String>), with_output(output: impl Into<InputItemOutput>),
-    with_name(name: impl Into<String>), with_arguments(arguments: impl Into<String>),
-    with_input(input: impl Into<String>), with_summary(summary: Vec<Map<String, Value>>),
+    ///
+    /// ```
+    /// use gatewright::types::{InputItem, InputItemRole};
+    ///
+    /// let item = InputItem::default()
+    ///     .with_role(InputItemRole::User)
+    ///     .with_content("Say hello.")
+    ///     .with_type("message");
+    /// assert_eq!(item.type_.as_deref(), Some("message"));
+    /// ```
+    with_type(type_: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{InputItem, InputItemRole};
+    ///
+    /// let item = InputItem::default()
+    ///     .with_role(InputItemRole::User)
+    ///     .with_content("Say hello.")
+    ///     .with_id("item_1");
+    /// assert_eq!(item.id.as_deref(), Some("item_1"));
+    /// ```
+    with_id(id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{InputItem, InputItemRole};
+    ///
+    /// let item = InputItem::default().with_content("Say hello.").with_role(InputItemRole::User);
+    /// assert_eq!(item.role, Some(InputItemRole::User));
+    /// ```
+    with_role(role: InputItemRole),
+    ///
+    /// ```
+    /// use gatewright::types::{InputItem, InputItemRole};
+    ///
+    /// let item = InputItem::default().with_role(InputItemRole::User).with_content("Say hello.");
+    /// assert_eq!(serde_json::to_value(&item)?["content"], "Say hello.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_content(content: impl Into<InputItemContent>),
+    ///
+    /// ```
+    /// use gatewright::types::{InputItem, InputItemRole};
+    ///
+    /// let item = InputItem::default()
+    ///     .with_role(InputItemRole::User)
+    ///     .with_content("Say hello.")
+    ///     .with_status("completed");
+    /// assert_eq!(item.status.as_deref(), Some("completed"));
+    /// ```
+    with_status(status: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::InputItem;
+    ///
+    /// let item = InputItem::default()
+    ///     .with_type("function_call_output")
+    ///     .with_output("8 °C")
+    ///     .with_call_id("call_1");
+    /// assert_eq!(item.call_id.as_deref(), Some("call_1"));
+    /// ```
+    with_call_id(call_id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::InputItem;
+    ///
+    /// let item = InputItem::default()
+    ///     .with_type("function_call_output")
+    ///     .with_call_id("call_1")
+    ///     .with_output("8 °C");
+    /// assert_eq!(serde_json::to_value(&item)?["output"], "8 °C");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_output(output: impl Into<InputItemOutput>),
+    ///
+    /// ```
+    /// use gatewright::types::InputItem;
+    ///
+    /// let item = InputItem::default()
+    ///     .with_type("function_call")
+    ///     .with_call_id("call_1")
+    ///     .with_arguments("{\"city\":\"Oslo\"}")
+    ///     .with_name("get_weather");
+    /// assert_eq!(item.name.as_deref(), Some("get_weather"));
+    /// ```
+    with_name(name: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::InputItem;
+    ///
+    /// let item = InputItem::default()
+    ///     .with_type("function_call")
+    ///     .with_call_id("call_1")
+    ///     .with_name("get_weather")
+    ///     .with_arguments("{\"city\":\"Oslo\"}");
+    /// assert_eq!(item.arguments.as_deref(), Some("{\"city\":\"Oslo\"}"));
+    /// ```
+    with_arguments(arguments: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::InputItem;
+    ///
+    /// let item = InputItem::default()
+    ///     .with_type("custom_tool_call")
+    ///     .with_call_id("call_1")
+    ///     .with_name("get_weather")
+    ///     .with_input("Say hello.");
+    /// assert_eq!(item.input.as_deref(), Some("Say hello."));
+    /// ```
+    with_input(input: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::InputItem;
+    ///
+    /// let summary = serde_json::from_value(serde_json::json!([
+    ///     { "type": "summary_text", "text": "A greeting." }
+    /// ]))?;
+    /// let item = InputItem::default().with_type("reasoning").with_summary(summary);
+    /// let json = serde_json::to_value(&item)?;
+    /// assert_eq!(json["summary"], serde_json::json!([{ "type": "summary_text", "text": "A greeting." }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_summary(summary: Vec<Map<String, Value>>),
+    ///
+    /// ```
+    /// use gatewright::types::InputItem;
+    ///
+    /// let item = InputItem::default().with_type("reasoning").with_encrypted_content("c2VhbGVk");
+    /// assert_eq!(item.encrypted_content.as_deref(), Some("c2VhbGVk"));
+    /// ```
     with_encrypted_content(encrypted_content: impl Into<String>),
 } }
 untagged! {
@@ -2827,18 +3926,166 @@ pub struct MessageBlock {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageBlock: pub fn new(type_: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("text");
+    /// assert_eq!(block.type_, "text");
+    /// ```
+    MessageBlock: pub fn new(type_: impl Into<String>);
     text, citations, cache_control, source, title, context, id, name, input, tool_use_id, content, is_error,
     thinking, signature, data, extra,
 }
 setters! { MessageBlock {
-    with_text(text: impl Into<String>), with_citations(citations: impl Into<Value>),
-    with_cache_control(cache_control: MessageCacheControl), with_source(source: MessageSource),
-    with_title(title: impl Into<String>), with_context(context: impl Into<String>),
-    with_id(id: impl Into<String>), with_name(name: impl Into<String>),
-    with_input(input: Map<String, Value>), with_tool_use_id(tool_use_id: impl Into<String>),
-    with_content(content: impl Into<MessageBlockContent>), with_is_error(is_error: bool),
-    with_thinking(thinking: impl Into<String>), with_signature(signature: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("text").with_text("Say hello.");
+    /// assert_eq!(block.text.as_deref(), Some("Say hello."));
+    /// ```
+    with_text(text: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("text")
+    ///     .with_text("Say hello.")
+    ///     .with_citations(serde_json::json!([{ "type": "char_location", "cited_text": "Hello." }]));
+    /// let json = serde_json::to_value(&block)?;
+    /// assert_eq!(json["citations"][0]["cited_text"], "Hello.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_citations(citations: impl Into<Value>),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageBlock, MessageCacheControl, MessageCacheControlType};
+    ///
+    /// let block = MessageBlock::new("text")
+    ///     .with_text("Say hello.")
+    ///     .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
+    /// let json = serde_json::to_value(&block)?;
+    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_cache_control(cache_control: MessageCacheControl),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageBlock, MessageSource};
+    ///
+    /// let block = MessageBlock::new("image")
+    ///     .with_source(MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8="));
+    /// let json = serde_json::to_value(&block)?;
+    /// assert_eq!(json["source"]["media_type"], "image/png");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_source(source: MessageSource),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageBlock, MessageSource};
+    ///
+    /// let block = MessageBlock::new("document")
+    ///     .with_source(MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8="))
+    ///     .with_title("Weather of Oslo");
+    /// assert_eq!(block.title.as_deref(), Some("Weather of Oslo"));
+    /// ```
+    with_title(title: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageBlock, MessageSource};
+    ///
+    /// let block = MessageBlock::new("document")
+    ///     .with_source(MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8="))
+    ///     .with_context("Measured at noon.");
+    /// assert_eq!(block.context.as_deref(), Some("Measured at noon."));
+    /// ```
+    with_context(context: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("tool_use")
+    ///     .with_name("get_weather")
+    ///     .with_input(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?)
+    ///     .with_id("call_1");
+    /// assert_eq!(block.id.as_deref(), Some("call_1"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_id(id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("tool_use")
+    ///     .with_id("call_1")
+    ///     .with_input(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?)
+    ///     .with_name("get_weather");
+    /// assert_eq!(block.name.as_deref(), Some("get_weather"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_name(name: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("tool_use")
+    ///     .with_id("call_1")
+    ///     .with_name("get_weather")
+    ///     .with_input(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?);
+    /// assert_eq!(serde_json::to_value(&block)?["input"], serde_json::json!({ "city": "Oslo" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_input(input: Map<String, Value>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("tool_result").with_tool_use_id("call_1");
+    /// assert_eq!(block.tool_use_id.as_deref(), Some("call_1"));
+    /// ```
+    with_tool_use_id(tool_use_id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("tool_result").with_tool_use_id("call_1").with_content("Say hello.");
+    /// assert_eq!(serde_json::to_value(&block)?["content"], "Say hello.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_content(content: impl Into<MessageBlockContent>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("tool_result").with_tool_use_id("call_1").with_is_error(true);
+    /// assert_eq!(block.is_error, Some(true));
+    /// ```
+    with_is_error(is_error: bool),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("thinking").with_signature("c2lnbmVk").with_thinking("Let me see.");
+    /// assert_eq!(block.thinking.as_deref(), Some("Let me see."));
+    /// ```
+    with_thinking(thinking: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("thinking").with_thinking("Let me see.").with_signature("c2lnbmVk");
+    /// assert_eq!(block.signature.as_deref(), Some("c2lnbmVk"));
+    /// ```
+    with_signature(signature: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageBlock;
+    ///
+    /// let block = MessageBlock::new("redacted_thinking").with_data("aGVsbG8=");
+    /// assert_eq!(block.data.as_deref(), Some("aGVsbG8="));
+    /// ```
     with_data(data: impl Into<String>),
 } }
 untagged! {
@@ -2980,8 +4227,28 @@ pub struct MessageCacheControl {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageCacheControl: pub fn new(type_: impl Into<MessageCacheControlType>); ttl, extra }
-setters! { MessageCacheControl { with_ttl(ttl: impl Into<MessageCacheControlTtl>) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{MessageCacheControl, MessageCacheControlType};
+    ///
+    /// let control = MessageCacheControl::new(MessageCacheControlType::EPHEMERAL);
+    /// assert_eq!(control.type_.as_str(), "ephemeral");
+    /// ```
+    MessageCacheControl: pub fn new(type_: impl Into<MessageCacheControlType>);
+    ttl, extra,
+}
+setters! { MessageCacheControl {
+    ///
+    /// ```
+    /// use gatewright::types::{MessageCacheControl, MessageCacheControlTtl, MessageCacheControlType};
+    ///
+    /// let control = MessageCacheControl::new(MessageCacheControlType::EPHEMERAL)
+    ///     .with_ttl(MessageCacheControlTtl::X5M);
+    /// assert_eq!(control.ttl, Some("5m".into()));
+    /// ```
+    with_ttl(ttl: impl Into<MessageCacheControlTtl>),
+} }
 open_words! {
     /// How long it is kept.
     ///
@@ -3522,7 +4789,16 @@ pub struct MessageMetadata {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-setters! { MessageMetadata { with_user_id(user_id: impl Into<String>) } }
+setters! { MessageMetadata {
+    ///
+    /// ```
+    /// use gatewright::types::MessageMetadata;
+    ///
+    /// let metadata = MessageMetadata::default().with_user_id("user_1");
+    /// assert_eq!(metadata.user_id.as_deref(), Some("user_1"));
+    /// ```
+    with_user_id(user_id: impl Into<String>),
+} }
 /// The model calls this tool.
 ///
 /// ```
@@ -3610,7 +4886,32 @@ pub struct MessageOutputConfig {
     pub extra: Map<String, Value>,
 }
 setters! { MessageOutputConfig {
-    with_effort(effort: impl Into<MessageOutputConfigEffort>), with_format(format: MessageOutputFormat),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageOutputConfig, MessageOutputConfigEffort};
+    ///
+    /// let config = MessageOutputConfig::default().with_effort(MessageOutputConfigEffort::LOW);
+    /// assert_eq!(config.effort, Some("low".into()));
+    /// ```
+    with_effort(effort: impl Into<MessageOutputConfigEffort>),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageOutputConfig, MessageOutputFormat};
+    ///
+    /// let format = MessageOutputFormat::new(
+    ///     "json_schema",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// );
+    /// let config = MessageOutputConfig::default().with_format(format);
+    /// let json = serde_json::to_value(&config)?;
+    /// assert_eq!(json["format"]["schema"]["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_format(format: MessageOutputFormat),
 } }
 open_words! {
     /// How thorough the model is.
@@ -3655,7 +4956,25 @@ pub struct MessageOutputFormat {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageOutputFormat: pub fn new(type_: impl Into<String>, schema: Map<String, Value>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::MessageOutputFormat;
+    ///
+    /// let format = MessageOutputFormat::new(
+    ///     "json_schema",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// );
+    /// assert_eq!(format.type_, "json_schema");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    MessageOutputFormat: pub fn new(type_: impl Into<String>, schema: Map<String, Value>);
+    extra,
+}
 /// A sign of life.
 ///
 /// ```
@@ -3780,19 +5099,235 @@ pub struct MessageRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageRequest: pub fn new(model: impl Into<String>, max_tokens: i64, messages: Vec<MessageTurn>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// );
+    /// assert_eq!(request.model, "model-sol");
+    /// ```
+    MessageRequest: pub fn new(model: impl Into<String>, max_tokens: i64, messages: Vec<MessageTurn>);
     system, stop_sequences, stream, temperature, top_p, top_k, tools, tool_choice, thinking, metadata,
     service_tier, output_config, output_format, cache_control, extra,
 }
 setters! { MessageRequest {
-    with_system(system: impl Into<MessageRequestSystem>), with_stop_sequences(stop_sequences: Vec<String>),
-    with_stream(stream: bool), with_temperature(temperature: f64), with_top_p(top_p: f64),
-    with_top_k(top_k: i64), with_tools(tools: Vec<MessageTool>),
-    with_tool_choice(tool_choice: MessageToolChoice), with_thinking(thinking: MessageThinking),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_system("Answer in one sentence.");
+    /// assert_eq!(serde_json::to_value(&request)?["system"], "Answer in one sentence.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_system(system: impl Into<MessageRequestSystem>),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_stop_sequences(vec!["END".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&request)?["stop_sequences"], serde_json::json!(["END"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_stop_sequences(stop_sequences: Vec<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_stream(true);
+    /// assert_eq!(request.stream, Some(true));
+    /// ```
+    with_stream(stream: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_temperature(1.0);
+    /// assert_eq!(request.temperature, Some(1.0));
+    /// ```
+    with_temperature(temperature: f64),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_top_p(0.5);
+    /// assert_eq!(request.top_p, Some(0.5));
+    /// ```
+    with_top_p(top_p: f64),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_top_k(1);
+    /// assert_eq!(request.top_k, Some(1));
+    /// ```
+    with_top_k(top_k: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageTool, MessageTurn, MessageTurnRole};
+    ///
+    /// let tools = vec![
+    ///     MessageTool::new("get_weather", serde_json::from_value(serde_json::json!({ "type":
+    ///     "object", "properties": { "city": { "type": "string" } } }))?)
+    /// ];
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_tools(tools);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["tools"][0]["name"], "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tools(tools: Vec<MessageTool>),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageToolChoice, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_tool_choice(MessageToolChoice::new("auto"));
+    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], serde_json::json!({ "type": "auto" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tool_choice(tool_choice: MessageToolChoice),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageThinking, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_thinking(MessageThinking::new("enabled").with_budget_tokens(1024));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["thinking"], serde_json::json!({ "type": "enabled", "budget_tokens": 1024 }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_thinking(thinking: MessageThinking),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageMetadata, MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_metadata(MessageMetadata::default().with_user_id("user_1"));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["metadata"], serde_json::json!({ "user_id": "user_1" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_metadata(metadata: MessageMetadata),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageRequest, MessageRequestServiceTier, MessageTurn, MessageTurnRole};
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_service_tier(MessageRequestServiceTier::AUTO);
+    /// assert_eq!(request.service_tier, Some("auto".into()));
+    /// ```
     with_service_tier(service_tier: impl Into<MessageRequestServiceTier>),
+    ///
+    /// ```
+    /// use gatewright::types::{
+    ///     MessageOutputConfig, MessageOutputConfigEffort, MessageRequest, MessageTurn, MessageTurnRole,
+    /// };
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_output_config(MessageOutputConfig::default().with_effort(MessageOutputConfigEffort::LOW));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["output_config"], serde_json::json!({ "effort": "low" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_output_config(output_config: MessageOutputConfig),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageOutputFormat, MessageRequest, MessageTurn, MessageTurnRole};
+    ///
+    /// let output_format = MessageOutputFormat::new(
+    ///     "json_schema",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// );
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_output_format(output_format);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["output_format"]["schema"]["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_output_format(output_format: MessageOutputFormat),
+    ///
+    /// ```
+    /// use gatewright::types::{
+    ///     MessageCacheControl, MessageCacheControlType, MessageRequest, MessageTurn, MessageTurnRole,
+    /// };
+    ///
+    /// let request = MessageRequest::new(
+    ///     "model-sol",
+    ///     64,
+    ///     vec![MessageTurn::new(MessageTurnRole::User, "Say hello.")],
+    /// )
+    /// .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_cache_control(cache_control: MessageCacheControl),
 } }
 open_words! {
@@ -3884,10 +5419,50 @@ pub struct MessageSource {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageSource: pub fn new(type_: impl Into<String>); media_type, data, url, file_id, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::MessageSource;
+    ///
+    /// let source = MessageSource::new("base64");
+    /// assert_eq!(source.type_, "base64");
+    /// ```
+    MessageSource: pub fn new(type_: impl Into<String>);
+    media_type, data, url, file_id, extra,
+}
 setters! { MessageSource {
-    with_media_type(media_type: impl Into<String>), with_data(data: impl Into<String>),
-    with_url(url: impl Into<String>), with_file_id(file_id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageSource;
+    ///
+    /// let source = MessageSource::new("base64").with_data("aGVsbG8=").with_media_type("image/png");
+    /// assert_eq!(source.media_type.as_deref(), Some("image/png"));
+    /// ```
+    with_media_type(media_type: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageSource;
+    ///
+    /// let source = MessageSource::new("base64").with_media_type("image/png").with_data("aGVsbG8=");
+    /// assert_eq!(source.data.as_deref(), Some("aGVsbG8="));
+    /// ```
+    with_data(data: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageSource;
+    ///
+    /// let source = MessageSource::new("url").with_url("https://example.com/boat.png");
+    /// assert_eq!(source.url.as_deref(), Some("https://example.com/boat.png"));
+    /// ```
+    with_url(url: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageSource;
+    ///
+    /// let source = MessageSource::new("file").with_file_id("file_1");
+    /// assert_eq!(source.file_id.as_deref(), Some("file_1"));
+    /// ```
+    with_file_id(file_id: impl Into<String>),
 } }
 /// The message exists; its content is empty.
 ///
@@ -4084,9 +5659,41 @@ pub struct MessageTextBlock {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageTextBlock: pub fn new(text: impl Into<String>); type_, citations, cache_control, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::MessageTextBlock;
+    ///
+    /// let block = MessageTextBlock::new("Say hello.");
+    /// assert_eq!(block.text, "Say hello.");
+    /// ```
+    MessageTextBlock: pub fn new(text: impl Into<String>);
+    type_, citations, cache_control, extra,
+}
 setters! { MessageTextBlock {
+    ///
+    /// ```
+    /// use gatewright::types::MessageTextBlock;
+    ///
+    /// let citations = serde_json::from_value(serde_json::json!([
+    ///     { "type": "char_location", "cited_text": "Hello." }
+    /// ]))?;
+    /// let block = MessageTextBlock::new("Say hello.").with_citations(citations);
+    /// let json = serde_json::to_value(&block)?;
+    /// assert_eq!(json["citations"][0]["cited_text"], "Hello.");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_citations(citations: Vec<Map<String, Value>>),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageCacheControl, MessageCacheControlType, MessageTextBlock};
+    ///
+    /// let block = MessageTextBlock::new("Say hello.")
+    ///     .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
+    /// let json = serde_json::to_value(&block)?;
+    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_cache_control(cache_control: MessageCacheControl),
 } }
 closed_words! {
@@ -4161,7 +5768,8 @@ closed_words! {
 /// ```
 /// use gatewright::types::{MessageThinking, MessageThinkingDisplay};
 ///
-/// let thinking = MessageThinking::new("enabled").with_budget_tokens(1024)
+/// let thinking = MessageThinking::new("enabled")
+///     .with_budget_tokens(1024)
 ///     .with_display(MessageThinkingDisplay::SUMMARIZED);
 /// let json = serde_json::json!({ "type": "enabled", "budget_tokens": 1024, "display": "summarized" });
 /// assert_eq!(serde_json::to_value(&thinking)?, json);
@@ -4182,9 +5790,36 @@ pub struct MessageThinking {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageThinking: pub fn new(type_: impl Into<String>); budget_tokens, display, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::MessageThinking;
+    ///
+    /// let thinking = MessageThinking::new("enabled");
+    /// assert_eq!(thinking.type_, "enabled");
+    /// ```
+    MessageThinking: pub fn new(type_: impl Into<String>);
+    budget_tokens, display, extra,
+}
 setters! { MessageThinking {
-    with_budget_tokens(budget_tokens: i64), with_display(display: impl Into<MessageThinkingDisplay>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageThinking;
+    ///
+    /// let thinking = MessageThinking::new("enabled").with_budget_tokens(1024);
+    /// assert_eq!(thinking.budget_tokens, Some(1024));
+    /// ```
+    with_budget_tokens(budget_tokens: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageThinking, MessageThinkingDisplay};
+    ///
+    /// let thinking = MessageThinking::new("enabled")
+    ///     .with_budget_tokens(1024)
+    ///     .with_display(MessageThinkingDisplay::SUMMARIZED);
+    /// assert_eq!(thinking.display, Some("summarized".into()));
+    /// ```
+    with_display(display: impl Into<MessageThinkingDisplay>),
 } }
 /// What the model thought.
 ///
@@ -4298,12 +5933,95 @@ pub struct MessageTool {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageTool: pub fn new(name: impl Into<String>, input_schema: Map<String, Value>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::MessageTool;
+    ///
+    /// let tool = MessageTool::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// );
+    /// assert_eq!(tool.name, "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    MessageTool: pub fn new(name: impl Into<String>, input_schema: Map<String, Value>);
     type_, description, strict, cache_control, extra,
 }
 setters! { MessageTool {
-    with_type(type_: impl Into<String>), with_description(description: impl Into<String>),
-    with_strict(strict: bool), with_cache_control(cache_control: MessageCacheControl),
+    ///
+    /// ```
+    /// use gatewright::types::MessageTool;
+    ///
+    /// let tool = MessageTool::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// )
+    /// .with_type("custom");
+    /// assert_eq!(tool.type_.as_deref(), Some("custom"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_type(type_: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageTool;
+    ///
+    /// let tool = MessageTool::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// )
+    /// .with_description("The weather of a city.");
+    /// assert_eq!(tool.description.as_deref(), Some("The weather of a city."));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageTool;
+    ///
+    /// let tool = MessageTool::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// )
+    /// .with_strict(true);
+    /// assert_eq!(tool.strict, Some(true));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_strict(strict: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{MessageCacheControl, MessageCacheControlType, MessageTool};
+    ///
+    /// let tool = MessageTool::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(
+    ///         serde_json::json!(
+    ///             { "type": "object", "properties": { "city": { "type": "string" } } }
+    ///         ),
+    ///     )?,
+    /// )
+    /// .with_cache_control(MessageCacheControl::new(MessageCacheControlType::EPHEMERAL));
+    /// let json = serde_json::to_value(&tool)?;
+    /// assert_eq!(json["cache_control"], serde_json::json!({ "type": "ephemeral" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_cache_control(cache_control: MessageCacheControl),
 } }
 /// Which tools are called; unknown kinds pass through.
 ///
@@ -4330,11 +6048,34 @@ pub struct MessageToolChoice {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageToolChoice: pub fn new(type_: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::MessageToolChoice;
+    ///
+    /// let choice = MessageToolChoice::new("auto");
+    /// assert_eq!(choice.type_, "auto");
+    /// ```
+    MessageToolChoice: pub fn new(type_: impl Into<String>);
     disable_parallel_tool_use, name, extra,
 }
 setters! { MessageToolChoice {
-    with_disable_parallel_tool_use(disable_parallel_tool_use: bool), with_name(name: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::MessageToolChoice;
+    ///
+    /// let choice = MessageToolChoice::new("auto").with_disable_parallel_tool_use(true);
+    /// assert_eq!(choice.disable_parallel_tool_use, Some(true));
+    /// ```
+    with_disable_parallel_tool_use(disable_parallel_tool_use: bool),
+    ///
+    /// ```
+    /// use gatewright::types::MessageToolChoice;
+    ///
+    /// let choice = MessageToolChoice::new("tool").with_name("get_weather");
+    /// assert_eq!(choice.name.as_deref(), Some("get_weather"));
+    /// ```
+    with_name(name: impl Into<String>),
 } }
 /// The result of a call.
 ///
@@ -4453,7 +6194,17 @@ pub struct MessageTurn {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { MessageTurn: pub fn new(role: MessageTurnRole, content: impl Into<MessageTurnContent>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{MessageTurn, MessageTurnRole};
+    ///
+    /// let turn = MessageTurn::new(MessageTurnRole::User, "Say hello.");
+    /// assert_eq!(turn.role, MessageTurnRole::User);
+    /// ```
+    MessageTurn: pub fn new(role: MessageTurnRole, content: impl Into<MessageTurnContent>);
+    extra,
+}
 untagged! {
     /// The text or its blocks.
     ///
@@ -4632,7 +6383,17 @@ pub struct NativeBlob {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { NativeBlob: pub fn new(mime_type: impl Into<String>, data: impl Into<String>); extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::NativeBlob;
+    ///
+    /// let blob = NativeBlob::new("image/png", "aGVsbG8=");
+    /// assert_eq!(blob.mime_type, "image/png");
+    /// ```
+    NativeBlob: pub fn new(mime_type: impl Into<String>, data: impl Into<String>);
+    extra,
+}
 /// One candidate.
 ///
 /// ```
@@ -4676,8 +6437,10 @@ open_words! {
 /// ```
 /// use gatewright::types::{NativeContent, NativeContentRole, NativePart};
 ///
-/// let content = NativeContent::new(vec![NativePart::default()]).with_role(NativeContentRole::USER);
-/// assert_eq!(serde_json::to_value(&content)?, serde_json::json!({ "parts": [{}], "role": "user" }));
+/// let content = NativeContent::new(vec![NativePart::default().with_text("Say hello.")])
+///     .with_role(NativeContentRole::USER);
+/// let json = serde_json::json!({ "parts": [{ "text": "Say hello." }], "role": "user" });
+/// assert_eq!(serde_json::to_value(&content)?, json);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
@@ -4691,8 +6454,28 @@ pub struct NativeContent {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { NativeContent: pub fn new(parts: Vec<NativePart>); role, extra }
-setters! { NativeContent { with_role(role: impl Into<NativeContentRole>) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::{NativeContent, NativePart};
+    ///
+    /// let content = NativeContent::new(vec![NativePart::default().with_text("Say hello.")]);
+    /// assert_eq!(content.parts.len(), 1);
+    /// ```
+    NativeContent: pub fn new(parts: Vec<NativePart>);
+    role, extra,
+}
+setters! { NativeContent {
+    ///
+    /// ```
+    /// use gatewright::types::{NativeContent, NativeContentRole, NativePart};
+    ///
+    /// let content = NativeContent::new(vec![NativePart::default().with_text("Say hello.")])
+    ///     .with_role(NativeContentRole::USER);
+    /// assert_eq!(content.role, Some("user".into()));
+    /// ```
+    with_role(role: impl Into<NativeContentRole>),
+} }
 open_words! {
     /// Role of the speaker; user if absent. Turns are by user, model or function.
     ///
@@ -4812,8 +6595,37 @@ pub struct NativeFunctionCall {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { NativeFunctionCall: pub fn new(name: impl Into<String>); id, args, extra }
-setters! { NativeFunctionCall { with_id(id: impl Into<String>), with_args(args: Map<String, Value>) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionCall;
+    ///
+    /// let call = NativeFunctionCall::new("get_weather");
+    /// assert_eq!(call.name, "get_weather");
+    /// ```
+    NativeFunctionCall: pub fn new(name: impl Into<String>);
+    id, args, extra,
+}
+setters! { NativeFunctionCall {
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionCall;
+    ///
+    /// let call = NativeFunctionCall::new("get_weather").with_id("call_1");
+    /// assert_eq!(call.id.as_deref(), Some("call_1"));
+    /// ```
+    with_id(id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionCall;
+    ///
+    /// let call = NativeFunctionCall::new("get_weather")
+    ///     .with_args(serde_json::from_value(serde_json::json!({ "city": "Oslo" }))?);
+    /// assert_eq!(serde_json::to_value(&call)?["args"], serde_json::json!({ "city": "Oslo" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_args(args: Map<String, Value>),
+} }
 /// Whether and which function is called.
 ///
 /// ```
@@ -4837,7 +6649,25 @@ pub struct NativeFunctionCallingConfig {
     pub extra: Map<String, Value>,
 }
 setters! { NativeFunctionCallingConfig {
+    ///
+    /// ```
+    /// use gatewright::types::{NativeFunctionCallingConfig, NativeFunctionCallingConfigMode};
+    ///
+    /// let config = NativeFunctionCallingConfig::default()
+    ///     .with_mode(NativeFunctionCallingConfigMode::AUTO);
+    /// assert_eq!(config.mode, Some("AUTO".into()));
+    /// ```
     with_mode(mode: impl Into<NativeFunctionCallingConfigMode>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionCallingConfig;
+    ///
+    /// let config = NativeFunctionCallingConfig::default()
+    ///     .with_allowed_function_names(vec!["get_weather".to_owned()]);
+    /// let json = serde_json::to_value(&config)?;
+    /// assert_eq!(json["allowedFunctionNames"], serde_json::json!(["get_weather"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_allowed_function_names(allowed_function_names: Vec<String>),
 } }
 open_words! {
@@ -4880,11 +6710,49 @@ pub struct NativeFunctionDeclaration {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { NativeFunctionDeclaration: pub fn new(name: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionDeclaration;
+    ///
+    /// let declaration = NativeFunctionDeclaration::new("get_weather");
+    /// assert_eq!(declaration.name, "get_weather");
+    /// ```
+    NativeFunctionDeclaration: pub fn new(name: impl Into<String>);
     description, parameters, parameters_json_schema, extra,
 }
 setters! { NativeFunctionDeclaration {
-    with_description(description: impl Into<String>), with_parameters(parameters: NativeSchema),
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionDeclaration;
+    ///
+    /// let declaration = NativeFunctionDeclaration::new("get_weather")
+    ///     .with_description("The weather of a city.");
+    /// assert_eq!(declaration.description.as_deref(), Some("The weather of a city."));
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{NativeFunctionDeclaration, NativeSchema};
+    ///
+    /// let parameters = NativeSchema::default()
+    ///     .with_type("object")
+    ///     .with_properties([("city".to_owned(), NativeSchema::default().with_type("string"))].into());
+    /// let declaration = NativeFunctionDeclaration::new("get_weather").with_parameters(parameters);
+    /// let json = serde_json::to_value(&declaration)?;
+    /// assert_eq!(json["parameters"]["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_parameters(parameters: NativeSchema),
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionDeclaration;
+    ///
+    /// let declaration = NativeFunctionDeclaration::new("get_weather")
+    ///     .with_parameters_json_schema("parametersJsonSchema");
+    /// assert_eq!(serde_json::to_value(&declaration)?["parametersJsonSchema"], "parametersJsonSchema");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_parameters_json_schema(parameters_json_schema: impl Into<Value>),
 } }
 /// A function's result.
@@ -4914,10 +6782,36 @@ pub struct NativeFunctionResponse {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { NativeFunctionResponse: pub fn new(name: impl Into<String>, response: Map<String, Value>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionResponse;
+    ///
+    /// let response = NativeFunctionResponse::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(serde_json::json!({ "output": "8 °C" }))?,
+    /// );
+    /// assert_eq!(response.name, "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    NativeFunctionResponse: pub fn new(name: impl Into<String>, response: Map<String, Value>);
     id, extra,
 }
-setters! { NativeFunctionResponse { with_id(id: impl Into<String>) } }
+setters! { NativeFunctionResponse {
+    ///
+    /// ```
+    /// use gatewright::types::NativeFunctionResponse;
+    ///
+    /// let response = NativeFunctionResponse::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(serde_json::json!({ "output": "8 °C" }))?,
+    /// )
+    /// .with_id("call_1");
+    /// assert_eq!(response.id.as_deref(), Some("call_1"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_id(id: impl Into<String>),
+} }
 /// How to generate.
 ///
 /// ```
@@ -4961,11 +6855,83 @@ pub struct NativeGenerationConfig {
     pub extra: Map<String, Value>,
 }
 setters! { NativeGenerationConfig {
-    with_temperature(temperature: f64), with_top_p(top_p: f64), with_top_k(top_k: f64),
-    with_candidate_count(candidate_count: i64), with_max_output_tokens(max_output_tokens: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfig;
+    ///
+    /// let config = NativeGenerationConfig::default().with_temperature(1.0);
+    /// assert_eq!(config.temperature, Some(1.0));
+    /// ```
+    with_temperature(temperature: f64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfig;
+    ///
+    /// let config = NativeGenerationConfig::default().with_top_p(0.5);
+    /// assert_eq!(config.top_p, Some(0.5));
+    /// ```
+    with_top_p(top_p: f64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfig;
+    ///
+    /// let config = NativeGenerationConfig::default().with_top_k(0.5);
+    /// assert_eq!(config.top_k, Some(0.5));
+    /// ```
+    with_top_k(top_k: f64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfig;
+    ///
+    /// let config = NativeGenerationConfig::default().with_candidate_count(1);
+    /// assert_eq!(config.candidate_count, Some(1));
+    /// ```
+    with_candidate_count(candidate_count: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfig;
+    ///
+    /// let config = NativeGenerationConfig::default().with_max_output_tokens(1);
+    /// assert_eq!(config.max_output_tokens, Some(1));
+    /// ```
+    with_max_output_tokens(max_output_tokens: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfig;
+    ///
+    /// let config = NativeGenerationConfig::default().with_stop_sequences(vec!["END".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&config)?["stopSequences"], serde_json::json!(["END"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_stop_sequences(stop_sequences: Vec<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{NativeGenerationConfig, NativeGenerationConfigResponseMimeType};
+    ///
+    /// let config = NativeGenerationConfig::default()
+    ///     .with_response_mime_type(NativeGenerationConfigResponseMimeType::TEXT_PLAIN);
+    /// assert_eq!(config.response_mime_type, Some("text/plain".into()));
+    /// ```
     with_response_mime_type(response_mime_type: impl Into<NativeGenerationConfigResponseMimeType>),
+    ///
+    /// ```
+    /// use gatewright::types::{NativeGenerationConfig, NativeSchema};
+    ///
+    /// let config = NativeGenerationConfig::default()
+    ///     .with_response_schema(NativeSchema::default().with_type("string"));
+    /// let json = serde_json::to_value(&config)?;
+    /// assert_eq!(json["responseSchema"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_response_schema(response_schema: NativeSchema),
+    ///
+    /// ```
+    /// use gatewright::types::NativeGenerationConfig;
+    ///
+    /// let config = NativeGenerationConfig::default().with_response_json_schema("responseJsonSchema");
+    /// assert_eq!(serde_json::to_value(&config)?["responseJsonSchema"], "responseJsonSchema");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_response_json_schema(response_json_schema: impl Into<Value>),
 } }
 open_words! {
@@ -5078,9 +7044,63 @@ pub struct NativePart {
     pub extra: Map<String, Value>,
 }
 setters! { NativePart {
-    with_text(text: impl Into<String>), with_thought(thought: bool),
-    with_thought_signature(thought_signature: impl Into<String>), with_inline_data(inline_data: NativeBlob),
+    ///
+    /// ```
+    /// use gatewright::types::NativePart;
+    ///
+    /// let part = NativePart::default().with_text("Say hello.");
+    /// assert_eq!(part.text.as_deref(), Some("Say hello."));
+    /// ```
+    with_text(text: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativePart;
+    ///
+    /// let part = NativePart::default().with_thought(true);
+    /// assert_eq!(part.thought, Some(true));
+    /// ```
+    with_thought(thought: bool),
+    ///
+    /// ```
+    /// use gatewright::types::NativePart;
+    ///
+    /// let part = NativePart::default().with_thought_signature("thoughtSignature");
+    /// assert_eq!(part.thought_signature.as_deref(), Some("thoughtSignature"));
+    /// ```
+    with_thought_signature(thought_signature: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{NativeBlob, NativePart};
+    ///
+    /// let part = NativePart::default().with_inline_data(NativeBlob::new("image/png", "aGVsbG8="));
+    /// let json = serde_json::to_value(&part)?;
+    /// assert_eq!(json["inlineData"], serde_json::json!({ "mimeType": "image/png", "data": "aGVsbG8=" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_inline_data(inline_data: NativeBlob),
+    ///
+    /// ```
+    /// use gatewright::types::{NativeFunctionCall, NativePart};
+    ///
+    /// let part = NativePart::default().with_function_call(NativeFunctionCall::new("get_weather"));
+    /// let json = serde_json::to_value(&part)?;
+    /// assert_eq!(json["functionCall"], serde_json::json!({ "name": "get_weather" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_function_call(function_call: NativeFunctionCall),
+    ///
+    /// ```
+    /// use gatewright::types::{NativeFunctionResponse, NativePart};
+    ///
+    /// let function_response = NativeFunctionResponse::new(
+    ///     "get_weather",
+    ///     serde_json::from_value(serde_json::json!({ "output": "8 °C" }))?,
+    /// );
+    /// let part = NativePart::default().with_function_response(function_response);
+    /// let json = serde_json::to_value(&part)?;
+    /// assert_eq!(json["functionResponse"]["name"], "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_function_response(function_response: NativeFunctionResponse),
 } }
 /// Schema of a value, in a format that predates JSON Schema; type names in upper or lower case.
@@ -5165,24 +7185,210 @@ pub struct NativeSchema {
     pub extra: Map<String, Value>,
 }
 setters! { NativeSchema {
-    with_type(type_: impl Into<String>), with_format(format: impl Into<String>),
-    with_title(title: impl Into<String>), with_description(description: impl Into<String>),
-    with_nullable(nullable: bool), with_enum(enum_: Vec<String>),
-    with_properties(properties: IndexMap<String, NativeSchema>), with_required(required: Vec<String>),
-    with_property_ordering(property_ordering: Vec<String>), with_min_properties(min_properties: i64),
-    with_max_properties(max_properties: i64), with_items(items: impl Into<Option<NativeSchema>>),
-    with_min_items(min_items: i64), with_max_items(max_items: i64), with_any_of(any_of: Vec<NativeSchema>),
-    with_min_length(min_length: i64), with_max_length(max_length: i64),
-    with_pattern(pattern: impl Into<String>), with_minimum(minimum: f64), with_maximum(maximum: f64),
-    with_example(example: impl Into<Value>), with_default(default: impl Into<Value>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_type("string");
+    /// assert_eq!(schema.type_.as_deref(), Some("string"));
+    /// ```
+    with_type(type_: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_format("date-time");
+    /// assert_eq!(schema.format.as_deref(), Some("date-time"));
+    /// ```
+    with_format(format: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_title("City");
+    /// assert_eq!(schema.title.as_deref(), Some("City"));
+    /// ```
+    with_title(title: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_description("The city.");
+    /// assert_eq!(schema.description.as_deref(), Some("The city."));
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_nullable(true);
+    /// assert_eq!(schema.nullable, Some(true));
+    /// ```
+    with_nullable(nullable: bool),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_enum(vec!["sunny".to_owned(), "rainy".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&schema)?["enum"], serde_json::json!(["sunny", "rainy"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_enum(enum_: Vec<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default()
+    ///     .with_properties([("city".to_owned(), NativeSchema::default().with_type("string"))].into());
+    /// let json = serde_json::to_value(&schema)?;
+    /// assert_eq!(json["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_properties(properties: IndexMap<String, NativeSchema>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_required(vec!["city".to_owned()]);
+    /// assert_eq!(serde_json::to_value(&schema)?["required"], serde_json::json!(["city"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_required(required: Vec<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default()
+    ///     .with_property_ordering(vec!["city".to_owned(), "country".to_owned()]);
+    /// let json = serde_json::to_value(&schema)?;
+    /// assert_eq!(json["propertyOrdering"], serde_json::json!(["city", "country"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_property_ordering(property_ordering: Vec<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_min_properties(1);
+    /// assert_eq!(schema.min_properties, Some(1));
+    /// ```
+    with_min_properties(min_properties: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_max_properties(1);
+    /// assert_eq!(schema.max_properties, Some(1));
+    /// ```
+    with_max_properties(max_properties: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_items(Some(NativeSchema::default().with_type("string")));
+    /// let json = serde_json::to_value(&schema)?;
+    /// assert_eq!(json["items"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_items(items: impl Into<Option<NativeSchema>>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_min_items(1);
+    /// assert_eq!(schema.min_items, Some(1));
+    /// ```
+    with_min_items(min_items: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_max_items(1);
+    /// assert_eq!(schema.max_items, Some(1));
+    /// ```
+    with_max_items(max_items: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let any_of = vec![
+    ///     NativeSchema::default().with_type("string"), NativeSchema::default()
+    ///     .with_type("number")
+    /// ];
+    /// let schema = NativeSchema::default().with_any_of(any_of);
+    /// let json = serde_json::to_value(&schema)?;
+    /// assert_eq!(json["anyOf"][0]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_any_of(any_of: Vec<NativeSchema>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_min_length(1);
+    /// assert_eq!(schema.min_length, Some(1));
+    /// ```
+    with_min_length(min_length: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_max_length(1);
+    /// assert_eq!(schema.max_length, Some(1));
+    /// ```
+    with_max_length(max_length: i64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_pattern("^[A-Z]");
+    /// assert_eq!(schema.pattern.as_deref(), Some("^[A-Z]"));
+    /// ```
+    with_pattern(pattern: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_minimum(0.5);
+    /// assert_eq!(schema.minimum, Some(0.5));
+    /// ```
+    with_minimum(minimum: f64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_maximum(0.5);
+    /// assert_eq!(schema.maximum, Some(0.5));
+    /// ```
+    with_maximum(maximum: f64),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_example("Oslo");
+    /// assert_eq!(serde_json::to_value(&schema)?["example"], "Oslo");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_example(example: impl Into<Value>),
+    ///
+    /// ```
+    /// use gatewright::types::NativeSchema;
+    ///
+    /// let schema = NativeSchema::default().with_default("Oslo");
+    /// assert_eq!(serde_json::to_value(&schema)?["default"], "Oslo");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_default(default: impl Into<Value>),
 } }
 /// Tools; kinds other than functions pass through.
 ///
 /// ```
-/// use gatewright::types::NativeTool;
+/// use gatewright::types::{NativeFunctionDeclaration, NativeTool};
 ///
-/// let tool = NativeTool::default();
-/// assert_eq!(serde_json::to_value(&tool)?, serde_json::json!({}));
+/// let tool = NativeTool::default()
+///     .with_function_declarations(vec![NativeFunctionDeclaration::new("get_weather")]);
+/// let json = serde_json::json!({ "functionDeclarations": [{ "name": "get_weather" }] });
+/// assert_eq!(serde_json::to_value(&tool)?, json);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
@@ -5194,14 +7400,33 @@ pub struct NativeTool {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-setters! { NativeTool { with_function_declarations(function_declarations: Vec<NativeFunctionDeclaration>) } }
+setters! { NativeTool {
+    ///
+    /// ```
+    /// use gatewright::types::{NativeFunctionDeclaration, NativeTool};
+    ///
+    /// let tool = NativeTool::default()
+    ///     .with_function_declarations(vec![NativeFunctionDeclaration::new("get_weather")]);
+    /// let json = serde_json::to_value(&tool)?;
+    /// assert_eq!(json["functionDeclarations"], serde_json::json!([{ "name": "get_weather" }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_function_declarations(function_declarations: Vec<NativeFunctionDeclaration>),
+} }
 /// Whether and which function is called.
 ///
 /// ```
-/// use gatewright::types::NativeToolConfig;
+/// use gatewright::types::{
+///     NativeFunctionCallingConfig, NativeFunctionCallingConfigMode, NativeToolConfig,
+/// };
 ///
-/// let config = NativeToolConfig::default();
-/// assert_eq!(serde_json::to_value(&config)?, serde_json::json!({}));
+/// let config = NativeToolConfig::default()
+///     .with_function_calling_config(
+///         NativeFunctionCallingConfig::default()
+///             .with_mode(NativeFunctionCallingConfigMode::ANY),
+///     );
+/// let json = serde_json::json!({ "functionCallingConfig": { "mode": "ANY" } });
+/// assert_eq!(serde_json::to_value(&config)?, json);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
@@ -5212,7 +7437,22 @@ pub struct NativeToolConfig {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-setters! { NativeToolConfig { with_function_calling_config(function_calling_config: NativeFunctionCallingConfig) } }
+setters! { NativeToolConfig {
+    ///
+    /// ```
+    /// use gatewright::types::{
+    ///     NativeFunctionCallingConfig, NativeFunctionCallingConfigMode, NativeToolConfig,
+    /// };
+    ///
+    /// let function_calling_config = NativeFunctionCallingConfig::default()
+    ///     .with_mode(NativeFunctionCallingConfigMode::ANY);
+    /// let config = NativeToolConfig::default().with_function_calling_config(function_calling_config);
+    /// let json = serde_json::to_value(&config)?;
+    /// assert_eq!(json["functionCallingConfig"], serde_json::json!({ "mode": "ANY" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_function_calling_config(function_calling_config: NativeFunctionCallingConfig),
+} }
 /// Tokens used.
 ///
 /// ```
@@ -5870,9 +8110,38 @@ pub struct ResponseCustomFormat {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ResponseCustomFormat: pub fn new(type_: impl Into<String>); syntax, definition, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ResponseCustomFormat;
+    ///
+    /// let format = ResponseCustomFormat::new("text");
+    /// assert_eq!(format.type_, "text");
+    /// ```
+    ResponseCustomFormat: pub fn new(type_: impl Into<String>);
+    syntax, definition, extra,
+}
 setters! { ResponseCustomFormat {
-    with_syntax(syntax: ResponseCustomFormatSyntax), with_definition(definition: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseCustomFormat, ResponseCustomFormatSyntax};
+    ///
+    /// let format = ResponseCustomFormat::new("grammar")
+    ///     .with_definition("/[a-z]+/")
+    ///     .with_syntax(ResponseCustomFormatSyntax::Lark);
+    /// assert_eq!(format.syntax, Some(ResponseCustomFormatSyntax::Lark));
+    /// ```
+    with_syntax(syntax: ResponseCustomFormatSyntax),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseCustomFormat, ResponseCustomFormatSyntax};
+    ///
+    /// let format = ResponseCustomFormat::new("grammar")
+    ///     .with_syntax(ResponseCustomFormatSyntax::Lark)
+    ///     .with_definition("/[a-z]+/");
+    /// assert_eq!(format.definition.as_deref(), Some("/[a-z]+/"));
+    /// ```
+    with_definition(definition: impl Into<String>),
 } }
 closed_words! {
     /// How the grammar is written.
@@ -6769,7 +9038,22 @@ pub struct ResponseReasoningOptions {
     pub extra: Map<String, Value>,
 }
 setters! { ResponseReasoningOptions {
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsEffort};
+    ///
+    /// let options = ResponseReasoningOptions::default().with_effort(ResponseReasoningOptionsEffort::NONE);
+    /// assert_eq!(options.effort, Some("none".into()));
+    /// ```
     with_effort(effort: impl Into<ResponseReasoningOptionsEffort>),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsSummary};
+    ///
+    /// let options = ResponseReasoningOptions::default()
+    ///     .with_summary(ResponseReasoningOptionsSummary::AUTO);
+    /// assert_eq!(options.summary, Some("auto".into()));
+    /// ```
     with_summary(summary: impl Into<ResponseReasoningOptionsSummary>),
 } }
 open_words! {
@@ -6885,25 +9169,212 @@ pub struct ResponseRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ResponseRequest: pub fn new(model: impl Into<String>, input: impl Into<ResponseRequestInput>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.");
+    /// assert_eq!(request.model, "model-sol");
+    /// ```
+    ResponseRequest: pub fn new(model: impl Into<String>, input: impl Into<ResponseRequestInput>);
     instructions, max_output_tokens, stream, tools, tool_choice, parallel_tool_calls, previous_response_id,
     store, temperature, top_p, text, reasoning, truncation, include, metadata, prompt_cache_key,
     service_tier, user, safety_identifier, max_tool_calls, top_logprobs, background, extra,
 }
 setters! { ResponseRequest {
-    with_instructions(instructions: impl Into<String>), with_max_output_tokens(max_output_tokens: i64),
-    with_stream(stream: bool), with_tools(tools: Vec<ResponseTool>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.")
+    ///     .with_instructions("Answer in one sentence.");
+    /// assert_eq!(request.instructions.as_deref(), Some("Answer in one sentence."));
+    /// ```
+    with_instructions(instructions: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_max_output_tokens(64);
+    /// assert_eq!(request.max_output_tokens, Some(64));
+    /// ```
+    with_max_output_tokens(max_output_tokens: i64),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_stream(true);
+    /// assert_eq!(request.stream, Some(true));
+    /// ```
+    with_stream(stream: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseRequest, ResponseTool};
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.")
+    ///     .with_tools(vec![ResponseTool::new("function").with_name("get_weather")]);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["tools"], serde_json::json!([{ "type": "function", "name": "get_weather" }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_tools(tools: Vec<ResponseTool>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_tool_choice("auto");
+    /// assert_eq!(serde_json::to_value(&request)?["tool_choice"], "auto");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_tool_choice(tool_choice: impl Into<ResponseRequestToolChoice>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_parallel_tool_calls(true);
+    /// assert_eq!(request.parallel_tool_calls, Some(true));
+    /// ```
     with_parallel_tool_calls(parallel_tool_calls: bool),
-    with_previous_response_id(previous_response_id: impl Into<String>), with_store(store: bool),
-    with_temperature(temperature: f64), with_top_p(top_p: f64), with_text(text: ResponseTextOptions),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_previous_response_id("resp_1");
+    /// assert_eq!(request.previous_response_id.as_deref(), Some("resp_1"));
+    /// ```
+    with_previous_response_id(previous_response_id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_store(true);
+    /// assert_eq!(request.store, Some(true));
+    /// ```
+    with_store(store: bool),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_temperature(1.0);
+    /// assert_eq!(request.temperature, Some(1.0));
+    /// ```
+    with_temperature(temperature: f64),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_top_p(0.5);
+    /// assert_eq!(request.top_p, Some(0.5));
+    /// ```
+    with_top_p(top_p: f64),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseRequest, ResponseTextOptions, ResponseTextOptionsVerbosity};
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.")
+    ///     .with_text(ResponseTextOptions::default().with_verbosity(ResponseTextOptionsVerbosity::LOW));
+    /// assert_eq!(serde_json::to_value(&request)?["text"], serde_json::json!({ "verbosity": "low" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_text(text: ResponseTextOptions),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsEffort, ResponseRequest};
+    ///
+    /// let reasoning = ResponseReasoningOptions::default()
+    ///     .with_effort(ResponseReasoningOptionsEffort::NONE);
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_reasoning(reasoning);
+    /// assert_eq!(serde_json::to_value(&request)?["reasoning"], serde_json::json!({ "effort": "none" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_reasoning(reasoning: ResponseReasoningOptions),
-    with_truncation(truncation: impl Into<ResponseRequestTruncation>), with_include(include: Vec<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseRequest, ResponseRequestTruncation};
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.")
+    ///     .with_truncation(ResponseRequestTruncation::AUTO);
+    /// assert_eq!(request.truncation, Some("auto".into()));
+    /// ```
+    with_truncation(truncation: impl Into<ResponseRequestTruncation>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.")
+    ///     .with_include(vec!["reasoning.encrypted_content".to_owned()]);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["include"], serde_json::json!(["reasoning.encrypted_content"]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_include(include: Vec<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.")
+    ///     .with_metadata([("team".to_owned(), "billing".to_owned())].into());
+    /// assert_eq!(serde_json::to_value(&request)?["metadata"], serde_json::json!({ "team": "billing" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_metadata(metadata: IndexMap<String, String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_prompt_cache_key("help-desk");
+    /// assert_eq!(request.prompt_cache_key.as_deref(), Some("help-desk"));
+    /// ```
     with_prompt_cache_key(prompt_cache_key: impl Into<String>),
-    with_service_tier(service_tier: impl Into<String>), with_user(user: impl Into<String>),
-    with_safety_identifier(safety_identifier: impl Into<String>), with_max_tool_calls(max_tool_calls: i64),
-    with_top_logprobs(top_logprobs: i64), with_background(background: bool),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_service_tier("default");
+    /// assert_eq!(request.service_tier.as_deref(), Some("default"));
+    /// ```
+    with_service_tier(service_tier: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_user("user-42");
+    /// assert_eq!(request.user.as_deref(), Some("user-42"));
+    /// ```
+    with_user(user: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_safety_identifier("user-42");
+    /// assert_eq!(request.safety_identifier.as_deref(), Some("user-42"));
+    /// ```
+    with_safety_identifier(safety_identifier: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_max_tool_calls(1);
+    /// assert_eq!(request.max_tool_calls, Some(1));
+    /// ```
+    with_max_tool_calls(max_tool_calls: i64),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_top_logprobs(1);
+    /// assert_eq!(request.top_logprobs, Some(1));
+    /// ```
+    with_top_logprobs(top_logprobs: i64),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseRequest;
+    ///
+    /// let request = ResponseRequest::new("model-sol", "Say hello.").with_background(true);
+    /// assert_eq!(request.background, Some(true));
+    /// ```
+    with_background(background: bool),
 } }
 untagged! {
     /// The prompt text, or a list of items.
@@ -7161,12 +9632,88 @@ pub struct ResponseTextFormat {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ResponseTextFormat: pub fn new(type_: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTextFormat;
+    ///
+    /// let format = ResponseTextFormat::new("text");
+    /// assert_eq!(format.type_, "text");
+    /// ```
+    ResponseTextFormat: pub fn new(type_: impl Into<String>);
     name, description, schema, strict, extra,
 }
 setters! { ResponseTextFormat {
-    with_name(name: impl Into<String>), with_description(description: impl Into<String>),
-    with_schema(schema: Map<String, Value>), with_strict(strict: bool),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTextFormat;
+    ///
+    /// let format = ResponseTextFormat::new("json_schema")
+    ///     .with_schema(
+    ///         serde_json::from_value(
+    ///             serde_json::json!(
+    ///                 { "type": "object", "properties": { "city": { "type": "string" }
+    ///                 } }
+    ///             ),
+    ///         )?,
+    ///     )
+    /// .with_name("weather");
+    /// assert_eq!(format.name.as_deref(), Some("weather"));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_name(name: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTextFormat;
+    ///
+    /// let format = ResponseTextFormat::new("json_schema")
+    ///     .with_name("weather")
+    ///     .with_schema(
+    ///         serde_json::from_value(
+    ///             serde_json::json!(
+    ///                 { "type": "object", "properties": { "city": { "type": "string" }
+    ///                 } }
+    ///             ),
+    ///         )?,
+    ///     )
+    /// .with_description("The weather of a city.");
+    /// assert_eq!(format.description.as_deref(), Some("The weather of a city."));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTextFormat;
+    ///
+    /// let schema = serde_json::from_value(serde_json::json!({
+    ///     "type": "object",
+    ///     "properties": { "city": { "type": "string" } }
+    /// }))?;
+    /// let format = ResponseTextFormat::new("json_schema").with_name("weather").with_schema(schema);
+    /// let json = serde_json::to_value(&format)?;
+    /// assert_eq!(json["schema"]["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_schema(schema: Map<String, Value>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTextFormat;
+    ///
+    /// let format = ResponseTextFormat::new("json_schema")
+    ///     .with_name("weather")
+    ///     .with_schema(
+    ///         serde_json::from_value(
+    ///             serde_json::json!(
+    ///                 { "type": "object", "properties": { "city": { "type": "string" }
+    ///                 } }
+    ///             ),
+    ///         )?,
+    ///     )
+    /// .with_strict(true);
+    /// assert_eq!(format.strict, Some(true));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_strict(strict: bool),
 } }
 /// Form of the text.
 ///
@@ -7189,7 +9736,22 @@ pub struct ResponseTextOptions {
     pub extra: Map<String, Value>,
 }
 setters! { ResponseTextOptions {
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseTextFormat, ResponseTextOptions};
+    ///
+    /// let options = ResponseTextOptions::default().with_format(ResponseTextFormat::new("text"));
+    /// assert_eq!(serde_json::to_value(&options)?["format"], serde_json::json!({ "type": "text" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_format(format: ResponseTextFormat),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseTextOptions, ResponseTextOptionsVerbosity};
+    ///
+    /// let options = ResponseTextOptions::default().with_verbosity(ResponseTextOptionsVerbosity::LOW);
+    /// assert_eq!(options.verbosity, Some("low".into()));
+    /// ```
     with_verbosity(verbosity: impl Into<ResponseTextOptionsVerbosity>),
 } }
 open_words! {
@@ -7209,7 +9771,8 @@ open_words! {
 /// ```
 /// use gatewright::types::ResponseTool;
 ///
-/// let tool = ResponseTool::new("function").with_name("get_weather")
+/// let tool = ResponseTool::new("function")
+///     .with_name("get_weather")
 ///     .with_description("The weather of a city.");
 /// let json = serde_json::json!({ "type": "function", "name": "get_weather", "description": "The weather of a city." });
 /// assert_eq!(serde_json::to_value(&tool)?, json);
@@ -7238,12 +9801,68 @@ pub struct ResponseTool {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ResponseTool: pub fn new(type_: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTool;
+    ///
+    /// let tool = ResponseTool::new("function");
+    /// assert_eq!(tool.type_, "function");
+    /// ```
+    ResponseTool: pub fn new(type_: impl Into<String>);
     name, description, parameters, strict, format, extra,
 }
 setters! { ResponseTool {
-    with_name(name: impl Into<String>), with_description(description: impl Into<String>),
-    with_parameters(parameters: Map<String, Value>), with_strict(strict: bool),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTool;
+    ///
+    /// let tool = ResponseTool::new("function").with_name("get_weather");
+    /// assert_eq!(tool.name.as_deref(), Some("get_weather"));
+    /// ```
+    with_name(name: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTool;
+    ///
+    /// let tool = ResponseTool::new("function")
+    ///     .with_name("get_weather")
+    ///     .with_description("The weather of a city.");
+    /// assert_eq!(tool.description.as_deref(), Some("The weather of a city."));
+    /// ```
+    with_description(description: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTool;
+    ///
+    /// let parameters = serde_json::from_value(serde_json::json!({
+    ///     "type": "object",
+    ///     "properties": { "city": { "type": "string" } }
+    /// }))?;
+    /// let tool = ResponseTool::new("function").with_name("get_weather").with_parameters(parameters);
+    /// let json = serde_json::to_value(&tool)?;
+    /// assert_eq!(json["parameters"]["properties"]["city"]["type"], "string");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_parameters(parameters: Map<String, Value>),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseTool;
+    ///
+    /// let tool = ResponseTool::new("function").with_name("get_weather").with_strict(true);
+    /// assert_eq!(tool.strict, Some(true));
+    /// ```
+    with_strict(strict: bool),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseCustomFormat, ResponseTool};
+    ///
+    /// let tool = ResponseTool::new("custom")
+    ///     .with_name("get_weather")
+    ///     .with_format(ResponseCustomFormat::new("text"));
+    /// assert_eq!(serde_json::to_value(&tool)?["format"], serde_json::json!({ "type": "text" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_format(format: ResponseCustomFormat),
 } }
 /// Which tools are called; unknown kinds pass through.
@@ -7274,9 +9893,47 @@ pub struct ResponseToolChoice {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { ResponseToolChoice: pub fn new(type_: impl Into<String>); name, mode, tools, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::ResponseToolChoice;
+    ///
+    /// let choice = ResponseToolChoice::new("function");
+    /// assert_eq!(choice.type_, "function");
+    /// ```
+    ResponseToolChoice: pub fn new(type_: impl Into<String>);
+    name, mode, tools, extra,
+}
 setters! { ResponseToolChoice {
-    with_name(name: impl Into<String>), with_mode(mode: ResponseToolChoiceMode),
+    ///
+    /// ```
+    /// use gatewright::types::ResponseToolChoice;
+    ///
+    /// let choice = ResponseToolChoice::new("function").with_name("get_weather");
+    /// assert_eq!(choice.name.as_deref(), Some("get_weather"));
+    /// ```
+    with_name(name: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseToolChoice, ResponseToolChoiceMode};
+    ///
+    /// let choice = ResponseToolChoice::new("allowed_tools")
+    ///     .with_tools(vec![ResponseToolChoice::new("function").with_name("get_weather")])
+    ///     .with_mode(ResponseToolChoiceMode::Auto);
+    /// assert_eq!(choice.mode, Some(ResponseToolChoiceMode::Auto));
+    /// ```
+    with_mode(mode: ResponseToolChoiceMode),
+    ///
+    /// ```
+    /// use gatewright::types::{ResponseToolChoice, ResponseToolChoiceMode};
+    ///
+    /// let choice = ResponseToolChoice::new("allowed_tools")
+    ///     .with_mode(ResponseToolChoiceMode::Auto)
+    ///     .with_tools(vec![ResponseToolChoice::new("function").with_name("get_weather")]);
+    /// let json = serde_json::to_value(&choice)?;
+    /// assert_eq!(json["tools"], serde_json::json!([{ "type": "function", "name": "get_weather" }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_tools(tools: Vec<ResponseToolChoice>),
 } }
 closed_words! {
@@ -7477,9 +10134,46 @@ pub struct TokenLogprob {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { TokenLogprob: pub fn new(token: impl Into<String>); logprob, bytes, top_logprobs, extra }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::TokenLogprob;
+    ///
+    /// let logprob = TokenLogprob::new("Hel");
+    /// assert_eq!(logprob.token, "Hel");
+    /// ```
+    TokenLogprob: pub fn new(token: impl Into<String>);
+    logprob, bytes, top_logprobs, extra,
+}
 setters! { TokenLogprob {
-    with_logprob(logprob: f64), with_bytes(bytes: Vec<i64>),
+    ///
+    /// ```
+    /// use gatewright::types::TokenLogprob;
+    ///
+    /// let logprob = TokenLogprob::new("Hel").with_logprob(0.5);
+    /// assert_eq!(logprob.logprob, Some(0.5));
+    /// ```
+    with_logprob(logprob: f64),
+    ///
+    /// ```
+    /// use gatewright::types::TokenLogprob;
+    ///
+    /// let logprob = TokenLogprob::new("Hel").with_logprob(0.5).with_bytes(vec![1]);
+    /// assert_eq!(serde_json::to_value(&logprob)?["bytes"], serde_json::json!([1]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_bytes(bytes: Vec<i64>),
+    ///
+    /// ```
+    /// use gatewright::types::{TokenLogprob, TopLogprob};
+    ///
+    /// let logprob = TokenLogprob::new("Hel")
+    ///     .with_logprob(0.5)
+    ///     .with_top_logprobs(vec![TopLogprob::new("Hel").with_logprob(0.5)]);
+    /// let json = serde_json::to_value(&logprob)?;
+    /// assert_eq!(json["top_logprobs"], serde_json::json!([{ "token": "Hel", "logprob": 0.5 }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
     with_top_logprobs(top_logprobs: Vec<TopLogprob>),
 } }
 /// One of the most likely tokens at a position.
@@ -7505,8 +10199,36 @@ pub struct TopLogprob {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { TopLogprob: pub fn new(token: impl Into<String>); logprob, bytes, extra }
-setters! { TopLogprob { with_logprob(logprob: f64), with_bytes(bytes: Vec<i64>) } }
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::TopLogprob;
+    ///
+    /// let logprob = TopLogprob::new("Hel");
+    /// assert_eq!(logprob.token, "Hel");
+    /// ```
+    TopLogprob: pub fn new(token: impl Into<String>);
+    logprob, bytes, extra,
+}
+setters! { TopLogprob {
+    ///
+    /// ```
+    /// use gatewright::types::TopLogprob;
+    ///
+    /// let logprob = TopLogprob::new("Hel").with_logprob(0.5);
+    /// assert_eq!(logprob.logprob, Some(0.5));
+    /// ```
+    with_logprob(logprob: f64),
+    ///
+    /// ```
+    /// use gatewright::types::TopLogprob;
+    ///
+    /// let logprob = TopLogprob::new("Hel").with_logprob(0.5).with_bytes(vec![1]);
+    /// assert_eq!(serde_json::to_value(&logprob)?["bytes"], serde_json::json!([1]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_bytes(bytes: Vec<i64>),
+} }
 /// Why a task failed; the specification shows only message.
 ///
 /// ```
@@ -7559,12 +10281,52 @@ pub struct VideoGenerationRequest {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-constructor! { VideoGenerationRequest: pub fn new(model: impl Into<String>, prompt: impl Into<String>);
+constructor! {
+    ///
+    /// ```
+    /// use gatewright::types::VideoGenerationRequest;
+    ///
+    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.");
+    /// assert_eq!(request.model, "model-sol");
+    /// ```
+    VideoGenerationRequest: pub fn new(model: impl Into<String>, prompt: impl Into<String>);
     duration, resolution, aspect_ratio, webhook_url, extra,
 }
 setters! { VideoGenerationRequest {
-    with_duration(duration: i64), with_resolution(resolution: VideoGenerationRequestResolution),
+    ///
+    /// ```
+    /// use gatewright::types::VideoGenerationRequest;
+    ///
+    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.").with_duration(5);
+    /// assert_eq!(request.duration, Some(5));
+    /// ```
+    with_duration(duration: i64),
+    ///
+    /// ```
+    /// use gatewright::types::{VideoGenerationRequest, VideoGenerationRequestResolution};
+    ///
+    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.")
+    ///     .with_resolution(VideoGenerationRequestResolution::X720p);
+    /// assert_eq!(request.resolution, Some(VideoGenerationRequestResolution::X720p));
+    /// ```
+    with_resolution(resolution: VideoGenerationRequestResolution),
+    ///
+    /// ```
+    /// use gatewright::types::{VideoGenerationRequest, VideoGenerationRequestAspectRatio};
+    ///
+    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.")
+    ///     .with_aspect_ratio(VideoGenerationRequestAspectRatio::X916);
+    /// assert_eq!(request.aspect_ratio, Some(VideoGenerationRequestAspectRatio::X916));
+    /// ```
     with_aspect_ratio(aspect_ratio: VideoGenerationRequestAspectRatio),
+    ///
+    /// ```
+    /// use gatewright::types::VideoGenerationRequest;
+    ///
+    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.")
+    ///     .with_webhook_url("https://example.com/file");
+    /// assert_eq!(request.webhook_url.as_deref(), Some("https://example.com/file"));
+    /// ```
     with_webhook_url(webhook_url: impl Into<String>),
 } }
 closed_words! {

@@ -60,18 +60,45 @@ pub struct ClientBuilder {
 impl ClientBuilder {
     /// The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default: [`BASE_URL_VARIABLE`],
     /// else [`DEFAULT_BASE_URL`].
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().base_url("https://gateway.example/v1").api_key("my-key").build()?;
+    /// assert_eq!(client.base_url(), "https://gateway.example");
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn base_url(mut self, base_url: impl Into<String>) -> Self {
         self.base_url = Some(base_url.into());
         self
     }
 
     /// The API key, sent as a bearer token. Default: [`API_KEY_VARIABLE`].
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn api_key(mut self, api_key: impl Into<String>) -> Self {
         self.api_key = Some(api_key.into());
         self
     }
 
     /// Provides the API key: called once per call, and once more if the gateway refuses the key (401).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use gatewright::{BoxFuture, Client, Error};
+    ///
+    /// let key = |_refresh: bool| -> BoxFuture<'static, Result<String, Error>> {
+    ///     Box::pin(async { Ok("my-key".to_owned()) }) // as your vault has it
+    /// };
+    /// let client = Client::builder().api_key_provider(Arc::new(key)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn api_key_provider(mut self, api_key_provider: Arc<dyn ApiKeyProvider>) -> Self {
         self.api_key_provider = Some(api_key_provider);
         self
@@ -80,12 +107,30 @@ impl ClientBuilder {
     /// Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the
     /// headers arrive, and after that the longest silence, unless the call or the client sets `idle_timeout`.
     /// Default: [`DEFAULT_TIMEOUT`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").timeout(Duration::from_mins(5)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
     /// Limits the time to connect, per attempt. Default: [`DEFAULT_CONNECT_TIMEOUT`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").connect_timeout(Duration::from_secs(3)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn connect_timeout(mut self, connect_timeout: Duration) -> Self {
         self.connect_timeout = Some(connect_timeout);
         self
@@ -93,6 +138,15 @@ impl ClientBuilder {
 
     /// Limits the time until the response headers arrive, per attempt; starts when the attempt gets a place
     /// in the pool, and includes connecting. Default: none of its own.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").first_byte_timeout(Duration::from_secs(30)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn first_byte_timeout(mut self, first_byte_timeout: Duration) -> Self {
         self.first_byte_timeout = Some(first_byte_timeout);
         self
@@ -100,6 +154,15 @@ impl ClientBuilder {
 
     /// Limits the time without a byte, once a response has started. Default: [`DEFAULT_IDLE_TIMEOUT`], or
     /// `timeout` if that is shorter.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").idle_timeout(Duration::from_mins(1)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn idle_timeout(mut self, idle_timeout: Duration) -> Self {
         self.idle_timeout = Some(idle_timeout);
         self
@@ -107,12 +170,28 @@ impl ClientBuilder {
 
     /// Limits the time without an event of a stream; keep-alive comments do not count. Default:
     /// [`DEFAULT_EVENT_TIMEOUT`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").event_timeout(Duration::from_mins(5)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn event_timeout(mut self, event_timeout: Duration) -> Self {
         self.event_timeout = Some(event_timeout);
         self
     }
 
     /// Attempts after the first. Default: [`DEFAULT_MAX_RETRIES`].
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").max_retries(4).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn max_retries(mut self, max_retries: u32) -> Self {
         self.max_retries = Some(max_retries);
         self
@@ -121,6 +200,13 @@ impl ClientBuilder {
     /// Maximum size, in bytes, of a response body, and of the memory for the document that a stream adds up
     /// to. A larger one fails with `ErrorKind::Decode`. Ten large images in base64 fit into the default.
     /// Default: [`DEFAULT_MAX_BODY_BYTES`].
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").max_body_bytes(536_870_912).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn max_body_bytes(mut self, max_body_bytes: usize) -> Self {
         self.max_body_bytes = Some(max_body_bytes);
         self
@@ -128,6 +214,13 @@ impl ClientBuilder {
 
     /// Maximum number of concurrent requests, including streams that are being read; further requests wait.
     /// Over HTTP/1.1 each has a connection of its own. Default: [`DEFAULT_MAX_CONNECTIONS`].
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").max_connections(2000).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn max_connections(mut self, max_connections: usize) -> Self {
         self.max_connections = Some(max_connections);
         self
@@ -135,6 +228,15 @@ impl ClientBuilder {
 
     /// Limits the time a request waits while `max_connections` requests are in progress; then it fails with
     /// `ErrorKind::PoolTimeout`. The call's deadline bounds it, too. Default: [`DEFAULT_POOL_TIMEOUT`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").pool_timeout(Duration::from_secs(30)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn pool_timeout(mut self, pool_timeout: Duration) -> Self {
         self.pool_timeout = Some(pool_timeout);
         self
@@ -142,12 +244,28 @@ impl ClientBuilder {
 
     /// Maximum number of idle connections kept open per host; 0 keeps none. Default:
     /// [`DEFAULT_MAX_IDLE_CONNECTIONS`].
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").max_idle_connections(200).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn max_idle_connections(mut self, max_idle_connections: usize) -> Self {
         self.max_idle_connections = Some(max_idle_connections);
         self
     }
 
     /// Limits how long an unused connection stays open. Default: [`DEFAULT_IDLE_CONNECTION_TIMEOUT`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").idle_connection_timeout(Duration::from_secs(45)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn idle_connection_timeout(mut self, idle_connection_timeout: Duration) -> Self {
         self.idle_connection_timeout = Some(idle_connection_timeout);
         self
@@ -156,12 +274,26 @@ impl ClientBuilder {
     /// Address of a proxy for everything, with user and password if it wants them: `http://`, `https://`,
     /// `socks5://` and the like. Default: as `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say; a
     /// gateway on this machine (`localhost`, 127.0.0.0/8, `::1`) is then reached directly.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").proxy("http://user:password@proxy.example:3128").build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn proxy(mut self, url: impl Into<String>) -> Self {
         self.proxy = ProxyOption::Through(url.into());
         self
     }
 
     /// No proxy, whatever the environment says.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").no_proxy().build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn no_proxy(mut self) -> Self {
         self.proxy = ProxyOption::Direct;
         self
@@ -169,12 +301,24 @@ impl ClientBuilder {
 
     /// PEM file of certificate authorities to trust beside the platform's and the bundled ones. Default:
     /// [`CA_BUNDLE_VARIABLE`].
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let builder = Client::builder().api_key("my-key").ca_bundle("/etc/ssl/company.pem");
+    /// ```
     pub fn ca_bundle(mut self, ca_bundle: impl Into<PathBuf>) -> Self {
         self.ca_bundle = Some(ca_bundle.into());
         self
     }
 
     /// PEM file with the certificate chain and the private key to show to servers that ask for them.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let builder = Client::builder().api_key("my-key").client_certificate("/etc/ssl/service.pem");
+    /// ```
     pub fn client_certificate(mut self, client_certificate: impl Into<PathBuf>) -> Self {
         self.client_certificate = Some(client_certificate.into());
         self
@@ -182,6 +326,13 @@ impl ClientBuilder {
 
     /// Headers of every call, beside the client's own; one of the same name replaces it. Those of a call
     /// replace these in turn.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").default_headers([("x-team", "billing")]).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn default_headers<N: Into<String>, V: Into<String>>(
         mut self,
         default_headers: impl IntoIterator<Item = (N, V)>,
@@ -192,6 +343,13 @@ impl ClientBuilder {
 
     /// Query parameters of every call, beside the operation's own. Those of a call replace the ones of the
     /// same name.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").default_query([("team", "billing")]).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn default_query<N: Into<String>, V: Into<String>>(
         mut self,
         default_query: impl IntoIterator<Item = (N, V)>,
@@ -202,12 +360,40 @@ impl ClientBuilder {
 
     /// Code that runs around every attempt of every call, the outermost first. Adds one inside of what was
     /// added before.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use gatewright::{Attempt, BoxFuture, Client, Error, Middleware};
+    ///
+    /// /// Prints every attempt.
+    /// struct Printing;
+    ///
+    /// impl Middleware for Printing {
+    ///     fn before<'a>(&'a self, attempt: &'a mut Attempt) -> BoxFuture<'a, Result<(), Error>> {
+    ///         println!("{} {}", attempt.operation().id, attempt.number());
+    ///         Box::pin(async { Ok(()) })
+    ///     }
+    /// }
+    ///
+    /// let client = Client::builder().api_key("my-key").middleware(Arc::new(Printing)).build()?;
+    /// # Ok::<(), Error>(())
+    /// ```
     pub fn middleware(mut self, middleware: Arc<dyn Middleware>) -> Self {
         self.middleware.push(middleware);
         self
     }
 
     /// Time and chance of the retry policy, for tests. Default: the system's.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use gatewright::{Client, SystemClock};
+    ///
+    /// let client = Client::builder().api_key("my-key").clock(Arc::new(SystemClock)).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = Some(clock);
         self
@@ -215,6 +401,13 @@ impl ClientBuilder {
 
     /// Whether the span of a call (crate `tracing`) carries OpenTelemetry's attributes for generative AI, for
     /// which bodies are looked into. Default: `false`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").telemetry(true).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn telemetry(mut self, telemetry: bool) -> Self {
         self.telemetry = telemetry;
         self
@@ -226,6 +419,13 @@ impl ClientBuilder {
     /// other models, members the specification does not describe, and what only the gateway knows, such as
     /// whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise; then
     /// `ErrorKind::Decode` tells them. Default: `false`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").validate(true).build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn validate(mut self, validate: bool) -> Self {
         self.validate = validate;
         self
@@ -233,6 +433,13 @@ impl ClientBuilder {
 
     /// The name of the client in the `user-agent` header, for front ends. Default: `gatewright/` and the
     /// version.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").user_agent("my-tool/1.0").build()?;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn user_agent(mut self, user_agent: impl Into<String>) -> Self {
         self.user_agent = Some(user_agent.into());
         self

@@ -11,36 +11,99 @@ use crate::client::TypedCall;
 
 impl Client {
     /// The operations of `chat`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let chat = client.chat();
+    /// # _ = chat;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn chat(&self) -> Chat<'_> {
         Chat { client: self }
     }
 
     /// The operations of `responses`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let responses = client.responses();
+    /// # _ = responses;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn responses(&self) -> Responses<'_> {
         Responses { client: self }
     }
 
     /// The operations of `messages`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let messages = client.messages();
+    /// # _ = messages;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn messages(&self) -> Messages<'_> {
         Messages { client: self }
     }
 
     /// The operations of `models`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let models = client.models();
+    /// # _ = models;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn models(&self) -> Models<'_> {
         Models { client: self }
     }
 
     /// The operations of `native`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let native = client.native();
+    /// # _ = native;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn native(&self) -> Native<'_> {
         Native { client: self }
     }
 
     /// The operations of `videos`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let videos = client.videos();
+    /// # _ = videos;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn videos(&self) -> Videos<'_> {
         Videos { client: self }
     }
 
     /// The operations of `images`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let images = client.images();
+    /// # _ = images;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn images(&self) -> Images<'_> {
         Images { client: self }
     }
@@ -63,6 +126,16 @@ pub struct Chat<'c> {
 
 impl Chat<'_> {
     /// The operations of `chat.completions`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let chat = client.chat();
+    /// let completions = chat.completions();
+    /// # _ = completions;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn completions(&self) -> ChatCompletions<'_> {
         ChatCompletions { client: self.client }
     }
@@ -276,6 +349,16 @@ impl Responses<'_> {
     }
 
     /// The operations of `responses.input_items`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let responses = client.responses();
+    /// let input_items = responses.input_items();
+    /// # _ = input_items;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn input_items(&self) -> ResponsesInputItems<'_> {
         ResponsesInputItems { client: self.client }
     }
@@ -596,6 +679,16 @@ impl Native<'_> {
     }
 
     /// The operations of `native.models`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let native = client.native();
+    /// let models = native.models();
+    /// # _ = models;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn models(&self) -> NativeModels<'_> {
         NativeModels { client: self.client }
     }
@@ -676,6 +769,16 @@ pub struct Videos<'c> {
 
 impl Videos<'_> {
     /// The operations of `videos.generations`.
+    ///
+    /// ```
+    /// use gatewright::Client;
+    ///
+    /// let client = Client::builder().api_key("my-key").build()?;
+    /// let videos = client.videos();
+    /// let generations = videos.generations();
+    /// # _ = generations;
+    /// # Ok::<(), gatewright::Error>(())
+    /// ```
     pub fn generations(&self) -> VideosGenerations<'_> {
         VideosGenerations { client: self.client }
     }

@@ -220,6 +220,17 @@ pub struct RequestOptions {
 impl RequestOptions {
     /// These options, with `defaults` where they say nothing. Headers, query parameters and members of the body add
     /// up; where both have one of a name, these options' own holds.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use gatewright::RequestOptions;
+    ///
+    /// let defaults = RequestOptions { max_retries: Some(0), ..RequestOptions::default() };
+    /// let own = RequestOptions { timeout: Some(Duration::from_secs(5)), ..RequestOptions::default() };
+    /// let both = own.over(&defaults);
+    /// assert_eq!((both.timeout, both.max_retries), (Some(Duration::from_secs(5)), Some(0)));
+    /// ```
     #[must_use]
     pub fn over(self, defaults: &Self) -> Self {
         Self {

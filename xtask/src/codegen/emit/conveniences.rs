@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Context as _, Result, bail};
+use serde_json::{Value, json};
 
-use super::header;
+use super::samples::{Samples, written};
+use super::{header, shown_code};
 use crate::codegen::model::{Api, File, JoinedText, Kind, Part, Type};
 use crate::codegen::names;
 
@@ -39,6 +41,7 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
             ),
         }
     }
+    let samples = Samples::of_api(api);
     for schema in api.schemas.values() {
         if let Kind::Object(object) = &schema.kind
             && let Some(joined) = &object.text
@@ -47,14 +50,48 @@ pub(crate) fn emit(api: &Api) -> Result<Vec<File>> {
                 .with_context(|| format!("{}: x-text cannot be read in Rust", schema.name))?;
             _ = write!(
                 code,
-                "\nimpl types::{} {{\n    /// {}\n    pub fn {}(&self) -> String {{\n{body}    }}\n}}\n",
+                "\nimpl types::{} {{\n    /// {}\n{}    pub fn {}(&self) -> String {{\n{body}    }}\n}}\n",
                 schema.name,
                 joined.description,
+                example(api, &samples, &schema.name, joined),
                 names::snake(&joined.name)
             );
         }
     }
     Ok(vec![File { path: "core/src/api/generated/conveniences.rs".to_owned(), contents: code }])
+}
+
+/// An answer with two parts, and their texts joined.
+fn example(api: &Api, samples: &Samples<'_>, schema: &str, joined: &JoinedText) -> String {
+    // The objects along the arrays, from the answer to the parts.
+    let mut way = vec![schema.to_owned()];
+    for step in &joined.path {
+        let parts = way.last().and_then(|of| api.parts(of));
+        let part = parts.into_iter().flatten().find(|part| part.name == *step);
+        way.extend(part.and_then(|part| items(&part)).map(|(name, _)| name));
+    }
+    let part = |text: &str| json!({ "type": joined.kind, joined.member.as_str(): text });
+    let mut inner = json!([part("Hello, "), part("world.")]);
+    for (depth, (of, step)) in way.iter().zip(&joined.path).enumerate().rev() {
+        let mut members = samples.object(of);
+        // What may be null says nothing about the texts.
+        for field in samples.fields(of).iter().filter(|field| field.ty.is_nullable()) {
+            members.entry(&field.name).and_modify(|value| *value = Value::Null);
+        }
+        members.insert(step.clone(), inner);
+        inner = if depth == 0 { Value::Object(members) } else { json!([members]) };
+    }
+    let snake = names::snake(schema);
+    let variable = snake.rsplit('_').next().unwrap_or_default();
+    let code = format!(
+        "use {}::types::{schema};\n\nlet json = r#\"{}\"#;\n\
+         let {variable}: {schema} = serde_json::from_str(json)?;\n\
+         assert_eq!({variable}.{}(), \"Hello, world.\");\n# Ok::<(), serde_json::Error>(())\n",
+        api.home.rust_crate,
+        written(&inner, 0, 100),
+        names::snake(&joined.name)
+    );
+    shown_code(&code, "    /// ")
 }
 
 /// The body of the method: along the arrays to the parts, and their texts joined.

@@ -200,18 +200,21 @@ fn enumeration(schema: &Schema, words: &StringEnum) -> String {
         code,
         "}}\n\nimpl {name} {{\n    /// All of them, in the order of the schema.\n{}    \
          pub const ALL: [Self; {}] = [{}];\n\n    \
-         /// Its name in a report.\n    pub const fn name(self) -> &'static str {{\n        match self {{\n",
+         /// Its name in a report.\n{}    pub const fn name(self) -> &'static str {{\n        match self {{\n",
         all_example(name, words),
         words.values.len(),
-        words.values.iter().map(|word| format!("Self::{}", variants[word])).collect::<Vec<_>>().join(", ")
+        words.values.iter().map(|word| format!("Self::{}", variants[word])).collect::<Vec<_>>().join(", "),
+        told_example(name, words, "name", &words.values)
     );
     for word in &words.values {
         _ = writeln!(code, "            Self::{} => {word:?},", variants[word]);
     }
     code.push_str("        }\n    }\n");
     if !words.meanings.is_empty() {
-        code.push_str(
-            "\n    /// What it means, in a sentence.\n    pub const fn meaning(self) -> &'static str {\n        match self {\n",
+        _ = write!(
+            code,
+            "\n    /// What it means, in a sentence.\n{}    pub const fn meaning(self) -> &'static str {{\n        match self {{\n",
+            told_example(name, words, "meaning", &words.meanings)
         );
         for (word, meaning) in words.values.iter().zip(&words.meanings) {
             _ = writeln!(code, "            Self::{} => {meaning:?},", variants[word]);
@@ -239,6 +242,16 @@ fn word_example(name: &str, words: &StringEnum) -> String {
         _ = writeln!(code, "assert_eq!({name}::{variant}.meaning(), {meaning:?});");
     }
     shown_code(&code, "/// ")
+}
+
+/// What a method tells of the first word. told: what it tells of each.
+fn told_example(name: &str, words: &StringEnum, method: &str, told: &[String]) -> String {
+    let (Some(word), Some(told)) = (words.values.first(), told.first()) else { return String::new() };
+    let code = format!(
+        "use gatewright_report::{name};\n\nassert_eq!({name}::{}.{method}(), {told:?});\n",
+        names::variant(word)
+    );
+    shown_code(&code, "    /// ")
 }
 
 /// The names of all words.

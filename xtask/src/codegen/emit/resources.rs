@@ -40,11 +40,11 @@ pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
     let root = api.resources();
     if api.home.is_own_crate() {
         code.push_str("\nimpl Client {\n");
-        accessors(&mut code, &root, "self");
+        accessors(&mut code, api, &root, "self");
     } else {
         // Another crate cannot add to the client itself.
         code.push_str(ROOT);
-        accessors(&mut code, &root, "self.client");
+        accessors(&mut code, api, &root, "self.client");
     }
     code.push_str("}\n");
     for child in &root.children {
@@ -77,7 +77,7 @@ fn type_name(resource: &Resource<'_>) -> String {
 }
 
 /// Methods that lead to the resources below this one.
-fn accessors(code: &mut String, parent: &Resource<'_>, client: &str) {
+fn accessors(code: &mut String, api: &Api, parent: &Resource<'_>, client: &str) {
     for (index, child) in parent.children.iter().enumerate() {
         let name = names::rust(child.path.last().map(String::as_str).unwrap_or_default());
         let blank = if index == 0 && parent.path.is_empty() { "" } else { "\n" };
@@ -85,13 +85,14 @@ fn accessors(code: &mut String, parent: &Resource<'_>, client: &str) {
         let place = child.path.join(".");
         _ = write!(
             code,
-            "{blank}    /// The operations of `{place}`.\n    pub fn {name}(&self) -> {ty}<'_> {{\n        {ty} {{ client: {client} }}\n    }}\n",
+            "{blank}    /// The operations of `{place}`.\n{}    pub fn {name}(&self) -> {ty}<'_> {{\n        {ty} {{ client: {client} }}\n    }}\n",
+            way(api, child, "    /// "),
         );
     }
 }
 
-/// The example of a resource: how a client leads to it.
-fn way(api: &Api, node: &Resource<'_>) -> String {
+/// The example of a resource: how a client leads to it. prefix: of the lines of the comment.
+fn way(api: &Api, node: &Resource<'_>, prefix: &str) -> String {
     let (start, client) = if api.home.is_own_crate() {
         ("client".to_owned(), String::new())
     } else {
@@ -108,7 +109,7 @@ fn way(api: &Api, node: &Resource<'_>) -> String {
         holder = part;
     }
     _ = write!(code, "# _ = {holder};\n# Ok::<(), gatewright::Error>(())\n");
-    shown_code(&code, "/// ")
+    shown_code(&code, prefix)
 }
 
 fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resource<'_>) {
@@ -117,7 +118,7 @@ fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resour
     _ = write!(
         code,
         "\n/// The operations of `{place}`.\n{}#[derive(Debug, Clone, Copy)]\npub struct {ty}<'c> {{\n    pub(crate) client: &'c Client,\n}}\n\nimpl {ty}<'_> {{\n",
-        way(api, node),
+        way(api, node, "/// "),
     );
     let mut methods = Vec::new();
     let mut stream_name = Some("stream".to_owned());
@@ -139,10 +140,10 @@ fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resour
     if methods.is_empty() {
         // Only a way to the places below it: no blank line before the first accessor.
         let mut below = String::new();
-        accessors(&mut below, node, "self.client");
+        accessors(&mut below, api, node, "self.client");
         code.push_str(below.trim_start_matches('\n'));
     } else {
-        accessors(code, node, "self.client");
+        accessors(code, api, node, "self.client");
     }
     code.push_str("}\n");
     for child in &node.children {

@@ -2,6 +2,7 @@
 
 mod examples;
 mod fields;
+mod known;
 mod paths;
 mod setters;
 mod signatures;

@@ -50,6 +50,23 @@ impl<'a> Samples<'a> {
         }
     }
 
+    /// The type that has a member: the one of this name, or a kind of that union.
+    pub(super) fn holder(&self, name: &str, member: &str) -> Option<&'a str> {
+        let (name, schema) = self.schemas.get_key_value(name)?;
+        let variants = match &schema.kind {
+            Kind::Object(object) => {
+                return object.fields.iter().any(|field| field.name == member).then_some(name);
+            }
+            Kind::Union(union) | Kind::Alias(Type::Union(union)) => union.variants.as_slice(),
+            Kind::Alias(ty) => std::slice::from_ref(ty),
+            Kind::Enum(_) => &[],
+        };
+        variants.iter().find_map(|variant| match variant {
+            Type::Ref(name) => self.holder(name, member),
+            _ => None,
+        })
+    }
+
     /// The required members of an object, with the items of its arrays if that is not too long.
     pub(super) fn object(&self, name: &str) -> Map<String, Value> {
         if let Some(stated) = self.stated(name).and_then(Value::as_object) {
@@ -193,9 +210,11 @@ impl<'a> Samples<'a> {
 /// JSON as a person writes it: what fits into a line is on one.
 pub(super) fn written(value: &Value, indent: usize, columns: usize) -> String {
     let short = in_line(value);
-    if indent + short.len() <= columns {
-        return short;
-    }
+    if indent + short.len() <= columns { short } else { broken(value, indent, columns) }
+}
+
+/// The same, with each member or item of the value on a line of its own.
+pub(super) fn broken(value: &Value, indent: usize, columns: usize) -> String {
     let inner = " ".repeat(indent + 4);
     let outer = " ".repeat(indent);
     match value {
@@ -222,7 +241,7 @@ pub(super) fn written(value: &Value, indent: usize, columns: usize) -> String {
                 .collect();
             format!("[\n{}\n{outer}]", lines.join(",\n"))
         }
-        _ => short,
+        _ => in_line(value),
     }
 }
 

@@ -126,8 +126,8 @@ fn add(
     add_members(code, &mut item);
     for method in of.methods(&place, &public.original) {
         let told = told(shown, method);
-        // Setters and the like, which need no example of their own.
-        if told.docs.example.is_empty() {
+        // A row is enough for setters and the like: the example of their type shows how they are used.
+        if method.is_generated || told.docs.example.is_empty() {
             item.members.push(row(printed::called(&method.signature), String::new(), &told.docs));
         } else {
             item.methods.push(told);

@@ -112,11 +112,33 @@ fn long_work_file(all: All<'_>) -> String {
 
 /// The example of the type of a scope.
 fn scope_example(scope: &Scope) -> String {
-    if scope.rust_example.is_empty() {
-        String::new()
-    } else {
-        shown_code(&scope.rust_example.join("\n"), "/// ")
-    }
+    shown_lines(&scope.rust_example, "/// ")
+}
+
+fn shown_lines(lines: &[String], prefix: &str) -> String {
+    if lines.is_empty() { String::new() } else { shown_code(&lines.join("\n"), prefix) }
+}
+
+/// The example of the builder's method that sets an option: the one that is stated, or another value than the default.
+fn setter_example(option: &Entry) -> String {
+    let default = option.default.as_ref();
+    let number = default.and_then(Value::as_u64);
+    let (used, value) = match option.kind() {
+        _ if !option.rust_example.is_empty() => return shown_lines(&option.rust_example, "    /// "),
+        Kind::Time => {
+            ("use std::time::Duration;\n\n", number.map_or(30, |seconds| seconds.div_ceil(2)).into())
+        }
+        Kind::Count | Kind::Bytes => ("", number.map_or(8, |number| 2 * number).into()),
+        Kind::Boolean => ("", (default != Some(&Value::Bool(true))).into()),
+        _ => return String::new(),
+    };
+    let code = format!(
+        "{used}use gatewright::Client;\n\n\
+         let client = Client::builder().api_key(\"my-key\").{}({}).build()?;\n# Ok::<(), gatewright::Error>(())\n",
+        option.name,
+        literal(option, &value, false)
+    );
+    shown_code(&code, "    /// ")
 }
 
 fn doc(words: Words<'_>, option: &Entry) -> String {
@@ -301,8 +323,9 @@ fn builder(code: &mut String, words: Words<'_>) {
         let (signature, body) = setter(option);
         _ = write!(
             code,
-            "\n{}    pub fn {name}{signature} -> Self {{\n        {body}\n        self\n    }}",
-            doc(words, option)
+            "\n{}{}    pub fn {name}{signature} -> Self {{\n        {body}\n        self\n    }}",
+            doc(words, option),
+            setter_example(option)
         );
     }
     code.push_str("\n}\n");
@@ -396,11 +419,13 @@ fn request_options(code: &mut String, words: Words<'_>) {
         let ty = if is_list { ty.to_owned() } else { format!("Option<{ty}>") };
         _ = writeln!(code, "{}    pub {}: {ty},", doc(words, option), option.name);
     }
-    code.push_str(
-        "}\n\nimpl RequestOptions {\n\
+    _ = write!(
+        code,
+        "}}\n\nimpl RequestOptions {{\n\
          \x20   /// These options, with `defaults` where they say nothing. Headers, query parameters and members of the body add\n\
          \x20   /// up; where both have one of a name, these options' own holds.\n\
-         \x20   #[must_use]\n    pub fn over(self, defaults: &Self) -> Self {\n        Self {\n",
+         {}    #[must_use]\n    pub fn over(self, defaults: &Self) -> Self {{\n        Self {{\n",
+        shown_lines(&words.scope.rust_example, "    /// ")
     );
     for option in &options {
         let name = &option.name;

@@ -1,6 +1,8 @@
 //! Emits the examples of the types, which run as documentation tests: how a type that people send is built and what it
 //! becomes on the wire, how one of answers is read, what the words of a set are.
 
+mod methods;
+
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
@@ -9,13 +11,17 @@ use serde_json::{Map, Value};
 use syn::{Attribute, Field, Fields, Item, ItemEnum, ItemStruct, Type, parse_quote};
 
 use super::fields::{self, wire_name};
-use super::setters::{Known, inner, is, is_boxed_option, last};
-use crate::codegen::emit::samples::{Samples, written};
+use super::known::{Known, arguments, inner, is, is_boxed_option, last};
+use crate::codegen::emit::filled;
+use crate::codegen::emit::samples::{Samples, broken, written};
 use crate::codegen::model::{self, Api, Kind};
 use crate::codegen::names;
 
 /// Columns of a line of an example; the comment's sign stands before it.
 const COLUMNS: usize = 100;
+
+/// How a value is made that Rust has no short expression for.
+const FROM_JSON: &str = "serde_json::from_value(serde_json::json!(";
 
 /// What examples are made of.
 pub(super) struct Examples<'a> {
@@ -107,18 +113,27 @@ impl<'a> Examples<'a> {
             let body = self.sent(name).or_else(|| self.received(name))?;
             (body, "serde_json::Error".to_owned())
         };
+        Some(self.program(&body, &error))
+    }
+
+    /// A body after the imports of the types that it names. error: what it can fail with; empty if it cannot.
+    fn program(&self, body: &str, error: &str) -> String {
         let named = self.named.borrow();
         let list: Vec<&str> = named.iter().map(String::as_str).collect();
         let crate_name = self.api.home.rust_crate;
         let mut code = match list[..] {
-            [one] => format!("use {crate_name}::types::{one};\n\n"),
-            _ => format!("use {crate_name}::types::{{{}}};\n\n", list.join(", ")),
+            [one] => format!("use {crate_name}::types::{one};\n"),
+            _ => format!("use {crate_name}::types::{{{}}};\n", list.join(", ")),
         };
-        code += &body;
+        if code.len() > COLUMNS {
+            let entries: Vec<String> = named.iter().cloned().collect();
+            code = format!("use {crate_name}::types::{{\n{}}};\n", filled("    ", &entries));
+        }
+        code.extend(["\n", body]);
         if !error.is_empty() {
             _ = writeln!(code, "# Ok::<(), {error}>(())");
         }
-        Some(code)
+        code
     }
 
     /// Builds a value and shows it on the wire; none for types that people do not build, or not by `new`.
@@ -236,7 +251,7 @@ impl<'a> Examples<'a> {
             }
             let argument = self.argument(field, value)?;
             if spare {
-                _ = write!(settings, ".with_{}({argument})", fields::name(field).trim_end_matches('_'));
+                _ = write!(settings, ".{}({argument})", fields::setter(field));
             } else {
                 given.push(argument);
             }
@@ -255,7 +270,7 @@ impl<'a> Examples<'a> {
         let into = self.known.takes_into(ty);
         self.expression(ty, value, into).or_else(|| {
             let json = written(value, 0, usize::MAX);
-            (!into).then(|| format!("serde_json::from_value(serde_json::json!({json}))?"))
+            (!into).then(|| format!("{FROM_JSON}{json}))?"))
         })
     }
 
@@ -279,8 +294,16 @@ impl<'a> Examples<'a> {
                     items.iter().map(|value| self.expression(item, value, false)).collect();
                 format!("vec![{}]", items?.join(", "))
             }
+            ("IndexMap", Value::Object(members)) => {
+                let value = arguments(ty).nth(1)?;
+                let entry = |(key, held)| {
+                    Some(format!("({key:?}.to_owned(), {})", self.expression(value, held, false)?))
+                };
+                let entries: Option<Vec<String>> = members.iter().map(entry).collect();
+                format!("[{}].into()", entries?.join(", "))
+            }
             ("Value", Value::String(text)) if into => format!("{text:?}"),
-            ("Value", _) => format!("serde_json::json!({value})"),
+            ("Value", _) => format!("serde_json::json!({})", written(value, 0, usize::MAX)),
             (name, Value::String(text)) if self.closed.contains_key(name) => {
                 let (_, variant) = self.closed[name].iter().find(|(word, _)| word == text)?;
                 self.named.borrow_mut().insert(name.to_owned());
@@ -481,16 +504,18 @@ fn laid_out(statement: &str) -> Option<String> {
     if statement.len() <= COLUMNS {
         return Some(format!("{statement}\n"));
     }
-    // As rustfmt does it: the last setter on a line of its own.
-    if let Some((before, setter)) = statement.rsplit_once(".with_")
-        && before.len() <= COLUMNS
-        && before.matches('(').count() == before.matches(')').count()
+    if let Some((start, json)) = statement.strip_suffix("))?;").and_then(|start| start.split_once(FROM_JSON))
     {
-        return Some(format!("{before}\n    .with_{setter}\n"));
+        let value = serde_json::from_str(json).ok()?;
+        return Some(format!("{start}{FROM_JSON}{}))?;\n", broken(&value, 0, COLUMNS - 30)));
+    }
+    if let Some(lines) = chained(statement) {
+        return Some(lines);
     }
     let whole = syn::parse_file(&format!("fn example() {{ {statement} }}")).ok()?;
     // The members of JSON are tokens to it.
-    let text = prettyplease::unparse(&whole).replace("\" : ", "\": ");
+    let text = prettyplease::unparse(&whole).replace("\" : ", "\": ").replace(") ?", ")?");
+    let text = rejoined(&text);
     let body = text.strip_prefix("fn example() {\n")?.strip_suffix("}\n")?;
     // prettyplease indents arguments once more if a setter follows.
     let deeper = body.lines().any(|line| line == "        )");
@@ -499,4 +524,34 @@ fn laid_out(statement: &str) -> Option<String> {
         [if deeper && index > 0 { line.strip_prefix("    ").unwrap_or(line) } else { line }, "\n"]
     });
     Some(lines.collect())
+}
+
+/// A statement with each setter on a line of its own, as rustfmt does it; none if one of the lines is too long.
+fn chained(statement: &str) -> Option<String> {
+    let is_outer = |at: &usize| {
+        let count = |bracket: &[char]| statement[..*at].matches(bracket).count();
+        count(&['(', '[']) == count(&[')', ']'])
+    };
+    let mut ends: Vec<usize> = statement.match_indices(".with_").map(|(at, _)| at).filter(is_outer).collect();
+    let first = *ends.first()?;
+    ends.push(statement.len());
+    let mut lines = vec![statement[..first].to_owned()];
+    lines.extend(ends.windows(2).map(|ends| format!("    {}", &statement[ends[0]..ends[1]])));
+    lines.iter().all(|line| line.len() <= COLUMNS).then(|| lines.join("\n") + "\n")
+}
+
+/// Code without lines that begin with the colon of a member of JSON.
+fn rejoined(code: &str) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    for line in code.lines() {
+        match (lines.last_mut(), line.trim_start().strip_prefix(": ")) {
+            (Some(last), Some(rest)) => {
+                last.push(':');
+                let indent = line.len() - line.trim_start().len();
+                lines.push(" ".repeat(indent) + rest);
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines.join("\n") + "\n"
 }

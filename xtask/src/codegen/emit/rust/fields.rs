@@ -7,6 +7,11 @@ pub(super) fn name(field: &syn::Field) -> String {
     field.ident.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
+/// The name of the method that sets a field.
+pub(super) fn setter(field: &syn::Field) -> String {
+    format!("with_{}", name(field).trim_end_matches('_'))
+}
+
 /// The name of a field or a variant in JSON.
 pub(super) fn wire_name(attrs: &[Attribute], ident: &Ident) -> String {
     let mut name = ident.to_string();

@@ -29,18 +29,38 @@ fn types_have_public_fields_words_and_setters() {
 #[test]
 fn only_what_people_send_gets_new_and_setters() {
     let code = types(&sources());
-    assert!(
-        code.contains("constructor! { LineRequest: pub fn new(text: impl Into<LineRequestText>);"),
-        "{code}"
-    );
+    assert!(code.contains("\n    LineRequest: pub fn new(text: impl Into<LineRequestText>);\n"), "{code}");
     assert!(code.contains("with_weight(weight: f64)"), "{code}");
-    assert!(!code.contains("setters! { Line {") && !code.contains("constructor! { Line:"), "{code}");
+    assert!(!code.contains("setters! { Line {") && !code.contains("    Line: pub"), "{code}");
+}
+
+#[test]
+fn every_new_and_every_setter_stands_after_an_example_of_what_it_sets() {
+    let code = types(&sources());
+    let lines: Vec<&str> = code.lines().collect();
+    let is_method = |line: &str| line.starts_with("    with_") || line.contains(": pub fn new(");
+    let bare: Vec<&str> = lines
+        .windows(2)
+        .filter(|pair| is_method(pair[1]) && pair[0] != "    /// ```")
+        .map(|pair| pair[1])
+        .collect();
+    assert!(bare.is_empty(), "{bare:?}");
+    let weight = "    /// let request = LineRequest::new(\"text\").with_weight(1.0);\n    \
+                  /// assert_eq!(request.weight, Some(1.0));\n    /// ```\n    with_weight(weight: f64),\n";
+    assert!(code.contains(weight), "{code}");
+}
+
+#[test]
+fn the_setter_of_one_kind_of_a_union_is_shown_on_that_kind() {
+    // Only a dash has a length.
+    let code = types(&sources());
+    assert!(code.contains("let mark = Mark::new(\"dash\", 1).with_length(1);"), "{code}");
 }
 
 #[test]
 fn a_new_that_is_written_by_hand_leaves_the_generated_one_to_the_crate() {
     let code = types(&edited("/components/schemas/LineRequest/x-new", json!("by hand")));
-    assert!(code.contains("constructor! { LineRequest: pub(crate) fn required("), "{code}");
+    assert!(code.contains("\n    LineRequest: pub(crate) fn required("), "{code}");
 }
 
 #[test]

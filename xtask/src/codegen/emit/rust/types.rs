@@ -10,9 +10,9 @@ use syn::{Attribute, Item, ItemStruct, parse_quote};
 
 use super::examples::Examples;
 use super::fields::wire_name;
+use super::known::Known;
 use super::paths::Shortener;
-use super::setters::Known;
-use super::{SOURCE, words};
+use super::{SOURCE, setters, words};
 use crate::codegen::emit::{filled, header};
 use crate::codegen::lower::Lowered;
 use crate::codegen::model::{Api, File, Kind};
@@ -75,7 +75,7 @@ pub(super) fn emit(whole: &syn::File, api: &Api, lowered: &Lowered) -> Result<Fi
                     continue;
                 }
                 let by_hand = matches!(api.schemas.get(&name).map(|schema| &schema.kind), Some(Kind::Object(object)) if object.new_by_hand);
-                let methods = known.emit(&item, by_hand);
+                let methods = setters::emit(&item, by_hand, &known, &examples);
                 code += &structure(item, &known);
                 code += &methods;
             }

@@ -1,5 +1,6 @@
 //! What holds for the codecs of every protocol. The documents are in `tests/vectors/protocols`.
 
+mod answer_documents;
 mod answers;
 mod bounds;
 mod documents;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::{Given, Part, Protocol};
+use super::{Given, Part, Place, Protocol};
 
 /// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -29,6 +29,8 @@ pub(crate) struct Answer {
 /// One of the answers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Choice {
+    /// Where the provider wrote it.
+    pub(crate) at: Place,
     pub(crate) parts: Vec<Part>,
     pub(crate) citations: Vec<Citation>,
     pub(crate) end: Option<End>,

@@ -26,8 +26,12 @@ impl Beyond {
     /// Takes it out of an answer.
     pub(super) fn take(answer: &mut Answer, target: Protocol) -> Self {
         let is_same = answer.source == target;
-        let (mut extra, own) = (std::mem::take(&mut answer.extra), std::mem::take(&mut answer.own));
+        let (mut extra, mut own) = (std::mem::take(&mut answer.extra), std::mem::take(&mut answer.own));
         if !is_same {
+            if is_cited_without_text(answer, target) {
+                extra.extend(own.extract_if(.., |given| is_of_citations(&given.at)));
+            }
+            extra.extend(names(answer, target));
             let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
             extra.extend(
                 parts.filter_map(|part| Some(Given::new(unsaid(&part.kind, target)?, part.at.clone()))),
@@ -51,25 +55,61 @@ impl Beyond {
     }
 }
 
-/// Adds a member, and the objects that lead to it, unless it is there and says something.
+/// Whether there are citations, and no text that they could stand beside in this protocol.
+fn is_cited_without_text(answer: &Answer, target: Protocol) -> bool {
+    let is_said = |kind: &PartKind| match kind {
+        PartKind::Text(text) => target == Protocol::Responses || !text.is_empty(),
+        _ => false,
+    };
+    matches!(target, Protocol::Responses | Protocol::Messages)
+        && answer.choices.first().is_some_and(|choice| {
+            !choice.citations.is_empty() && !choice.parts.iter().any(|part| is_said(&part.kind))
+        })
+}
+
+/// Whether a place is one of citations, in any protocol.
+fn is_of_citations(at: &str) -> bool {
+    let name = at.rsplit('/').next().unwrap_or_default();
+    ["annotations", "citations", "groundingChunks", "groundingSupports", "citationSources"].contains(&name)
+}
+
+/// Names of media that have a form in the native protocol: it has none for their names.
+fn names(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
+    let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
+    parts.filter(move |part| unsaid(&part.kind, target).is_none()).filter_map(|part| match &part.kind {
+        PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
+            media.name.as_ref().map(|name| Given::new(name.value.as_str().into(), name.at.clone()))
+        }
+        _ => None,
+    })
+}
+
+/// Adds a member, and the objects that lead to it. It replaces what is written by default.
 fn put_back(document: &mut Value, at: &str, value: Value) {
     let mut object = document;
     let mut names = at.split('/').skip(1).map(unescaped).peekable();
     while let Some(name) = names.next() {
         let is_last = names.peek().is_none();
+        if object.is_null() {
+            *object = json!({});
+        }
         object = match object {
             Value::Object(members) if is_last => {
-                if members.get(&name).is_none_or(|there| *there == json!([]) && value.is_array()) {
+                // What several lists of the answer had may be in the first of them.
+                let is_filled = members.get(&name).and_then(Value::as_array).is_some_and(|it| !it.is_empty());
+                if !(is_filled && value == json!([])) {
                     members.insert(name, value);
                 }
                 return;
             }
-            Value::Object(members) => members.entry(name).or_insert_with(|| json!({})),
+            Value::Object(members) => members.entry(name).or_insert(Value::Null),
             Value::Array(items) => {
-                let Some(item) = name.parse().ok().and_then(|index: usize| items.get_mut(index)) else {
-                    return;
-                };
-                item
+                let Ok(index) = name.parse::<usize>() else { return };
+                // An item of which nothing else is said. The place is one in a document that was read.
+                if index >= items.len() {
+                    items.resize(index + 1, Value::Null);
+                }
+                &mut items[index]
             }
             _ => return,
         };
@@ -79,22 +119,27 @@ fn put_back(document: &mut Value, at: &str, value: Value) {
 /// Why choices ended, where a protocol has no word for it.
 fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
     let source = answer.source;
-    answer.choices.iter().enumerate().filter_map(move |(index, choice)| {
-        let (word, is_sequence) = match choice.end.as_ref()? {
-            End::Other { word, .. } => (word.as_str(), false),
-            End::StopSequence(Some(word)) if target != Protocol::Messages => (word.as_str(), true),
-            End::Paused if matches!(target, Protocol::Chat | Protocol::Native) => ("pause_turn", false),
-            _ => return None,
-        };
+    answer.choices.iter().filter_map(move |choice| {
+        let (word, is_sequence) = unsaid_end(choice.end.as_ref()?, target)?;
         let at = match source {
-            Protocol::Chat => format!("/choices/{index}/finish_reason"),
+            Protocol::Chat => format!("{}/finish_reason", choice.at),
             Protocol::Responses => "/incomplete_details/reason".to_owned(),
             Protocol::Messages if is_sequence => "/stop_sequence".to_owned(),
             Protocol::Messages => "/stop_reason".to_owned(),
-            Protocol::Native => format!("/candidates/{index}/finishReason"),
+            Protocol::Native => format!("{}/finishReason", choice.at),
         };
         Some(Given::new(word.into(), at))
     })
+}
+
+/// The provider's word for an end that a protocol has none for, and whether it is a stop sequence.
+fn unsaid_end(end: &End, target: Protocol) -> Option<(&str, bool)> {
+    match end {
+        End::Other { source, word } if *source != target => Some((word, false)),
+        End::StopSequence(Some(word)) if target != Protocol::Messages => Some((word, true)),
+        End::Paused if matches!(target, Protocol::Chat | Protocol::Native) => Some(("pause_turn", false)),
+        _ => None,
+    }
 }
 
 /// What the native protocol does not count.
@@ -169,6 +214,22 @@ impl Kept {
         self.extra(Given::new(value, at));
     }
 
+    /// Keeps why a choice ended, where the client's protocol has no word for it.
+    pub(super) fn end(&mut self, choice: u32, end: &End, target: Protocol) {
+        let Some((word, is_sequence)) = unsaid_end(end, target) else { return };
+        let at = match end {
+            End::Other { source: Protocol::Chat, .. } => format!("/choices/{choice}/finish_reason"),
+            End::Other { source: Protocol::Responses, .. } => {
+                "/response/incomplete_details/reason".to_owned()
+            }
+            End::Other { source: Protocol::Native, .. } => format!("/candidates/{choice}/finishReason"),
+            // No other protocol pauses, or names the sequence.
+            _ if is_sequence => "/delta/stop_sequence".to_owned(),
+            _ => "/delta/stop_reason".to_owned(),
+        };
+        self.extra(Given::new(word.into(), at));
+    }
+
     /// Keeps what nobody reads of an object. `own`: names of members that say nothing to another protocol.
     pub(super) fn unread(&mut self, members: Map<String, Value>, at: &str, own: &[&str]) {
         for (name, value) in members {
@@ -222,11 +283,14 @@ mod tests {
     }
 
     #[test]
-    fn a_member_goes_back_to_its_place_unless_it_is_there() {
-        let mut document = json!({ "a": [{ "b": 1 }], "c": 2 });
-        for (at, value) in [("/a/0/b", 9), ("/a/0/d/e~1f", 3), ("/a/7/b", 9), ("/c/x", 9)] {
+    fn a_member_goes_back_to_its_place_whatever_is_there() {
+        let mut document = json!({ "a": [{ "b": 1 }], "c": 2, "d": null });
+        let members =
+            [("/a/0/b", 9), ("/a/0/d/e~1f", 3), ("/a/2/b", 4), ("/a/x/b", 9), ("/c/x", 9), ("/d/0", 5)];
+        for (at, value) in members {
             put_back(&mut document, at, json!(value));
         }
-        assert_eq!(document, json!({ "a": [{ "b": 1, "d": { "e/f": 3 } }], "c": 2 }));
+        let items = json!([{ "b": 9, "d": { "e/f": 3 } }, null, { "b": 4 }]);
+        assert_eq!(document, json!({ "a": items, "c": 2, "d": { "0": 5 } }));
     }
 }

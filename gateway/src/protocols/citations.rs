@@ -14,6 +14,8 @@ const LONGEST: usize = 8 * 1024;
 /// Kind of a citation with an address, and of one without.
 const OF_URL: &str = "url_citation";
 const OF_DOCUMENT: &str = "document_citation";
+/// The members of both.
+pub(super) const KNOWN: [&str; 5] = ["start_index", "end_index", "url", "title", "quote"];
 
 /// A text of a citation. Errors: it is too long for one.
 pub(super) fn text(citation: &Value, name: &str) -> Result<Option<String>, ()> {
@@ -24,11 +26,21 @@ pub(super) fn text(citation: &Value, name: &str) -> Result<Option<String>, ()> {
 }
 
 /// Reads a list of citations, and says whether all of it was understood.
-pub(super) fn list(given: &Value, read: impl Fn(&Value) -> Option<Citation>) -> (Vec<Citation>, bool) {
+/// `is_whole`: whether a citation has no other members than those that are read.
+pub(super) fn list(
+    given: &Value,
+    read: impl Fn(&Value) -> Option<Citation>,
+    is_whole: impl Fn(&Value) -> bool,
+) -> (Vec<Citation>, bool) {
     let given = given.as_array().map(Vec::as_slice).unwrap_or_default();
     let read: Vec<Citation> = given.iter().take(MOST).filter_map(read).collect();
-    let is_all = read.len() == given.len();
+    let is_all = read.len() == given.len() && given.iter().all(is_whole);
     (read, is_all)
+}
+
+/// Whether an object has no other members than these.
+pub(super) fn has_only(object: &Value, known: &[&str]) -> bool {
+    object.as_object().is_none_or(|members| members.keys().all(|name| known.contains(&name.as_str())))
 }
 
 /// Characters of the text of some parts.

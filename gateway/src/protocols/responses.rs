@@ -2,6 +2,7 @@
 
 mod answer;
 mod answer_in;
+mod as_they_were;
 mod citations;
 mod content;
 mod request_in;

@@ -1,5 +1,6 @@
 //! What holds for the codecs of every protocol. The documents are in `tests/vectors/protocols`.
 
+mod answer_documents;
 mod answers;
 mod bounds;
 mod documents;
@@ -9,6 +10,7 @@ mod hostile;
 mod probes;
 mod round_trip;
 mod same_conversation;
+mod stream_documents;
 
 use serde_json::{Value, json};
 

@@ -104,8 +104,10 @@ pub(super) fn compacted(answer: Answer) -> Result<Answer, Failure> {
     }
     let (item, end) = summary.into_item(&choice.end.unwrap_or(End::Stop))?;
     let part = Part { at: "".into(), kind: PartKind::Other(item), cache: None };
-    let choice = Choice { parts: vec![part], citations: Vec::new(), end: Some(end), logprobs: None };
-    Ok(Answer { source: Protocol::Responses, choices: vec![choice], ..answer })
+    let choice = Choice { parts: vec![part], end: Some(end), ..Choice::default() };
+    // What was beside the summary has its place in the provider's answer, and none in this one.
+    let (extra, own) = (Vec::new(), Vec::new());
+    Ok(Answer { source: Protocol::Responses, choices: vec![choice], extra, own, ..answer })
 }
 
 /// The document that answers the operation.
@@ -232,6 +234,27 @@ mod tests {
         assert_eq!((items.len(), &items[1]["content"]), (2, &json!(INSTRUCTION)));
         let (request, _) = asked_for(json!({ "tools": [] }), &json!([{ "role": "user", "content": "hi" }]));
         assert_eq!(request, json!({ "tools": [] }));
+    }
+
+    #[test]
+    fn a_compaction_has_no_members_of_the_answer_that_it_was_made_of() {
+        let choice = json!({ "index": 0, "message": { "role": "assistant", "content": "All is well." },
+            "finish_reason": "stop" });
+        let chat = json!({ "object": "chat.completion", "provider": "one", "choices": [choice] });
+        let asked = Asked {
+            model: "m".to_owned(),
+            request: json!({}),
+            include_usage: false,
+            id: "resp_1".to_owned(),
+            created: 1,
+        };
+        let answer = compacted(Protocol::Chat.answer_in(chat).expect("an answer")).expect("a summary");
+        let response = Protocol::Responses.answer_out(answer, &asked);
+        assert_eq!(response["object"], "response");
+        assert_eq!(response["output"][0]["type"], "compaction");
+        let foreign: Vec<_> =
+            ["choices", "provider"].into_iter().filter(|name| response.get(name).is_some()).collect();
+        assert!(foreign.is_empty(), "{response:#}");
     }
 
     #[test]

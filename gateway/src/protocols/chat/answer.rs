@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::citations::{read_annotation, write_annotation};
-use super::{finish, message_in, reasoning, tools, usage};
+use super::citations::{is_whole, read_annotation, write_annotation};
+use super::{finish, message_in, message_out, reasoning, tools, usage};
 use crate::conversation::{Answer, Choice, Citation, Part, PartKind, Protocol};
 use crate::protocols::citations::list;
 use crate::protocols::members::{Members, Rest, object};
@@ -29,18 +29,22 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
             Members::read(value, at.clone()).map_err(|_| malformed(&format!("{at} is no object")))?;
         let message = choice.members("message");
         let mut message = message.ok_or_else(|| malformed(&format!("{at}/message is missing")))?;
-        let (citations, is_all) = list(message.peek(ANNOTATIONS), read_annotation);
+        let (citations, is_all) = list(message.peek(ANNOTATIONS), read_annotation, is_whole);
         let parts = message_in::parts(&mut message, &mut rest);
         let own = if is_all { &OWN_OF_MESSAGE[..] } else { &OWN_OF_MESSAGE[1..] };
         rest.keep(message, own);
         let logprobs = choice.members("logprobs").and_then(|mut logprobs| {
-            let content = logprobs.value("content");
+            let content = logprobs.list("content").map(Value::from);
             rest.keep(logprobs, &[]);
             content
         });
-        let end = choice.text("finish_reason").map(|word| finish::end(&word));
+        let end = choice.given("finish_reason", Members::text).map(|word| {
+            let end = finish::end(&word.value);
+            rest.keep_own(word.value.into(), word.at);
+            end
+        });
         rest.keep(choice, &["index"]);
-        Ok(Choice { parts, citations, end, logprobs })
+        Ok(Choice { at: at.into(), parts, citations, end, logprobs })
     };
     let choices = choices.into_iter().enumerate().map(read).collect::<Result<_, _>>()?;
     let mut answer = Answer {
@@ -63,15 +67,21 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
 
 /// Writes a client's answer.
 pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
-    let source = answer.source;
+    let is_same = answer.source == Protocol::Chat;
     let choices = answer.choices.into_iter().enumerate();
     let choices: Vec<Value> = choices
         .map(|(index, choice)| {
             let logprobs = choice.logprobs.map(|content| json!({ "content": content, "refusal": null }));
             let calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
+            let message = if is_same {
+                // A client of the same protocol gets it back as it was.
+                message_out::as_it_was(choice.parts, format!("{}/message", choice.at))
+            } else {
+                message(&choice.parts, &choice.citations)
+            };
             json!({
                 "index": index,
-                "message": message(&choice.parts, &choice.citations, source),
+                "message": message,
                 "logprobs": logprobs,
                 "finish_reason": choice.end.as_ref().map(|end| finish::word(end, calls)),
             })
@@ -91,7 +101,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     body
 }
 
-fn message(parts: &[Part], citations: &[Citation], source: Protocol) -> Value {
+fn message(parts: &[Part], citations: &[Citation]) -> Value {
     let (mut content, mut refusal): (Option<String>, Option<String>) = (None, None);
     let (mut shown, mut details, mut calls) = (String::new(), Vec::new(), Vec::new());
     let (mut signatures, mut is_proven) = (Vec::new(), false);
@@ -109,9 +119,6 @@ fn message(parts: &[Part], citations: &[Citation], source: Protocol) -> Value {
                 signatures.extend(signature.map(|signature| reasoning::call_signature(&call.id, signature)));
                 calls.push(Value::Object(tools::write_call(call)));
             }
-            PartKind::Other(value) if source == Protocol::Chat && part.at.contains("/tool_calls/") => {
-                calls.push(value.clone());
-            }
             _ => {}
         }
     }
@@ -122,8 +129,7 @@ fn message(parts: &[Part], citations: &[Citation], source: Protocol) -> Value {
     let length = content.as_ref().map_or(0, |content| content.chars().count());
     let mut message =
         object([("role", "assistant".into()), ("content", content.into()), ("refusal", refusal.into())]);
-    // A client of the same protocol gets them back as they were.
-    if !citations.is_empty() && source != Protocol::Chat {
+    if !citations.is_empty() {
         let annotations = citations.iter().map(|citation| write_annotation(citation, length));
         message.insert(ANNOTATIONS.to_owned(), annotations.collect());
     }

@@ -3,11 +3,17 @@
 use serde_json::{Value, json};
 
 use crate::conversation::Citation;
-use crate::protocols::citations::{kind, read, write};
+use crate::protocols::citations::{KNOWN, has_only, kind, read, write};
 
 /// Reads an annotation; `None`: it is no citation.
 pub(super) fn read_annotation(annotation: &Value) -> Option<Citation> {
     read(&annotation[kind(annotation)?], 0)
+}
+
+/// Whether a citation has no other members than those that are read.
+pub(super) fn is_whole(annotation: &Value) -> bool {
+    kind(annotation)
+        .is_some_and(|kind| has_only(annotation, &["type", kind]) && has_only(&annotation[kind], &KNOWN))
 }
 
 /// Writes an annotation of a text of this length, in characters.

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::{reasoning, tools};
-use crate::conversation::{Conversation, Media, Part, PartKind, Role, Source, ToolCall, ToolResult, Turn};
+use crate::conversation::{
+    Conversation, Media, Part, PartKind, Protocol, Role, Source, ToolCall, ToolResult, Turn,
+};
 use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
 
@@ -23,6 +25,13 @@ pub(super) fn messages(conversation: &Conversation, writer: &mut Writer<'_>) -> 
         }
     }
     messages
+}
+
+/// The message of an answer of this protocol, in the form in which its provider wrote it.
+pub(super) fn as_it_was(parts: Vec<Part>, at: String) -> Value {
+    let conversation = Conversation { source: Protocol::Chat, ..Conversation::default() };
+    let turn = Turn { at: at.into(), role: Role::Assistant, name: None, parts };
+    message(&turn, &mut Writer::new(&conversation, Protocol::Chat)).unwrap_or_default()
 }
 
 fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {

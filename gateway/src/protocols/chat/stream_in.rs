@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::citations::read_annotation;
+use super::citations::{is_whole, read_annotation};
 use super::{finish, usage};
 use crate::conversation::{Delta, End, Given};
 use crate::protocols::beyond::Kept;
@@ -195,6 +195,13 @@ impl Chunks {
             if !choice.unread.is_empty() {
                 kept.unread(std::mem::take(&mut choice.unread), &format!("/choices/{place}"), &[]);
             }
+            if let Value::Object(logprobs) = &mut choice.logprobs
+                && logprobs.len() > 1
+            {
+                let content = logprobs.swap_remove("content").unwrap_or_default();
+                kept.unread(std::mem::take(logprobs), &format!("/choices/{place}/logprobs"), &[]);
+                logprobs.insert("content".to_owned(), content);
+            }
             let Some(delta) = &mut choice.delta else { continue };
             let calls = delta.tool_calls.iter_mut().flatten();
             let calls = calls.enumerate().filter(|(_, call)| !call.unread.is_empty());
@@ -274,10 +281,11 @@ impl Open {
         for annotation in annotations.into_iter().take(citations::MOST.saturating_sub(self.annotations)) {
             let at = format!("/choices/{}/delta/annotations/{}", self.index, self.annotations);
             self.annotations += 1;
-            deltas.push(match read_annotation(&annotation) {
-                Some(citation) => Delta::Citation { choice: self.index, citation },
-                None => Delta::Extra(Given::new(annotation, at)),
-            });
+            let citation = read_annotation(&annotation);
+            deltas.extend(citation.map(|citation| Delta::Citation { choice: self.index, citation }));
+            if !is_whole(&annotation) {
+                deltas.push(Delta::Extra(Given::new(annotation, at)));
+            }
         }
     }
 

@@ -140,6 +140,7 @@ impl StreamOut for Chunks {
             Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice, end } => {
+                self.kept.end(choice, &end, Protocol::Chat);
                 let calls = !self.choice(choice, bytes).calls.is_empty();
                 let word = finish::word(&end, calls);
                 let finish_reason = Some(word.as_ref());
@@ -154,7 +155,10 @@ impl StreamOut for Chunks {
             Delta::Done => {
                 if self.include_usage {
                     let usage = self.usage.map_or(Value::Null, usage::write);
-                    frames::data(&self.chunk(&[], Some(usage)), bytes);
+                    // What came after the end of the choices, such as members of the usage.
+                    let mut beyond = Map::new();
+                    self.kept.add(&mut beyond);
+                    frames::data(&Chunk { beyond, ..self.chunk(&[], Some(usage)) }, bytes);
                 }
                 bytes.extend_from_slice(b"data: [DONE]\n\n");
             }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::citations::{CITATIONS, Cited, read as read_citation};
+use super::citations::{CITATIONS, Cited, is_whole, read as read_citation};
 use super::{block_in, block_out, stop_reason, usage};
 use crate::conversation::{Answer, Choice, Citation, End, PartKind, Protocol, Thought, Usage};
 use crate::protocols::members::{Members, Rest};
@@ -47,7 +47,7 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
         id: body.text("id"),
         model: body.text("model"),
         created: None,
-        choices: vec![Choice { parts, citations, end, logprobs: None }],
+        choices: vec![Choice { parts, citations, end, ..Choice::default() }],
         usage,
         service_tier,
         ..Answer::default()
@@ -67,9 +67,11 @@ fn cited(content: &Value) -> (Vec<Citation>, HashSet<String>) {
     for (index, block) in list(content).enumerate().filter(|(_, block)| block["type"] == "text") {
         let end = at + block["text"].as_str().map_or(0, |text| text.chars().count());
         let (of_block, is_all) =
-            citations::list(&block[CITATIONS], |citation| read_citation(citation, at..end));
-        if is_all && all.len() + of_block.len() <= citations::MOST {
-            understood.insert(format!("/content/{index}/{CITATIONS}"));
+            citations::list(&block[CITATIONS], |citation| read_citation(citation, at..end), is_whole);
+        if all.len() + of_block.len() <= citations::MOST {
+            if is_all {
+                understood.insert(format!("/content/{index}/{CITATIONS}"));
+            }
             all.extend(of_block);
         }
         at = end;
@@ -83,13 +85,15 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     let mut choice = answer.choices.into_iter().next().unwrap_or_default();
     citations::clamp(&mut choice);
     let mut content = Vec::with_capacity(choice.parts.len());
-    // A client of the same protocol gets them back as they were.
-    let citations = if is_same { &[][..] } else { choice.citations.as_slice() };
-    let mut cited = Cited::new(citations);
+    let mut cited = Cited::new(&choice.citations);
     let (mut calls, mut refuses) = (false, false);
+    if is_same {
+        // A client of the same protocol gets them back as they were.
+        content = block_out::as_they_were(&std::mem::take(&mut choice.parts));
+    }
     for part in choice.parts {
         let block = match part.kind {
-            PartKind::Text(text) if text.is_empty() && !is_same => None,
+            PartKind::Text(text) if text.is_empty() => None,
             PartKind::Text(text) => {
                 content.extend(cited.blocks(&text));
                 None
@@ -104,10 +108,6 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
                 let proof = Thought { signature: call.signature.clone(), ..Thought::default() };
                 content.extend(block_out::thought(&proof, false).map(Value::Object));
                 Some(block_out::tool_use(&call))
-            }
-            PartKind::Other(value) if is_same => {
-                content.push(value);
-                None
             }
             _ => None,
         };

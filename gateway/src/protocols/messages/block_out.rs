@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::block_in::TEXT;
-use crate::conversation::{Input, Media, Part, PartKind, Source, Thought, ToolCall, ToolResult};
+use crate::conversation::{
+    Conversation, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, ToolResult,
+};
 use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
 
@@ -13,6 +15,13 @@ const ASSUMED_IMAGE: &str = "image/png";
 const ASSUMED_FILE: &str = "application/pdf";
 /// The member for what is called with a text, or with something else than an object: inputs are objects here.
 const INPUT: &str = "input";
+
+/// The blocks of an answer of this protocol, in the form in which its provider wrote them.
+pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
+    let conversation = Conversation { source: Protocol::Messages, ..Conversation::default() };
+    let mut writer = Writer::new(&conversation, Protocol::Messages);
+    parts.iter().filter_map(|part| write(part, &mut writer)).collect()
+}
 
 /// Writes a block; `None`: there is nothing to say, or no word for it.
 pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {

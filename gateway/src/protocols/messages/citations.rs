@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::conversation::Citation;
-use crate::protocols::citations::{MOST, text};
+use crate::protocols::citations::{MOST, has_only, text};
 use crate::protocols::members::object;
 
 /// Member of a text block.
@@ -15,6 +15,32 @@ pub(super) const CITATIONS: &str = "citations";
 const OF_WEB: &str = "web_search_result_location";
 const OF_RESULT: &str = "search_result_location";
 const OF_DOCUMENT: [&str; 3] = ["char_location", "page_location", "content_block_location"];
+
+/// Members of a citation: what is read, and places within the source and the provider's own index of it, which say nothing
+/// to another protocol.
+const KNOWN: [&str; 16] = [
+    "type",
+    "url",
+    "source",
+    "title",
+    "document_title",
+    "cited_text",
+    "encrypted_index",
+    "file_id",
+    "document_index",
+    "search_result_index",
+    "start_char_index",
+    "end_char_index",
+    "start_page_number",
+    "end_page_number",
+    "start_block_index",
+    "end_block_index",
+];
+
+/// Whether a citation has no other members than those that are known.
+pub(super) fn is_whole(citation: &Value) -> bool {
+    has_only(citation, &KNOWN)
+}
 
 /// Reads a citation of a text that has this place; `None`: it is of another kind.
 pub(super) fn read(citation: &Value, span: Range<usize>) -> Option<Citation> {

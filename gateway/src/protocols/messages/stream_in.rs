@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::citations::{CITATIONS, read as read_citation};
+use super::citations::{CITATIONS, is_whole, read as read_citation};
 use super::{stop_reason, usage};
 use crate::conversation::{Citation, Delta, End, Given, Protocol, Usage};
 use crate::protocols::beyond::Kept;
@@ -155,6 +155,10 @@ impl Events {
         if let Value::Object(message) = &event.message {
             if let Some(Value::Object(counted)) = message.get("usage") {
                 kept.unread(counted.clone(), "/usage", &usage::KNOWN);
+                // The usual tier is no news.
+                if let Some(tier) = counted.get("service_tier").filter(|tier| **tier != "standard") {
+                    kept.extra(Given::new(tier.clone(), "/usage/service_tier"));
+                }
             }
             if message.keys().any(|name| !OWN.contains(&name.as_str())) {
                 kept.unread(message.clone(), "/message", &OWN);
@@ -279,10 +283,11 @@ impl Events {
         {
             let at = format!("/delta/citation/{}", self.citations);
             self.citations += 1;
-            match read_citation(&citation, *begin..*begin) {
-                Some(citation) => citations.push(citation),
-                None => deltas.push(Delta::Extra(Given::new(citation, at))),
+            let read = read_citation(&citation, *begin..*begin);
+            if read.is_none() || !is_whole(&citation) {
+                deltas.push(Delta::Extra(Given::new(citation, at)));
             }
+            citations.extend(read);
         }
     }
 

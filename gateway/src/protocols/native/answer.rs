@@ -3,8 +3,9 @@
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::exact;
 use super::grounding::{self, GROUNDING, Said};
-use super::parts::{Parts, part_in};
+use super::parts::{Parts, SIGNATURE, part_in};
 use super::{MADE_ID, logprobs};
 use crate::conversation::{Answer, Choice, End, Part, PartKind, Protocol, Usage};
 use crate::protocols::members::{Members, Rest, object};
@@ -14,7 +15,20 @@ use crate::protocols::{Asked, Malformed, citations, failure};
 pub(super) const MAX_CANDIDATES: usize = 128;
 
 /// Members of a response that are read by themselves, or say nothing to another protocol.
-const OWN: [&str; 5] = ["candidates", "usageMetadata", "modelVersion", "responseId", "createTime"];
+const OWN: [&str; 4] = ["candidates", "modelVersion", "responseId", "createTime"];
+/// The same of what was counted: its details count what it counts.
+const OWN_OF_USAGE: [&str; 10] = [
+    "promptTokenCount",
+    "candidatesTokenCount",
+    "totalTokenCount",
+    "cachedContentTokenCount",
+    "thoughtsTokenCount",
+    "toolUsePromptTokenCount",
+    "promptTokensDetails",
+    "candidatesTokensDetails",
+    "cacheTokensDetails",
+    "toolUsePromptTokensDetails",
+];
 /// The same of a candidate.
 pub(super) const OWN_OF_CANDIDATE: [&str; 4] = ["index", "finishReason", "logprobsResult", "tokenCount"];
 
@@ -57,7 +71,13 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
         usage: usage_in(&body["usageMetadata"]),
         ..Answer::default()
     };
-    if let Ok(body) = Members::read(body, "") {
+    if let Ok(mut body) = Members::read(body, "") {
+        body.text("modelVersion");
+        body.text("responseId");
+        body.take("candidates", |taken| if taken.is_null() { Ok(()) } else { Err(taken) });
+        if let Some(counted) = body.members("usageMetadata") {
+            rest.keep(counted, &OWN_OF_USAGE);
+        }
         rest.keep(body, &OWN);
     }
     rest.into_answer(&mut answer);
@@ -91,11 +111,12 @@ impl Ids {
 
 /// `left`: how many more citations the answer may have.
 fn choice_in(candidate: Value, at: &str, ids: &mut Ids, left: &mut usize, rest: &mut Rest) -> Choice {
-    let mut choice = Choice { logprobs: logprobs::tokens(&candidate), ..Choice::default() };
-    let mut candidate = match Members::read(candidate, at) {
+    let (logprobs, at) = (logprobs::tokens(&candidate), at.to_owned());
+    let mut choice = Choice { logprobs, at: at.clone().into(), ..Choice::default() };
+    let mut candidate = match Members::read(candidate, &*at) {
         Ok(candidate) => candidate,
         Err(other) => {
-            choice.parts.push(Part { at: at.to_owned().into(), kind: PartKind::Other(other), cache: None });
+            choice.parts.push(Part { at: at.into(), kind: PartKind::Other(other), cache: None });
             return choice;
         }
     };
@@ -109,8 +130,10 @@ fn choice_in(candidate: Value, at: &str, ids: &mut Ids, left: &mut usize, rest: 
                 choice.parts.push(Part { at: at.into(), kind: PartKind::Other(part), cache: None });
                 continue;
             }
-            let kinds = parts_in(part, &at, ids, rest);
-            choice.parts.extend(kinds.map(|kind| Part { at: at.clone().into(), kind, cache: None }));
+            // The signature of a text is a part of its own, at its own place.
+            let places = [at.clone(), format!("{at}/{SIGNATURE}")];
+            let kinds = places.into_iter().zip(parts_in(part, &at, ids, rest));
+            choice.parts.extend(kinds.map(|(at, kind)| Part { at: at.into(), kind, cache: None }));
         }
         rest.keep(content, &["role"]);
     }
@@ -204,12 +227,14 @@ pub(super) fn usage_out(usage: Usage) -> Value {
 
 /// Writes a client's response.
 pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
-    let is_native = answer.source == Protocol::Native;
+    if answer.source == Protocol::Native {
+        return exact::answer(answer, asked);
+    }
     let candidates = answer.choices.into_iter().enumerate().map(|(index, mut choice)| {
         citations::clamp(&mut choice);
-        let grounding = if is_native { None } else { grounding(&choice) };
+        let grounding = grounding(&choice);
         let refuses = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Refusal(_)));
-        let mut candidate = candidate(index, parts_out(choice.parts, is_native));
+        let mut candidate = candidate(index, parts_out(choice.parts));
         if let Some(end) = choice.end.map(|end| end_of(end, refuses)) {
             candidate.insert("finishReason".to_owned(), json!(end_out(&end)));
         }
@@ -239,14 +264,13 @@ fn grounding(choice: &Choice) -> Option<Map<String, Value>> {
     (!choice.citations.is_empty()).then(|| grounding::write(&choice.citations, &said))
 }
 
-fn parts_out(given: Vec<Part>, is_native: bool) -> Vec<Value> {
+fn parts_out(given: Vec<Part>) -> Vec<Value> {
     let mut parts = Parts::of_answer();
     for part in given {
         match part.kind {
             PartKind::Text(text) | PartKind::Refusal(text) => parts.text(&text),
             PartKind::Call(call) => parts.call(call),
             PartKind::Thought(thought) => parts.thought(thought),
-            PartKind::Other(Value::Object(members)) if is_native => parts.push(members),
             PartKind::Other(_) | PartKind::Result(_) => {}
             medium @ (PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_)) => {
                 // A file that only its provider has cannot be told.

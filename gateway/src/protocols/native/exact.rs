@@ -1,11 +1,49 @@
-//! The contents of a client of this protocol, as it wrote them: a part's place tells its content.
+//! The contents of a client of this protocol, as it wrote them: a part's place tells its content. So are the candidates of
+//! its provider.
 
 use serde_json::{Map, Value, json};
 
 use super::media::medium_out;
 use super::parts::{SIGNATURE, arguments, response};
-use crate::conversation::{Part, PartKind, Thought, ToolCall, ToolResult, Turn};
+use crate::conversation::{
+    Answer, Conversation, Part, PartKind, Protocol, Thought, ToolCall, ToolResult, Turn,
+};
+use crate::protocols::Asked;
 use crate::protocols::members::{Writer, object};
+
+/// The answer of a provider of this protocol: its candidates, to which their other members come back.
+pub(super) fn answer(answer: Answer, asked: &Asked) -> Value {
+    let conversation = Conversation { source: Protocol::Native, ..Conversation::default() };
+    let mut writer = Writer::new(&conversation, Protocol::Native);
+    let mut candidates = Vec::with_capacity(answer.choices.len());
+    for choice in &answer.choices {
+        let place = choice.at.rsplit('/').next().and_then(|place| place.parse::<usize>().ok());
+        // Where the provider gave none, the choice is one of the gateway's.
+        let Some(place) = place else { continue };
+        let mut exact = Exact { writer: &mut writer, contents: Vec::new() };
+        if let [Part { at, kind: PartKind::Other(whole), .. }] = choice.parts.as_slice()
+            && *at == choice.at
+        {
+            candidates.push((place, whole.clone()));
+            continue;
+        }
+        choice.parts.iter().for_each(|part| exact.part(part));
+        let contents = exact.contents.into_iter().filter_map(|(_, parts)| parts.ok());
+        let mut candidate = Map::new();
+        candidate.extend(contents.map(|parts| ("content".to_owned(), json!({ "parts": parts }))));
+        candidates.push((place, candidate.into()));
+    }
+    candidates.sort_by_key(|(place, _)| *place);
+    let candidates: Vec<Value> = candidates.into_iter().map(|(_, candidate)| candidate).collect();
+    let mut response = object([
+        ("modelVersion", json!(asked.model)),
+        ("responseId", json!(answer.id.unwrap_or_else(|| asked.id.clone()))),
+    ]);
+    if !candidates.is_empty() {
+        response.insert("candidates".to_owned(), candidates.into());
+    }
+    Value::Object(response)
+}
 
 /// The instruction and the contents so far.
 pub(super) struct Exact<'a, 'c> {

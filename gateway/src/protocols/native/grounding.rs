@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Map, Value, json};
 
 use crate::conversation::Citation;
-use crate::protocols::citations::text;
+use crate::protocols::citations::{has_only, text};
 use crate::protocols::members::{Members, Rest, object};
 use crate::wire::json::list;
 
@@ -16,6 +16,8 @@ const MOST_KEPT: usize = 1024 * 1024;
 const MOST_REPEATED: usize = 256 * 1024;
 /// Bytes of a text between two places whose characters are known.
 const STRIDE: usize = 1024;
+/// Kinds of sources.
+const SOURCES: [&str; 2] = ["web", "retrievedContext"];
 /// Member of a candidate.
 pub(super) const GROUNDING: &str = "groundingMetadata";
 
@@ -99,7 +101,9 @@ pub(super) fn read(candidate: &mut Members, said: &Said, left: &mut usize, rest:
         let (chunks, supports) = (metadata.peek("groundingChunks"), metadata.peek("groundingSupports"));
         let read = grounded(chunks, supports, said, *left);
         *left -= read.as_ref().map_or(0, Vec::len);
-        let own: &[&str] = if read.is_some() { &["groundingChunks", "groundingSupports"] } else { &[] };
+        let is_whole =
+            read.is_some() && list(chunks).all(is_whole_source) && list(supports).all(is_whole_support);
+        let own: &[&str] = if is_whole { &["groundingChunks", "groundingSupports"] } else { &[] };
         rest.keep(metadata, own);
         all.extend(read.into_iter().flatten());
     }
@@ -109,7 +113,9 @@ pub(super) fn read(candidate: &mut Members, said: &Said, left: &mut usize, rest:
         let recited = || sources.iter().map(|source| recited(source, said)).collect();
         let read: Option<Vec<Citation>> = (sources.len() <= *left).then(recited).flatten();
         *left -= read.as_ref().map_or(0, Vec::len);
-        let own: &[&str] = if read.is_some() { &names } else { &[] };
+        let known = ["uri", "title", "startIndex", "endIndex"];
+        let is_whole = read.is_some() && sources.iter().all(|source| has_only(source, &known));
+        let own: &[&str] = if is_whole { &names } else { &[] };
         rest.keep(metadata, own);
         all.extend(read.into_iter().flatten());
     }
@@ -140,9 +146,21 @@ fn grounded(chunks: &Value, supports: &Value, said: &Said, most: usize) -> Optio
     (all.len() <= most).then_some(all)
 }
 
+/// Whether a source has no other members than those that are read.
+fn is_whole_source(chunk: &Value) -> bool {
+    has_only(chunk, &SOURCES)
+        && SOURCES.iter().all(|name| has_only(&chunk[name], &["uri", "title", "text"]))
+        && SOURCES.iter().any(|name| chunk[name].is_null())
+}
+
+/// The same of the words that rest on one; how surely they do is not carried.
+fn is_whole_support(support: &Value) -> bool {
+    has_only(support, &["segment", "groundingChunkIndices", "confidenceScores"])
+        && has_only(&support["segment"], &["partIndex", "startIndex", "endIndex", "text"])
+}
+
 fn source(chunk: &Value) -> Option<Citation> {
-    let source =
-        ["web", "retrievedContext"].map(|name| &chunk[name]).into_iter().find(|it| it.is_object())?;
+    let source = SOURCES.map(|name| &chunk[name]).into_iter().find(|it| it.is_object())?;
     let text = |name: &str| text(source, name).ok();
     Some(Citation { url: text("uri")?, title: text("title")?, quote: text("text")?, span: None })
 }

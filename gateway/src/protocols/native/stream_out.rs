@@ -98,6 +98,7 @@ impl StreamOut for Documents {
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::Ended { choice, end } => {
                 if let Some(parts) = self.parts(choice) {
+                    self.kept.end(choice, &end, Protocol::Native);
                     self.write(choice, parts, None, bytes);
                     let open = self.choices.entry(choice).or_default();
                     open.end = Some(end_of(end, open.refuses));

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::REDACTED;
 use super::citations::{ANNOTATIONS, Cited};
+use super::{REDACTED, as_they_were};
 use crate::conversation::{
-    Answer, End, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, Usage,
+    Answer, Choice, End, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, Usage,
 };
 use crate::protocols::members::object;
 use crate::protocols::{Asked, citations};
@@ -15,19 +15,30 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     let record = Record::new(asked, answer.id.as_deref(), answer.created);
     let mut choice = answer.choices.into_iter().next().unwrap_or_default();
     citations::clamp(&mut choice);
-    let end = choice.end.unwrap_or(End::Stop);
-    let status = status(&end);
+    let end = choice.end.take().unwrap_or(End::Stop);
+    // A client of the same protocol gets them back as they were.
+    let output = match answer.source {
+        Protocol::Responses => as_they_were::items(choice.parts, choice.logprobs),
+        _ => items(choice, &end, &record),
+    };
+    let mut response = record.response(&end, output, answer.usage);
+    if let Some(tier) = answer.service_tier {
+        response.insert("service_tier".to_owned(), json!(tier));
+    }
+    Value::Object(response)
+}
+
+/// The items of an answer of another protocol.
+fn items(choice: Choice, end: &End, record: &Record) -> Vec<Value> {
+    let status = status(end);
     let mut logprobs = choice.logprobs;
     let mut output: Vec<Value> = Vec::new();
     let mut content: Vec<Value> = Vec::new();
-    // A client of the same protocol gets them back as they were.
-    let is_same = answer.source == Protocol::Responses;
-    let citations = if is_same { &[][..] } else { choice.citations.as_slice() };
-    let (mut at, mut cited) = (0, Cited::new(citations));
+    let (mut at, mut cited) = (0, Cited::new(&choice.citations));
     let mut parts = choice.parts;
     let last = parts.iter().rposition(|part| matches!(part.kind, PartKind::Text(_)));
     // A refusal without a word still has to be seen.
-    if end == End::Refusal && !parts.iter().any(|part| matches!(part.kind, PartKind::Refusal(_))) {
+    if *end == End::Refusal && !parts.iter().any(|part| matches!(part.kind, PartKind::Refusal(_))) {
         parts.push(Part { at: "".into(), kind: PartKind::Refusal(String::new()), cache: None });
     }
     for (index, part) in parts.into_iter().enumerate() {
@@ -40,30 +51,25 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
             }
             PartKind::Refusal(text) => content.push(refusal_part(&text)),
             kind => {
-                close(&mut content, &mut output, &record, status);
+                close(&mut content, &mut output, record, status);
                 let index = output.len();
                 match kind {
                     PartKind::Call(call) => {
                         let proof =
-                            call.signature.as_deref().map(|signature| proof(signature, index, &record));
+                            call.signature.as_deref().map(|signature| proof(signature, index, record));
                         output.extend(proof);
                         let id = record.call_id(&call.input, output.len());
                         output.push(call_item(&id, &call, status));
                     }
-                    PartKind::Thought(thought) => output.push(thought_item(&thought, index, &record)),
-                    PartKind::Image(image) => output.extend(image_item(image, index, &record)),
-                    PartKind::Other(value) if answer.source == Protocol::Responses => output.push(value),
+                    PartKind::Thought(thought) => output.push(thought_item(&thought, index, record)),
+                    PartKind::Image(image) => output.extend(image_item(image, index, record)),
                     _ => {}
                 }
             }
         }
     }
-    close(&mut content, &mut output, &record, status);
-    let mut response = record.response(&end, output, answer.usage);
-    if let Some(tier) = answer.service_tier {
-        response.insert("service_tier".to_owned(), json!(tier));
-    }
-    Value::Object(response)
+    close(&mut content, &mut output, record, status);
+    output
 }
 
 /// Ends a message.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::citations::{ANNOTATIONS, read_annotation};
+use super::citations::{ANNOTATIONS, is_whole, read_annotation};
 use super::request_in::texts;
 use crate::conversation::{Answer, Choice, End, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage};
 use crate::protocols::members::{Members, Rest};
@@ -52,6 +52,10 @@ pub(super) const OWN: [&str; 38] = [
 /// The same of an item, and of a part of a message.
 const OWN_OF_ITEM: [&str; 4] = ["type", "id", "status", "role"];
 
+/// The same of what was counted: its details count what it counts.
+pub(super) const OWN_OF_USAGE: [&str; 5] =
+    ["input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"];
+
 /// Reads a provider's response.
 /// Errors: it is not a response with output, or one that failed.
 pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
@@ -77,7 +81,17 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
         service_tier: body["service_tier"].as_str().map(str::to_owned),
         ..Answer::default()
     };
-    if let Ok(body) = Members::read(body, "") {
+    if let Ok(mut body) = Members::read(body, "") {
+        for read in ["id", "model"] {
+            body.text(read);
+        }
+        body.take("output", |taken| if taken.is_null() { Ok(()) } else { Err(taken) });
+        // What they say is read by itself; members that are not known may stand beside it.
+        for (name, known) in [("usage", &OWN_OF_USAGE[..]), ("incomplete_details", &["reason"])] {
+            if let Some(members) = body.members(name) {
+                rest.keep(members, known);
+            }
+        }
         rest.keep(body, &OWN);
     }
     rest.into_answer(&mut answer);
@@ -139,7 +153,9 @@ fn message_in(item: &mut Members, choice: &mut Choice, length: &mut usize, rest:
             Some("refusal") => content.text("refusal").map(PartKind::Refusal),
             _ => None,
         };
-        if let Some(logprobs) = content.list("logprobs") {
+        if kind.is_some()
+            && let Some(logprobs) = content.list("logprobs")
+        {
             match &mut choice.logprobs {
                 Some(Value::Array(all)) => all.extend(logprobs),
                 none => *none = Some(logprobs.into()),
@@ -152,7 +168,8 @@ fn message_in(item: &mut Members, choice: &mut Choice, length: &mut usize, rest:
             choice.parts.push(part_at(at, PartKind::Other(content.into_value())));
             continue;
         };
-        let (citations, is_all) = citations::list(content.peek(ANNOTATIONS), |it| read_annotation(it, begin));
+        let (citations, is_all) =
+            citations::list(content.peek(ANNOTATIONS), |it| read_annotation(it, begin), is_whole);
         let has_room = choice.citations.len() + citations.len() <= citations::MOST;
         if has_room {
             choice.citations.extend(citations);

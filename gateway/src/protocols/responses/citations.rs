@@ -7,7 +7,7 @@ use std::vec::IntoIter;
 use serde_json::Value;
 
 use crate::conversation::Citation;
-use crate::protocols::citations::{kind, read, write};
+use crate::protocols::citations::{KNOWN, has_only, kind, read, write};
 use crate::protocols::members::object;
 
 /// Member of a part of text.
@@ -17,6 +17,11 @@ pub(super) const ANNOTATIONS: &str = "annotations";
 pub(super) fn read_annotation(annotation: &Value, begin: usize) -> Option<Citation> {
     kind(annotation)?;
     read(annotation, begin)
+}
+
+/// Whether a citation has no other members than those that are read.
+pub(super) fn is_whole(annotation: &Value) -> bool {
+    has_only(annotation, &[&["type"], &KNOWN[..]].concat())
 }
 
 /// Writes an annotation of a part with these characters.

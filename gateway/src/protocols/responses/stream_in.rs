@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::answer_in::{OWN, created, end_in, item_in, usage_in};
-use super::citations::read_annotation;
+use super::answer_in::{OWN, OWN_OF_USAGE, created, end_in, item_in, usage_in};
+use super::citations::{is_whole, read_annotation};
 use crate::conversation::{Choice, Citation, Delta, End, Given, Input, PartKind, Protocol};
 use crate::protocols::beyond::Kept;
 use crate::protocols::members::Rest;
@@ -229,9 +229,12 @@ impl Events {
         let (item, part, begin) = self.part;
         // What is said of a part whose text nobody wrote in pieces belongs to what comes.
         let begin = if (item, part) == (index, content) { begin } else { self.length };
-        match read_annotation(&event.annotation, begin) {
-            Some(citation) => self.cite(citation, deltas),
-            None => self.extra(event.annotation, deltas),
+        let citation = read_annotation(&event.annotation, begin);
+        if citation.is_none() || !is_whole(&event.annotation) {
+            self.extra(event.annotation, deltas);
+        }
+        if let Some(citation) = citation {
+            self.cite(citation, deltas);
         }
         Ok(())
     }
@@ -263,8 +266,9 @@ impl Events {
         let (begin, mut length) = (self.length, 0);
         let mut rest = Rest::default();
         item_in(whole, format!("/output/{index}"), &mut choice, &mut length, &mut rest);
-        // Annotations are told where they come.
-        let unread = rest.into_extra().into_iter().filter(|given| !given.at.ends_with("/annotations"));
+        // Annotations that came by themselves are told where they came.
+        let unread =
+            rest.into_extra().into_iter().filter(|given| !(is_cited && given.at.ends_with("/annotations")));
         unread.for_each(|given| self.unread.extra(given));
         let begin = if has_pieces { begin.saturating_sub(length) } else { begin };
         if !has_pieces {
@@ -295,7 +299,8 @@ impl Events {
                     }
                 }
                 PartKind::Text(text) if !has_pieces => {
-                    deltas.push(Delta::Text { choice: 0, text, logprobs: logprobs.take() });
+                    let logprobs = if text.is_empty() { None } else { logprobs.take() };
+                    deltas.push(Delta::Text { choice: 0, text, logprobs });
                 }
                 PartKind::Refusal(text) => {
                     self.has_refusal = true;
@@ -333,6 +338,17 @@ impl Events {
             let unread = response.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
             let unread = unread.map(|(name, value)| (name.clone(), value.clone())).collect();
             self.unread.unread(unread, "/response", &[]);
+            // The usual tier is no news.
+            if let Some(tier) =
+                response.get("service_tier").filter(|tier| tier.is_string() && **tier != "default")
+            {
+                self.unread.extra(Given::new(tier.clone(), "/response/service_tier"));
+            }
+            for (name, known) in [("usage", &OWN_OF_USAGE[..]), ("incomplete_details", &["reason"])] {
+                if let Some(Value::Object(members)) = response.get(name) {
+                    self.unread.unread(members.clone(), &format!("/response/{name}"), known);
+                }
+            }
         }
         deltas.extend(self.unread.take().map(Delta::Extra));
         deltas.push(Delta::Ended { choice: 0, end });

@@ -114,7 +114,10 @@ impl StreamOut for Events {
             Delta::Other { choice: 0, value, .. } => self.kept.other(value),
             Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
-            Delta::Ended { choice: 0, end } => self.end = Some(end),
+            Delta::Ended { choice: 0, end } => {
+                self.kept.end(0, &end, Protocol::Responses);
+                self.end = Some(end);
+            }
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => self.complete(bytes),
             // An answer has one choice.

@@ -54,7 +54,7 @@ fn value_at(document: &Value, at: &str) -> String {
 type Lost = BTreeMap<String, BTreeSet<String>>;
 
 /// Whether a place is of this form, where a star stands for any text.
-fn is_like(form: &str, at: &str) -> bool {
+pub(super) fn is_like(form: &str, at: &str) -> bool {
     match form.split_once('*') {
         None => form == at,
         Some((before, after)) => at.strip_prefix(before).is_some_and(|rest| {
@@ -202,7 +202,6 @@ const SILENT_IN_ANSWERS: &[(&str, &str)] = &[
     ("responses /output/content/logprobs*", "as those of chat"),
     ("messages /content/cache_control*", "an answer caches nothing"),
     ("messages /content/source/media_type", "the usual one"),
-    ("messages /content/title", "name of a document, which no answer has"),
     ("responses /status", "the output and its end say it"),
     ("responses /error*", "only of a response that failed"),
     ("responses /incomplete_details/reason", "only of a response that is incomplete"),

@@ -112,7 +112,7 @@ fn nothing_of_a_request_is_lost_in_silence() {
 }
 
 /// The places of all marks.
-fn marks(request: &Value) -> Vec<(String, String)> {
+pub(super) fn marks(request: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut open = vec![(String::new(), request)];
     while let Some((at, value)) = open.pop() {

@@ -1,0 +1,244 @@
+//! What an answer amounts to, whole or in pieces.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::conversation::{Answer, Citation, Delta, End, Input, PartKind, Usage};
+
+/// What an answer amounts to.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Amounts {
+    choices: BTreeMap<u32, Said>,
+    usage: Option<Usage>,
+}
+
+/// What a choice says.
+#[derive(Debug, Default, PartialEq)]
+struct Said {
+    pieces: Vec<Piece>,
+    citations: Vec<Citation>,
+    tokens: Vec<Value>,
+    end: Option<End>,
+    /// Where each call stands among the pieces.
+    calls: Vec<usize>,
+}
+
+/// A text without a break, a thought, a call, or a part of the provider's own.
+#[derive(Debug, PartialEq)]
+enum Piece {
+    Text(String),
+    Refusal(String),
+    Thought { text: String, summary: bool, proof: Option<String> },
+    Call { id: String, name: String, custom: bool, input: String, proof: Option<String> },
+    Other(Value),
+}
+
+impl Amounts {
+    /// Of a whole answer.
+    pub(super) fn of_answer(answer: Answer) -> Self {
+        let mut amounts = Self { usage: answer.usage, ..Self::default() };
+        for (index, choice) in (0..).zip(answer.choices) {
+            let said = amounts.choices.entry(index).or_default();
+            for part in choice.parts {
+                said.part(part.kind);
+            }
+            (said.citations, said.end) = (choice.citations, choice.end);
+            if let Some(Value::Array(tokens)) = choice.logprobs {
+                said.tokens = tokens;
+            }
+        }
+        amounts.sorted()
+    }
+
+    /// Of a stream.
+    pub(super) fn of_stream(deltas: &[Delta]) -> Self {
+        let mut amounts = Self::default();
+        for delta in deltas.iter().cloned() {
+            match delta {
+                Delta::Text { choice, text, logprobs } => {
+                    let said = amounts.choice(choice);
+                    said.text(&text);
+                    if let Some(Value::Array(tokens)) = logprobs {
+                        said.tokens.extend(tokens);
+                    }
+                }
+                Delta::Refusal { choice, text } => amounts.choice(choice).refusal(&text),
+                Delta::Thought { choice, text, summary, .. } => {
+                    amounts.choice(choice).thought(&text, summary);
+                }
+                Delta::ThoughtSigned { choice, signature, redacted, .. } => {
+                    amounts.choice(choice).proof(signature, redacted);
+                }
+                Delta::Call { choice, call, id, name, custom, signature } => {
+                    let said = amounts.choice(choice);
+                    assert_eq!(call as usize, said.calls.len(), "calls come in order");
+                    said.call(id, name, custom, signature);
+                }
+                Delta::CallInput { choice, call, text } => {
+                    amounts.choice(choice).input(call as usize, &text);
+                }
+                Delta::Other { choice, value, .. } => amounts.choice(choice).other(value),
+                Delta::Citation { choice, citation } => amounts.choice(choice).citations.push(citation),
+                Delta::Usage(usage) => amounts.usage = Some(usage),
+                Delta::Ended { choice, end } => amounts.choice(choice).end = Some(end),
+                Delta::Started { .. } | Delta::Extra(_) | Delta::Done => {}
+                Delta::Failed(failure) => panic!("{failure:?} was never said"),
+            }
+        }
+        amounts.sorted()
+    }
+
+    fn choice(&mut self, index: u32) -> &mut Said {
+        self.choices.entry(index).or_default()
+    }
+
+    /// The order of citations says nothing. A usage that counts nothing is none: some protocols require one.
+    fn sorted(mut self) -> Self {
+        for said in self.choices.values_mut() {
+            said.citations.sort_by_key(|citation| format!("{citation:?}"));
+        }
+        let counts = |usage: &Usage| usage.input.unwrap_or(0) + usage.output.unwrap_or(0) > 0;
+        // What is not counted is 0 in protocols that require the count.
+        self.usage = self.usage.filter(counts).map(|usage| Usage {
+            cached: usage.cached.filter(|tokens| *tokens > 0),
+            cache_write: usage.cache_write.filter(|tokens| *tokens > 0),
+            reasoning: usage.reasoning.filter(|tokens| *tokens > 0),
+            ..usage
+        });
+        self
+    }
+
+    /// Forgets which words rest on a source.
+    pub(super) fn forget_places(&mut self) {
+        for said in self.choices.values_mut() {
+            said.citations.iter_mut().for_each(|citation| citation.span = None);
+            said.citations.sort_by_key(|citation| format!("{citation:?}"));
+        }
+    }
+
+    /// Takes the citations out, with the choice of each.
+    pub(super) fn take_citations(&mut self) -> Vec<(u32, Citation)> {
+        let of_choice = |(index, said): (&u32, &mut Said)| {
+            let cited = std::mem::take(&mut said.citations).into_iter();
+            cited.map(|citation| (*index, citation)).collect::<Vec<_>>()
+        };
+        self.choices.iter_mut().flat_map(of_choice).collect()
+    }
+
+    /// What it amounts to when it is written once more.
+    pub(super) fn written(mut self) -> Self {
+        for said in self.choices.values_mut() {
+            for citation in &mut said.citations {
+                // Clients expect a title beside an address.
+                citation.title = citation.title.take().or_else(|| citation.url.clone());
+            }
+            for piece in &mut said.pieces {
+                // The ids of calls that have none are numbered as they are read.
+                if let Piece::Call { id, .. } = piece
+                    && id.starts_with("call_native_")
+                {
+                    id.clear();
+                }
+            }
+            // Agents make calls only where the end says so.
+            if said.end == Some(End::Stop) && !said.calls.is_empty() {
+                said.end = Some(End::ToolCalls);
+            }
+        }
+        // What lies beyond the text is moved to its end.
+        self.forget_places();
+        self
+    }
+}
+
+impl Said {
+    fn part(&mut self, kind: PartKind) {
+        match kind {
+            PartKind::Text(text) => self.text(&text),
+            PartKind::Refusal(text) => self.refusal(&text),
+            PartKind::Thought(thought) => {
+                thought.text.iter().for_each(|text| self.thought(text, thought.summary));
+                if let Some(proof) = thought.signature {
+                    self.proof(proof, thought.redacted);
+                }
+            }
+            PartKind::Call(call) => {
+                let (custom, input) = match call.input {
+                    Input::Json(text) => (false, text),
+                    Input::Text(text) => (true, text),
+                };
+                let number = self.calls.len();
+                self.call(call.id, call.name, custom, call.signature);
+                self.input(number, &input);
+            }
+            PartKind::Other(value) => self.other(value),
+            // Media have no pieces in the neutral form.
+            PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_) => {}
+            PartKind::Result(result) => panic!("{result:?} was never said"),
+        }
+    }
+
+    fn text(&mut self, more: &str) {
+        match self.pieces.last_mut() {
+            _ if more.is_empty() => {}
+            Some(Piece::Text(text)) => text.push_str(more),
+            _ => self.pieces.push(Piece::Text(more.to_owned())),
+        }
+    }
+
+    fn refusal(&mut self, more: &str) {
+        match self.pieces.last_mut() {
+            _ if more.is_empty() => {}
+            Some(Piece::Refusal(text)) => text.push_str(more),
+            _ => self.pieces.push(Piece::Refusal(more.to_owned())),
+        }
+    }
+
+    /// Thoughts without a proof that follow each other are one: the pieces do not tell them apart.
+    fn thought(&mut self, more: &str, is_summary: bool) {
+        match self.pieces.last_mut() {
+            _ if more.is_empty() => {}
+            Some(Piece::Thought { text, summary, proof: None }) if *summary == is_summary => {
+                text.push_str(more);
+            }
+            _ => {
+                let text = more.to_owned();
+                self.pieces.push(Piece::Thought { text, summary: is_summary, proof: None });
+            }
+        }
+    }
+
+    /// What is hidden is a thought of its own, but for the proof of a summary: the id that tells the two apart in chat is of
+    /// no piece.
+    fn proof(&mut self, signature: String, redacted: bool) {
+        match self.pieces.last_mut() {
+            Some(Piece::Thought { summary, proof: proof @ None, .. }) if *summary || !redacted => {
+                *proof = Some(signature);
+            }
+            _ => self.pieces.push(Piece::Thought {
+                text: String::new(),
+                summary: false,
+                proof: Some(signature),
+            }),
+        }
+    }
+
+    fn call(&mut self, id: String, name: String, custom: bool, proof: Option<String>) {
+        self.calls.push(self.pieces.len());
+        self.pieces.push(Piece::Call { id, name, custom, input: String::new(), proof });
+    }
+
+    fn input(&mut self, call: usize, more: &str) {
+        if let Piece::Call { input, .. } = &mut self.pieces[self.calls[call]] {
+            input.push_str(more);
+        }
+    }
+
+    fn other(&mut self, value: Value) {
+        // A medium, as of a whole answer.
+        if value.get("inlineData").is_none() && value.get("fileData").is_none() {
+            self.pieces.push(Piece::Other(value));
+        }
+    }
+}

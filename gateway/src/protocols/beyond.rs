@@ -15,6 +15,9 @@ const MOST: usize = 100;
 /// Maximum size of what is kept of a stream, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
 
+/// Maximum number of items of an answer of which nothing is said.
+const MOST_EMPTY: usize = 64 * 1024;
+
 /// What belongs beside an answer.
 pub(super) struct Beyond {
     is_same: bool,
@@ -45,8 +48,9 @@ impl Beyond {
     /// Adds it to the client's answer: to a client of the same protocol, where it was.
     pub(super) fn add(self, document: &mut Value) {
         if self.is_same {
+            let mut room = MOST_EMPTY;
             for Given { value, at } in self.extra.into_iter().chain(self.own) {
-                put_back(document, &at, value);
+                put_back(document, &at, value, &mut room);
             }
         } else if !self.extra.is_empty() {
             let members = self.extra.into_iter().map(|given| (given.at.into_owned(), given.value));
@@ -84,8 +88,9 @@ fn names(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>
     })
 }
 
-/// Adds a member, and the objects that lead to it. It replaces what is written by default.
-fn put_back(document: &mut Value, at: &str, value: Value) {
+/// Adds a member, and the objects that lead to it. It replaces what is written by default. `room`: number of items of which
+/// nothing is said that may still be added.
+fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
     let mut object = document;
     let mut names = at.split('/').skip(1).map(unescaped).peekable();
     while let Some(name) = names.next() {
@@ -105,8 +110,10 @@ fn put_back(document: &mut Value, at: &str, value: Value) {
             Value::Object(members) => members.entry(name).or_insert(Value::Null),
             Value::Array(items) => {
                 let Ok(index) = name.parse::<usize>() else { return };
-                // An item of which nothing else is said. The place is one in a document that was read.
+                // Of an item, and of those before it, nothing else may be said.
                 if index >= items.len() {
+                    let Some(left) = room.checked_sub(index - items.len()) else { return };
+                    *room = left;
                     items.resize(index + 1, Value::Null);
                 }
                 &mut items[index]
@@ -285,10 +292,18 @@ mod tests {
     #[test]
     fn a_member_goes_back_to_its_place_whatever_is_there() {
         let mut document = json!({ "a": [{ "b": 1 }], "c": 2, "d": null });
-        let members =
-            [("/a/0/b", 9), ("/a/0/d/e~1f", 3), ("/a/2/b", 4), ("/a/x/b", 9), ("/c/x", 9), ("/d/0", 5)];
+        let members = [
+            ("/a/0/b", 9),
+            ("/a/0/d/e~1f", 3),
+            ("/a/2/b", 4),
+            ("/a/5/b", 9),
+            ("/a/x/b", 9),
+            ("/c/x", 9),
+            ("/d/0", 5),
+        ];
+        let mut room = 2;
         for (at, value) in members {
-            put_back(&mut document, at, json!(value));
+            put_back(&mut document, at, json!(value), &mut room);
         }
         let items = json!([{ "b": 9, "d": { "e/f": 3 } }, null, { "b": 4 }]);
         assert_eq!(document, json!({ "a": items, "c": 2, "d": { "0": 5 } }));

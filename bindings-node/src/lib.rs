@@ -2,6 +2,7 @@
 //! requests, streams, reports and the program are the core's; JavaScript objects are made in `src-ts/`.
 
 mod answer;
+mod begun;
 mod callbacks;
 mod check;
 mod cli;

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
@@ -118,14 +119,14 @@ impl Outbox {
         }
         drop(waiting);
         interpreter::visit(|py| {
-            let called = self.event_loop.bind(py).upgrade().map(|event_loop| {
-                let deliver = Bound::new(py, Deliver(Arc::clone(&self)))?;
-                event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (deliver,))
-            });
-            // The only error: RuntimeError, the loop is closed.
-            if called.is_none_or(|called| called.is_err()) {
-                let forgotten = mem::take(&mut *self.ended());
-                drop(forgotten);
+            let deliver =
+                Bound::new(py, Deliver { outbox: Arc::clone(&self), is_called: AtomicBool::new(false) });
+            if let Some(event_loop) = self.event_loop.bind(py).upgrade() {
+                // The only error: RuntimeError, the loop is closed.
+                drop(
+                    deliver
+                        .and_then(|it| event_loop.call_method1(intern!(py, "call_soon_threadsafe"), (it,))),
+                );
             }
         });
     }
@@ -137,14 +138,28 @@ impl Outbox {
 
 /// What the loop calls when something has ended.
 #[pyclass(frozen, module = "gatewright._engine")]
-struct Deliver(Arc<Outbox>);
+struct Deliver {
+    outbox: Arc<Outbox>,
+    is_called: AtomicBool,
+}
+
+/// A loop that closes forgets what it was to call: nobody waits any more, and what has ended would keep the loop.
+impl Drop for Deliver {
+    fn drop(&mut self) {
+        if !*self.is_called.get_mut() {
+            let forgotten = mem::take(&mut *self.outbox.ended());
+            drop(forgotten);
+        }
+    }
+}
 
 #[pymethods]
 impl Deliver {
     /// Runs on the loop, and settles all futures whatever comes of one of them. Errors: the first of their callbacks, which
     /// the loop reports.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        let ended = mem::take(&mut *self.0.ended());
+        self.is_called.store(true, Ordering::Relaxed);
+        let ended = mem::take(&mut *self.outbox.ended());
         let mut raised = Ok(());
         for Ended { future, outcome } in ended {
             let (value, failed) = value_of(py, outcome);

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import threading
+import time
+import weakref
 from collections.abc import Callable
 
 import gatewright
@@ -134,3 +137,29 @@ def test_a_loop_that_closes_under_a_call_leaves_the_client_whole(
         return await client.models.list()
 
     assert asyncio.run(ask()) == {}
+
+
+def test_a_loop_that_closes_before_it_gets_an_answer_is_freed(
+    serve: Callable[[Callable[[Connection], None]], str],
+) -> None:
+    def answer(connection: Connection) -> None:
+        connection.answer(b"{}")
+
+    client = AsyncClient(serve(answer), "key")
+
+    async def begin() -> None:
+        nothing = (None, None, None)
+        running = asyncio.get_running_loop()
+        ended.append(client._engine.call_async("list_models", nothing, None, {}, running))
+
+    ended: list[object] = []
+    event_loop = asyncio.new_event_loop()
+    event_loop.run_until_complete(begin())
+    # The answer comes while the loop does not run.
+    time.sleep(0.5)
+    event_loop.close()
+    alive = weakref.ref(event_loop)
+    ended.clear()
+    del event_loop
+    gc.collect()
+    assert alive() is None

@@ -98,9 +98,6 @@ pub(super) struct Schema {
     pub(super) max_items: Option<usize>,
     #[serde(default)]
     pub(super) properties: Ordered<Schema>,
-    /// Which of the properties have a constant, found on first use: they tell forms apart.
-    #[serde(skip)]
-    constants: OnceLock<Box<[usize]>>,
     #[serde(default)]
     pub(super) required: Vec<String>,
     pub(super) additional_properties: Option<Additional>,
@@ -124,20 +121,6 @@ pub(super) struct Schema {
     pub(super) default: Value,
     #[serde(flatten, deserialize_with = "annotations")]
     _annotations: (),
-}
-
-impl Schema {
-    /// The properties that have a constant, with it.
-    pub(super) fn constants(&self) -> impl Iterator<Item = (&str, &Value)> {
-        let find = || {
-            let properties = self.properties.values().enumerate();
-            properties.filter(|(_, property)| property.constant.is_some()).map(|(index, _)| index).collect()
-        };
-        self.constants.get_or_init(find).iter().filter_map(|index| {
-            let (name, property) = self.properties.get_index(*index)?;
-            Some((name.as_str(), property.constant.as_ref()?))
-        })
-    }
 }
 
 /// How members that are not listed as properties are handled.

@@ -398,10 +398,12 @@ impl Walk {
 /// Whether a value may be meant to have a form, judged by its type and by the constants that distinguish the forms.
 fn may_be_meant(form: &Schema, value: &Value) -> bool {
     let form = REQUESTS.follow(form);
-    let contradicts =
-        |(name, constant): (&str, &Value)| value.get(name).is_some_and(|given| !is_same(constant, given));
+    let contradicts = |(name, property): (&String, &Schema)| {
+        let (Some(constant), Some(given)) = (&property.constant, value.get(name)) else { return false };
+        !is_same(constant, given)
+    };
     (form.types.is_empty() || form.types.iter().any(|kind| kind.admits(value)))
-        && !form.constants().any(contradicts)
+        && !form.properties.iter().any(contradicts)
 }
 
 /// The members that one of the forms requires.

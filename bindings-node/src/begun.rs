@@ -1,0 +1,70 @@
+//! Work that begins on another thread than the worker. It becomes a task of the worker when it is woken.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Wake, Waker};
+
+use tokio::runtime::Handle;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Such work.
+pub(crate) struct Begun {
+    runtime: Handle,
+    state: Mutex<State>,
+}
+
+enum State {
+    /// The thread that it began on is at it.
+    Beginning {
+        woken: bool,
+    },
+    Waiting(Work),
+    /// The worker has it, or it is over.
+    Passed,
+}
+
+impl Begun {
+    /// Begins work on this thread.
+    pub(crate) fn begin(runtime: Handle, mut work: Work) {
+        let begun = Arc::new(Self { runtime, state: Mutex::new(State::Beginning { woken: false }) });
+        let waker = Waker::from(Arc::clone(&begun));
+        let _entered = begun.runtime.enter();
+        // As for a task: what panics is over.
+        let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut Context::from_waker(&waker))));
+        if !polled.is_ok_and(|polled| polled.is_pending()) {
+            *begun.state() = State::Passed;
+            return;
+        }
+        let mut state = begun.state();
+        if let State::Beginning { woken: false } = *state {
+            *state = State::Waiting(work);
+        } else {
+            *state = State::Passed;
+            drop(state);
+            begun.runtime.spawn(work);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Wake for Begun {
+    fn wake(self: Arc<Self>) {
+        let mut state = self.state();
+        match &mut *state {
+            State::Beginning { woken } => *woken = true,
+            State::Waiting(_) => {
+                let waiting = std::mem::replace(&mut *state, State::Passed);
+                drop(state);
+                if let State::Waiting(work) = waiting {
+                    self.runtime.spawn(work);
+                }
+            }
+            State::Passed => {}
+        }
+    }
+}

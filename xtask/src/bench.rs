@@ -21,6 +21,9 @@ mod table;
 
 use anyhow::Result;
 
+pub(crate) use gateway::{build_load, load, start_ours, start_stub};
+pub(crate) use peers::{Running, free_port};
+
 /// What can be measured.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Subject {

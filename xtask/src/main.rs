@@ -20,6 +20,7 @@ mod doc_examples;
 mod fences;
 mod fuzz;
 mod generated_requests;
+mod guided;
 mod guides;
 mod hostile_service;
 mod local_gateway;
@@ -124,6 +125,10 @@ enum Command {
         /// Target to build for, instead of that of this machine: TRIPLE of bindings-node/platforms.json
         #[arg(long, value_name = "TRIPLE")]
         target: Option<String>,
+        /// Build the server's program with a profile of what it does, as releases have it: takes twice as long, and needs
+        /// llvm-profdata and openssl
+        #[arg(long, conflicts_with = "source")]
+        guided: bool,
         /// The source distribution and the crates instead, each built from its archive alone
         #[arg(long, conflicts_with = "target")]
         source: bool,
@@ -170,7 +175,7 @@ fn main() -> ExitCode {
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
         Command::Bench { subject, settings } => bench::run_bench(subject, &settings),
         Command::Package { source: true, .. } => package::run_source(),
-        Command::Package { target, source: false } => package::run_package(target.as_deref()),
+        Command::Package { target, guided, source: false } => package::run_package(target.as_deref(), guided),
         Command::Release { version, dry_run } => release::release(&process::root(), &version, dry_run),
         Command::Book { open } => book::run_book(open),
         Command::Pictures => pages::take_pictures(),

@@ -15,13 +15,14 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::artefacts::{self, Examples, create_venv, install_python_tools, target, venv};
 use crate::building;
+use crate::guided;
 use crate::process::{cargo, command, files_of, host, output, root, run, step};
 
-/// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimised.
-pub(crate) fn run_package(target: Option<&str>) -> Result<()> {
+/// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimised. `guided`: the server's program by a profile.
+pub(crate) fn run_package(target: Option<&str>, guided: bool) -> Result<()> {
     install_python_tools()?;
     let made = empty_folder("packages")?;
-    build_to_publish(target, &made)?;
+    build_to_publish(target, guided, &made)?;
     step("check the wheels", || python::check_metadata(&files_of(&made, "whl")?))?;
     step("lint the tarballs", || node::lint(&made))?;
     hand_over(&made)?;
@@ -217,16 +218,17 @@ const INSTALLED: &str =
 const OLDEST_GLIBC: &str = "2.17";
 
 /// Builds both optimised, linked against an old C library, so that they work on other machines.
-fn build_to_publish(target: Option<&str>, into: &Path) -> Result<()> {
+fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<()> {
     write_manual()?;
     let zig = Zig::new(target.map_or_else(host, |target| Ok(target.to_owned()))?)?;
     let platform = node::platform_of(&zig.target)?;
-    let package_wheel = |manifest| {
+    let package_wheel = |manifest, flags: &[String]| {
         let mut wheel = python::maturin("build", manifest, into);
         wheel.args(["--profile", "dist", "--compatibility", zig.policy, "--target", &zig.target]);
-        building::build(zig.links(wheel.args(["--compression-level", "9"]))?)
+        let wheel = zig.links(wheel.args(["--compression-level", "9"]))?;
+        building::build(guided::with_flags(wheel, &zig.target, flags))
     };
-    step("package the wheel", || package_wheel(python::CLIENT))?;
+    step("package the wheel", || package_wheel(python::CLIENT, &[]))?;
     step("package the tarballs", || {
         // The wheel's build has built the dependencies, with the same features.
         let mut addon = cargo();
@@ -234,8 +236,9 @@ fn build_to_publish(target: Option<&str>, into: &Path) -> Result<()> {
         building::build(zig.links(&mut addon)?)?;
         node::pack(&format!("{}/dist", zig.target), &platform, into)
     })?;
+    let flags = if guided { guided::flags(&zig.target)? } else { Vec::new() };
     step("package the server", || {
-        package_wheel(python::SERVER)?;
+        package_wheel(python::SERVER, &flags)?;
         node::pack_server(&artefacts::target().join(&zig.target).join("dist"), &platform, into)
     })
 }

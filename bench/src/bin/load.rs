@@ -24,6 +24,9 @@ struct Arguments {
     header: Vec<String>,
     #[arg(long, default_value = "plain")]
     model: String,
+    /// The body as JSON, in place of a request of chat; `stream` is added to it where streams are measured
+    #[arg(long)]
+    body: Option<String>,
     /// The gateway's process
     #[arg(long)]
     pid: u32,
@@ -54,11 +57,14 @@ enum Measure {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let stream = matches!(arguments.measure, Measure::FirstByte | Measure::Chunks | Measure::Crowd);
-    let mut body = json!({
-        "model": arguments.model,
-        "max_tokens": 4096,
-        "messages": [{ "role": "user", "content": "Tell me about rivers, in a sentence or two." }],
-    });
+    let mut body = match &arguments.body {
+        Some(given) => serde_json::from_str(given).context("--body is no JSON")?,
+        None => json!({
+            "model": arguments.model,
+            "max_tokens": 4096,
+            "messages": [{ "role": "user", "content": "Tell me about rivers, in a sentence or two." }],
+        }),
+    };
     if stream {
         body["stream"] = Value::Bool(true);
     }

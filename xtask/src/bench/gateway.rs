@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -13,7 +13,11 @@ use serde_json::Value;
 use super::awake::keep_awake;
 use super::peers::{self, MODELS, Running, first_line, is_installed};
 use crate::artefacts::target;
+use crate::guided;
 use crate::process::{cargo, command, output, root, run, step};
+
+/// The path that is measured.
+const CHAT: &str = "/v1/chat/completions";
 
 /// One kind of measurement.
 struct Measure {
@@ -74,15 +78,12 @@ type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>
 /// Measures. `with_peers`: also the gateways of other makers, which are installed first. `awake`: no core sleeps meanwhile.
 /// `rounds`: of which the median counts.
 pub(super) fn run_gateway(with_peers: bool, awake: bool, rounds: usize) -> Result<()> {
-    step("build the gateway as the packages have it", || {
-        run(cargo().args(["build", "--profile", "dist", "-p", "gatewright-cli"]))
-    })?;
-    step("build the stub and the load", || {
-        run(cargo().args(["build", "--release", "-p", "gatewright-bench"]))
-    })?;
+    let program = step("build the gateway as the packages have it", guided::program)?;
+    build_load()?;
     let stub = start_stub()?;
-    let mut gateways = vec![start_ours("relayed", &stub, "chat", "/v1/chat/completions")?];
-    gateways.push(start_ours("translated", &stub, "messages", "/v1/chat/completions")?);
+    let ours = || command(&program);
+    let mut gateways = vec![start_ours(ours, "relayed", &relaying(&stub, "chat"), CHAT)?];
+    gateways.push(start_ours(ours, "translated", &relaying(&stub, "messages"), CHAT)?);
     if with_peers {
         let title =
             if is_installed() { "start the peers" } else { "install and start the peers: some minutes" };
@@ -109,43 +110,54 @@ fn release(program: &str) -> PathBuf {
     target().join("release").join(program)
 }
 
-fn packaged(program: &str) -> PathBuf {
-    target().join("dist").join(program)
+/// Builds what [`start_stub`] and [`load`] run.
+pub(crate) fn build_load() -> Result<()> {
+    step("build the stub and the load", || {
+        run(cargo().args(["build", "--release", "-p", "gatewright-bench"]))
+    })
 }
 
-pub(super) fn start_stub() -> Result<Running> {
+pub(crate) fn start_stub() -> Result<Running> {
     let mut child =
         command(release("stub")).stdout(Stdio::piped()).spawn().context("cannot start the stub")?;
     let port = first_line(&mut child)?;
-    Ok(Running::new("the stub itself", child, format!("127.0.0.1:{port}"), "/v1/chat/completions"))
+    Ok(Running::new("the stub itself", child, format!("127.0.0.1:{port}"), CHAT))
 }
 
-/// Our gateway in front of the stub as an upstream of a kind, with usage and a key that has limits of all sorts, which nobody
-/// reaches.
-fn start_ours(name: &'static str, stub: &Running, kind: &str, path: &'static str) -> Result<Running> {
-    let folder = root().join("target/bench").join(name);
-    fs::create_dir_all(&folder)?;
+/// The configuration of a gateway in front of the stub, which is an upstream of a kind.
+fn relaying(stub: &Running, kind: &str) -> String {
     let models = MODELS.iter().map(|model| {
         format!("[models.\"{model}\"]\nfamily = \"family_one\"\ntargets = [{{ upstream = \"stub\" }}]\n")
     });
-    let config = format!(
+    format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n\n[limits]\nmax_connections = 4096\nmax_connections_per_peer = 4096\n\n\
          [upstreams.stub]\nkind = \"{kind}\"\nbase_url = \"http://{}/v1\"\n\n{}",
         stub.host,
         models.collect::<String>()
-    );
+    )
+}
+
+/// Our gateway, with usage and a key that has limits of all sorts, which nobody reaches. `program`: calls it.
+pub(crate) fn start_ours(
+    program: impl Fn() -> Command,
+    name: &'static str,
+    config: &str,
+    path: &'static str,
+) -> Result<Running> {
+    let folder = root().join("target/bench").join(name);
+    fs::create_dir_all(&folder)?;
     let (file, data) = (folder.join("gatewright.toml"), folder.join("data"));
     fs::write(&file, config)?;
     if data.exists() {
         fs::remove_dir_all(&data)?;
     }
-    let mut create = command(packaged("gatewright"));
+    let mut create = program();
     create.args(["keys", "create", "bench", "--json", "--data"]).arg(&data);
     for limit in LIMITS {
         create.args([limit, "1000000000"]);
     }
     let key: Value = serde_json::from_str(&output(&mut create)?)?;
-    let mut child = command(packaged("gatewright"))
+    let mut child = program()
         .args(["serve", "--json", "--config"])
         .arg(&file)
         .arg("--data")
@@ -162,14 +174,20 @@ fn start_ours(name: &'static str, stub: &Running, kind: &str, path: &'static str
     Ok(running)
 }
 
+/// The program that sends load to a path of a gateway.
+pub(crate) fn load(gateway: &Running, path: &str, measure: &str, count: usize) -> Command {
+    let mut load = command(release("load"));
+    load.args(["--host", &gateway.host, "--path", path, "--key", &gateway.key])
+        .args(["--pid", &gateway.pid.to_string(), "--measure", measure])
+        .args(["--count", &count.to_string()]);
+    load
+}
+
 fn measure(gateways: &mut [Running], figures: &mut Figures) -> Result<()> {
     for (at, measure) in MEASURES.iter().enumerate() {
         for gateway in &mut *gateways {
-            let mut load = command(release("load"));
-            load.args(["--host", &gateway.host, "--path", gateway.path, "--key", &gateway.key])
-                .args(["--pid", &gateway.pid.to_string(), "--measure", measure.name])
-                .args(["--model", &format!("{}{}", gateway.prefix, measure.model)])
-                .args(["--count", &measure.count.to_string()]);
+            let mut load = load(gateway, gateway.path, measure.name, measure.count);
+            load.args(["--model", &format!("{}{}", gateway.prefix, measure.model)]);
             for header in &gateway.headers {
                 load.args(["--header", header]);
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::deploy::NGINX;
 use crate::process::{command, root, run};
@@ -19,14 +19,14 @@ const START: Duration = Duration::from_mins(2);
 pub(super) const MODELS: &[&str] = &["plain", "chunks-2000", "paced-50-20"];
 
 /// A gateway that is measured.
-pub(super) struct Running {
+pub(crate) struct Running {
     pub(super) name: &'static str,
     child: Child,
     /// Process that does the work: the child or one of its own.
     pub(super) pid: u32,
-    pub(super) host: String,
+    pub(crate) host: String,
     pub(super) path: &'static str,
-    pub(super) key: String,
+    pub(crate) key: String,
     /// Further headers, each NAME: VALUE.
     pub(super) headers: Vec<String>,
     /// What is put before the names of the stub's models.
@@ -37,6 +37,14 @@ impl Running {
     pub(super) fn new(name: &'static str, child: Child, host: String, path: &'static str) -> Self {
         let pid = child.id();
         Self { name, child, pid, host, path, key: String::new(), headers: Vec::new(), prefix: "" }
+    }
+
+    /// Asks it to end, and waits until it has written what it writes at its end.
+    pub(crate) fn end(mut self) -> Result<()> {
+        run(command("kill").arg(self.pid.to_string()))?;
+        let status = self.child.wait()?;
+        ensure!(status.success(), "{} ended with {status}", self.name);
+        Ok(())
     }
 }
 
@@ -53,7 +61,7 @@ fn folder() -> PathBuf {
     root().join("target/bench")
 }
 
-fn free_port() -> Result<u16> {
+pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 

@@ -55,6 +55,19 @@ pub(crate) fn build_engines(checkout: &Path, examples: Examples) -> Result<()> {
     build(&mut call)
 }
 
+/// Builds programs of the workspace, of the same dependencies as its tests: `gatewright-python` is selected for its features alone.
+pub(crate) fn build_programs(programs: &[(&str, &str)]) -> Result<()> {
+    let mut call = cargo();
+    call.args(["build", "--all-features", "-p", "gatewright-python"]);
+    for (package, program) in programs {
+        call.args(["-p", package, "--bin", program]);
+    }
+    build(&mut call)
+}
+
+/// The package of the program, and the program.
+pub(crate) const PROGRAM: (&str, &str) = ("gatewright-cli", "gatewright");
+
 /// A program of the examples, see examples/rust/Cargo.toml.
 pub(crate) fn example(name: impl AsRef<Path>) -> Command {
     command(target().join("debug").join(name))

@@ -11,9 +11,8 @@ use flate2::read::GzDecoder;
 use flate2::{Compression, GzBuilder};
 
 use crate::artefacts::{self, link_node_package, npm_ci, program, python, target};
-use crate::building::build;
 use crate::pages::{digest, page_sources};
-use crate::process::{cargo, command, root, run, step};
+use crate::process::{command, root, run, step};
 
 /// What decides what the pictures show, beside the pages and the page of a report.
 const TAKING: [&str; 3] =
@@ -37,7 +36,7 @@ pub(crate) fn generate(check: bool) -> Result<()> {
 pub(crate) fn take_pictures() -> Result<()> {
     let folder = folder();
     npm_ci(&folder)?;
-    build(cargo().args(["build", "-p", "gatewright-cli"]))?;
+    artefacts::build_programs(&[artefacts::PROGRAM])?;
     generate(true)?;
     run(npm(&folder, "pictures").env("GATEWRIGHT_BIN", program()))?;
     Ok(fs::write(taken_of(), format!("{}\n", digest(&shown()?)?))?)

@@ -262,7 +262,7 @@ fn build_as_tested(into: &Path) -> Result<()> {
 /// Has the program write its manual where the wheel and the tarball take it from.
 fn write_manual() -> Result<()> {
     step("write the manual", || {
-        building::build(cargo().args(["build", "--all-features", "-p", "gatewright-cli"]))?;
+        artefacts::build_programs(&[artefacts::PROGRAM])?;
         let folders = [root().join("bindings-python").join(python::MANUAL), root().join("bindings-node/man")];
         for folder in folders {
             if folder.exists() {

@@ -174,20 +174,20 @@ fn clippy() -> Result<()> {
 }
 
 fn rust_tests() -> Result<()> {
-    let nextest = ["nextest", "run", "--workspace", "--all-features"];
-    build(cargo().args(nextest).arg("--no-run"))?;
-    run(cargo().args(nextest))
+    run_nextest(&[])
 }
 
 /// Those that the default filter of `.config/nextest.toml` leaves out: they start servers.
 fn tests_of_nodes() -> Result<()> {
+    run_nextest(&["--ignore-default-filter", "-E", "test(/(^|::)(postgres|redis|nodes)::/)"])
+}
+
+/// Twice as many tests at once as there are cores: they wait for other processes, disks and pauses about half of their time.
+fn run_nextest(chosen: &[&str]) -> Result<()> {
     let nextest = ["nextest", "run", "--workspace", "--all-features"];
     build(cargo().args(nextest).arg("--no-run"))?;
-    run(cargo().args(nextest).args([
-        "--ignore-default-filter",
-        "-E",
-        "test(/(^|::)(postgres|redis|nodes)::/)",
-    ]))
+    let at_once = 2 * std::thread::available_parallelism()?.get();
+    run(cargo().args(nextest).args(["--test-threads", &at_once.to_string()]).args(chosen))
 }
 
 fn rust_documentation() -> Result<()> {

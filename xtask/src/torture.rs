@@ -5,9 +5,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::artefacts::{program, target};
-use crate::building::build;
-use crate::process::{cargo, command, run};
+use crate::artefacts::{PROGRAM, build_programs, program, target};
+use crate::process::{command, run};
 
 /// How long there are faults in the run that is part of `cargo xtask test`. Each kind is there once, at least; what
 /// was accepted then takes about half a minute to its end.
@@ -41,11 +40,5 @@ pub(crate) fn check(history: &Path) -> Result<()> {
 }
 
 fn build_all() -> Result<()> {
-    // With all features, like the build of the tests: both share their dependencies.
-    build(cargo().args(["build", "--all-features", "-p", "gatewright-cli", "-p", PACKAGE]).args([
-        "--bin",
-        "gatewright",
-        "--bin",
-        PACKAGE,
-    ]))
+    build_programs(&[PROGRAM, (PACKAGE, PACKAGE)])
 }

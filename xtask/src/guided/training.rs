@@ -85,10 +85,10 @@ fn certificate(folder: &Path) -> Result<std::path::PathBuf> {
 fn simulating(encrypted: &str, folder: &Path) -> String {
     let port = encrypted.rsplit(':').next().unwrap_or_default();
     format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\ntls = {{ listen = \"127.0.0.1:{port}\", certificate = {:?}, key = {:?} }}\n\
+        "[server]\nlisten = \"127.0.0.1:0\"\ntls = {{ listen = \"127.0.0.1:{port}\", certificate = \"{}\", key = \"{}\" }}\n\
          [simulator]\nevent_delay = \"0ms\"\nvideo_time = \"100ms\"\n",
-        folder.join("certificate.pem"),
-        folder.join("key.pem")
+        folder.join("certificate.pem").display(),
+        folder.join("key.pem").display()
     )
 }
 
@@ -119,9 +119,10 @@ fn relaying(stub: &Running, simulator: &Running, encrypted: &str, folder: &Path)
         ] {
             write!(
                 config,
-                "[upstreams.{name}]\nkind = \"{kind}\"\nbase_url = \"{address}{path}\"\nkey = {{ file = {key:?} }}\n\
+                "[upstreams.{name}]\nkind = \"{kind}\"\nbase_url = \"{address}{path}\"\nkey = {{ file = \"{}\" }}\n\
                  [models.{name}]\nfamily = \"family_one\"\ntranslate_responses = true\n\
-                 targets = [{{ upstream = \"{name}\", model = \"{model}\" }}]\n"
+                 targets = [{{ upstream = \"{name}\", model = \"{model}\" }}]\n",
+                key.display()
             )?;
         }
     }

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, bail};
 use crate::artefacts::{self, Examples, create_venv, install_python_tools, target, venv};
 use crate::building;
 use crate::guided;
-use crate::process::{cargo, command, files_of, host, output, root, run, step};
+use crate::process::{cargo, command, files_of, host, output, root, run, step, tests_at_once};
 
 /// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimised. `guided`: the server's program by a profile.
 pub(crate) fn run_package(target: Option<&str>, guided: bool) -> Result<()> {
@@ -109,11 +109,11 @@ fn use_wheel(place: &Path) -> Result<()> {
         pip
     };
     run(pip().arg("--no-index").arg(python::only(place, "whl")?))?;
-    run(pip().args(["pytest==9.2.0", "pytest-asyncio==1.5.0"]))?;
+    run(pip().args(["pytest==9.2.0", "pytest-asyncio==1.5.0", "pytest-xdist==3.8.0"]))?;
     run(command(clean.join("bin/python")).current_dir(place).args(["-c", INSTALLED]).arg(&clean))?;
     run(command(clean.join("bin/python"))
         .current_dir(place)
-        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider"])
+        .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", &tests_at_once()?])
         .arg(root().join("bindings-python/tests/test_vectors.py")))?;
     run(command(clean.join("bin/gatewright")).current_dir(place).arg("--version"))?;
     check_manual(&clean.join("share/man/man1/gatewright.1"))

@@ -65,6 +65,11 @@ pub(crate) fn shown(command: &Command) -> String {
         .join(" ")
 }
 
+/// Twice as many as there are cores: tests wait for other processes, disks and pauses more than half of their time.
+pub(crate) fn tests_at_once() -> Result<String> {
+    Ok((2 * std::thread::available_parallelism()?.get()).to_string())
+}
+
 /// The files of a folder with an extension, sorted by name.
 pub(crate) fn files_of(folder: &Path, extension: &str) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;

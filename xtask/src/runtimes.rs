@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 
 use crate::artefacts::{node_package, npm_ci, program};
-use crate::process::{files_of, output, root, run, step};
+use crate::process::{files_of, output, root, run, step, tests_at_once};
 
 /// Maximum time of a single test on Bun. Its default of 5 s is less than the time to compile an example.
 const BUN_TEST_TIMEOUT_MS: &str = "60000";
@@ -21,8 +21,9 @@ pub(crate) fn test_node_package() -> Result<()> {
     let [node_22, node_24, bun, deno] = binaries()?;
     // Each by name: `node --test` of release 22 takes no folder.
     let tests = files_of(&root().join("bindings-node/test"), "mjs")?;
-    on(&node_22, &["--test", "--test-reporter=dot"], &tests)?;
-    on(&node_24, &["--test", "--test-reporter=dot"], &tests)?;
+    let node_test = ["--test", "--test-reporter=dot", "--test-concurrency", &tests_at_once()?];
+    on(&node_22, &node_test, &tests)?;
+    on(&node_24, &node_test, &tests)?;
     on(&bun, &["test", "--timeout", BUN_TEST_TIMEOUT_MS, "--only-failures"], &tests)?;
     on(&deno, &DENO_TEST, &tests)
 }

@@ -12,7 +12,7 @@ use crate::codegen;
 use crate::console;
 use crate::container;
 use crate::local_gateway::LocalGateway;
-use crate::process::{cargo, command, root, run, step};
+use crate::process::{cargo, command, root, run, step, tests_at_once};
 use crate::{
     book, changed, demo, deny, deploy, doc_examples, fuzz, generated_requests, guides, migration, other_api,
     package, pages, promise, readme, rooms, runtimes, soak, torture, workflows,
@@ -182,12 +182,10 @@ fn tests_of_nodes() -> Result<()> {
     run_nextest(&["--ignore-default-filter", "-E", "test(/(^|::)(postgres|redis|nodes)::/)"])
 }
 
-/// Twice as many tests at once as there are cores: they wait for other processes, disks and pauses about half of their time.
 fn run_nextest(chosen: &[&str]) -> Result<()> {
     let nextest = ["nextest", "run", "--workspace", "--all-features"];
     build(cargo().args(nextest).arg("--no-run"))?;
-    let at_once = 2 * std::thread::available_parallelism()?.get();
-    run(cargo().args(nextest).args(["--test-threads", &at_once.to_string()]).args(chosen))
+    run(cargo().args(nextest).args(["--test-threads", &tests_at_once()?]).args(chosen))
 }
 
 fn rust_documentation() -> Result<()> {
@@ -223,7 +221,7 @@ fn python_tests() -> Result<()> {
     run(in_package("ruff").args(["format", "--check", "."]).args(scripts))?;
     run(in_package("mypy").args(["--strict", "python/gatewright", "../examples/python", "../tests/soak"]))?;
     run(in_package("pyright").args(["-p", "."]))?;
-    run(in_package("pytest").args(["-q", "tests"]))
+    run(in_package("pytest").args(["-q", "-n", &tests_at_once()?, "tests"]))
 }
 
 fn node_tests() -> Result<()> {

@@ -19,6 +19,8 @@ mod rounds;
 mod rows;
 mod table;
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 pub(crate) use gateway::{build_load, load, start_ours, start_stub};
@@ -86,10 +88,14 @@ pub(crate) struct Settings {
     awake: bool,
 }
 
-/// Measures one subject.
-pub(crate) fn run_bench(subject: Subject, settings: &Settings) -> Result<()> {
+/// Measures one subject. `program`: builds the gateway as packages have it.
+pub(crate) fn run_bench(
+    subject: Subject,
+    settings: &Settings,
+    program: fn() -> Result<PathBuf>,
+) -> Result<()> {
     match subject {
-        Subject::Gateway => gateway::run_gateway(settings.peers, settings.awake, settings.rounds),
+        Subject::Gateway => gateway::run_gateway(program, settings.peers, settings.awake, settings.rounds),
         Subject::Nodes => nodes::run_nodes(),
         _ => rounds::run_rounds(subject, settings),
     }

@@ -173,7 +173,7 @@ fn main() -> ExitCode {
         Command::Test { steps, changed: None } => test::run_tests(&steps),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
-        Command::Bench { subject, settings } => bench::run_bench(subject, &settings),
+        Command::Bench { subject, settings } => bench::run_bench(subject, &settings, guided::program),
         Command::Package { source: true, .. } => package::run_source(),
         Command::Package { target, guided, source: false } => package::run_package(target.as_deref(), guided),
         Command::Release { version, dry_run } => release::release(&process::root(), &version, dry_run),

@@ -13,7 +13,6 @@ use serde_json::Value;
 use super::awake::keep_awake;
 use super::peers::{self, MODELS, Running, first_line, is_installed};
 use crate::artefacts::target;
-use crate::guided;
 use crate::process::{cargo, command, output, root, run, step};
 
 /// The path that is measured.
@@ -77,8 +76,13 @@ type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>
 
 /// Measures. `with_peers`: also the gateways of other makers, which are installed first. `awake`: no core sleeps meanwhile.
 /// `rounds`: of which the median counts.
-pub(super) fn run_gateway(with_peers: bool, awake: bool, rounds: usize) -> Result<()> {
-    let program = step("build the gateway as the packages have it", guided::program)?;
+pub(super) fn run_gateway(
+    program: fn() -> Result<PathBuf>,
+    with_peers: bool,
+    awake: bool,
+    rounds: usize,
+) -> Result<()> {
+    let program = step("build the gateway as the packages have it", program)?;
     build_load()?;
     let stub = start_stub()?;
     let ours = || command(&program);

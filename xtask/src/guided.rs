@@ -59,7 +59,9 @@ pub(crate) fn with_flags<'a>(
         return command;
     }
     let variable = format!("CARGO_TARGET_{}_RUSTFLAGS", target_triple.replace('-', "_").to_uppercase());
-    command.env(variable, flags.join(" "))
+    let given = command.get_envs().find(|(name, _)| *name == variable.as_str()).and_then(|(_, value)| value);
+    let given = given.map(|value| value.to_string_lossy().into_owned());
+    command.env(variable, given.into_iter().chain(flags.iter().cloned()).collect::<Vec<_>>().join(" "))
 }
 
 /// The program as packages have it, built for this machine.

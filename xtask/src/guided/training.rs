@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use crate::artefacts::target;
@@ -213,18 +213,18 @@ fn create(simulator: &Running) -> Result<()> {
 
 /// Judges reports, valid ones and others.
 fn judge(counted: impl Fn() -> Command, folder: &Path) -> Result<()> {
-    for name in ["good", "broken"] {
+    for (name, expected) in [("good", 0), ("broken", 1)] {
         let report: Value =
             serde_json::from_slice(&fs::read(root().join(format!("examples/reports/{name}.json")))?)?;
         let lines = folder.join(format!("{name}.ndjson"));
         fs::write(&lines, format!("{report}\n").repeat(REPORTS))?;
-        // The verdict on the broken ones is an exit code, too.
-        counted()
+        let status = counted()
             .args(["report", "validate", "--format", "json"])
             .arg(&lines)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .status()?;
+        ensure!(status.code() == Some(expected), "the verdict on {name} reports ended with {status}");
     }
     Ok(())
 }

@@ -86,16 +86,21 @@ pub(crate) struct Settings {
     /// requests take long to wake up on some machines, for all gateways alike
     #[arg(long)]
     awake: bool,
+    /// gateway: build ours with a profile of what it does, as `cargo xtask package --guided` does
+    #[arg(long)]
+    guided: bool,
 }
 
-/// Measures one subject. `program`: builds the gateway as packages have it.
+/// Measures one subject. `program`: builds the gateway as packages have it, with or without a profile.
 pub(crate) fn run_bench(
     subject: Subject,
     settings: &Settings,
-    program: fn() -> Result<PathBuf>,
+    program: fn(guided: bool) -> Result<PathBuf>,
 ) -> Result<()> {
     match subject {
-        Subject::Gateway => gateway::run_gateway(program, settings.peers, settings.awake, settings.rounds),
+        Subject::Gateway => {
+            gateway::run_gateway(|| program(settings.guided), settings.peers, settings.awake, settings.rounds)
+        }
         Subject::Nodes => nodes::run_nodes(),
         _ => rounds::run_rounds(subject, settings),
     }

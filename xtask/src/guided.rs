@@ -64,10 +64,10 @@ pub(crate) fn with_flags<'a>(
     command.env(variable, given.into_iter().chain(flags.iter().cloned()).collect::<Vec<_>>().join(" "))
 }
 
-/// The program as packages have it, built for this machine.
-pub(crate) fn program() -> Result<PathBuf> {
+/// The program as packages have it, built for this machine; `guided`: with its profile.
+pub(crate) fn program(guided: bool) -> Result<PathBuf> {
     let target_triple = host()?;
-    let flags = flags(&target_triple)?;
+    let flags = if guided { flags(&target_triple)? } else { Vec::new() };
     build_with(&target_triple, &flags)
 }
 

@@ -77,7 +77,7 @@ type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>
 /// Measures. `with_peers`: also the gateways of other makers, which are installed first. `awake`: no core sleeps meanwhile.
 /// `rounds`: of which the median counts.
 pub(super) fn run_gateway(
-    program: fn() -> Result<PathBuf>,
+    program: impl FnOnce() -> Result<PathBuf>,
     with_peers: bool,
     awake: bool,
     rounds: usize,

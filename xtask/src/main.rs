@@ -125,7 +125,7 @@ enum Command {
         /// Target to build for, instead of that of this machine: TRIPLE of bindings-node/platforms.json
         #[arg(long, value_name = "TRIPLE")]
         target: Option<String>,
-        /// Build the server's program with a profile of what it does: takes twice as long, and needs
+        /// An experiment (decision 0065): build the server's program with a profile of what it does; takes more than twice as long, and needs
         /// llvm-profdata and openssl
         #[arg(long, conflicts_with = "source")]
         guided: bool,

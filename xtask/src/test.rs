@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 
 use crate::artefacts::{self, Examples, npm_ci, program, python, venv};
 use crate::building::build;
@@ -12,7 +12,7 @@ use crate::codegen;
 use crate::console;
 use crate::container;
 use crate::local_gateway::LocalGateway;
-use crate::process::{cargo, command, root, run, step, tests_at_once};
+use crate::process::{cargo, command, output, root, run, step, tests_at_once};
 use crate::{
     book, changed, demo, deny, deploy, doc_examples, fuzz, generated_requests, guides, migration, other_api,
     package, pages, promise, readme, rooms, runtimes, soak, torture, workflows,
@@ -79,6 +79,11 @@ const BY_NAME_ALONE: &[Step] = &[(
     container::test,
 )];
 
+/// Megabytes on the disk below which a failure is likely to be for want of them.
+const SCARCE: u64 = 1024;
+/// What a clean clone has after all steps.
+const NEEDED: &str = "20 GB";
+
 /// The names of all steps that run without being named, in their order.
 pub(crate) fn names() -> Vec<&'static str> {
     STEPS.iter().map(|step| step.0).collect()
@@ -111,12 +116,23 @@ pub(crate) fn run_tests(wanted: &[String]) -> Result<()> {
     let mut passed = 0;
     for (name, title, body) in steps() {
         if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            step(&format!("{name}: {title}"), body)?;
+            step(&format!("{name}: {title}"), body).map_err(with_room)?;
             passed += 1;
         }
     }
     eprintln!("all {passed} steps passed in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// Says that the disk is full, which few programs do when they fail for it. Where there is no `df`: nothing.
+fn with_room(error: Error) -> Error {
+    let table = output(command("df").args(["-Pk", "."])).unwrap_or_default();
+    let free = table.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
+    match free.map(|free| free / 1024) {
+        Some(free) if free < SCARCE => error
+            .context(format!("the disk has {free} MB left, which may be why; all steps take about {NEEDED}")),
+        _ => error,
+    }
 }
 
 fn check_generated() -> Result<()> {

@@ -16,6 +16,7 @@ pub(super) fn script(shell: Shell, mut program: Command) -> String {
     match shell {
         Shell::Fish => add_to_fish(&mut script, &program),
         Shell::Elvish => add_to_elvish(&mut script, &program),
+        Shell::PowerShell => script = for_powershell(&script, &program),
         _ => {}
     }
     if cfg!(feature = "server") { with_the_server(shell, &script) } else { script }
@@ -101,34 +102,47 @@ fn fish_string(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', " "))
 }
 
-/// The script fails after an argument, which it takes for a command; it does not see commands after an option; and it has
-/// no values. So it is asked with the commands alone, and the values are here.
-fn add_to_elvish(script: &mut String, program: &Command) {
-    let (mut commands, mut values) = (String::new(), String::new());
+/// All commands, each with the names that lead to it and `;` between them; and the values that can be chosen, by
+/// `command --option` for an option and by `command` for an argument.
+fn places(program: &Command) -> (Vec<String>, Vec<(String, Vec<String>)>) {
+    let (mut commands, mut values) = (Vec::new(), Vec::new());
     walk(&mut vec![PROGRAM], program, &mut |path, command| {
         let path = path.join(";");
-        _ = write!(commands, "\n        '{path}'");
-        let mut add = |place: &str, choices: &[String]| {
-            if !choices.is_empty() {
-                _ = write!(values, "\n        &'{place}'= ['{}']", choices.join("' '"));
-            }
-        };
         for option in command.get_opts() {
             let short = option.get_short().map(|short| format!("-{short}"));
             for name in option.get_long().map(|long| format!("--{long}")).into_iter().chain(short) {
-                add(&format!("{path} {name}"), &choices(option));
+                values.push((format!("{path} {name}"), choices(option)));
             }
         }
-        add(&path, &command.get_positionals().flat_map(choices).collect::<Vec<_>>());
+        values.push((path.clone(), command.get_positionals().flat_map(choices).collect()));
+        commands.push(path);
     });
+    values.retain(|(_, choices)| !choices.is_empty());
+    (commands, values)
+}
+
+fn lines(lines: impl Iterator<Item = String>) -> String {
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The script fails after an argument, which it takes for a command; it does not see commands after an option; and it has
+/// no values. So it is asked with the commands alone, and the values are here.
+fn add_to_elvish(script: &mut String, program: &Command) {
+    let (commands, values) = places(program);
+    let commands = lines(commands.iter().map(|path| format!("        '{path}'")));
+    let values =
+        values.iter().map(|(place, choices)| format!("        &'{place}'= ['{}']", choices.join("' '")));
+    let values = lines(values);
     _ = write!(
         script,
         r"
 {{
     var of-command = $edit:completion:arg-completer[{PROGRAM}]
-    var commands = [{commands}
+    var commands = [
+{commands}
     ]
-    var values = [{values}
+    var values = [
+{values}
     ]
     set edit:completion:arg-completer[{PROGRAM}] = {{|@words|
         var command path = {PROGRAM} [{PROGRAM}]
@@ -151,4 +165,41 @@ fn add_to_elvish(script: &mut String, program: &Command) {
 }}
 "
     );
+}
+
+/// The script does not see commands after an option, and has no values: both are found here, where it looks for the command.
+fn for_powershell(script: &str, program: &Command) -> String {
+    let (commands, values) = places(program);
+    let commands = commands.join("', '");
+    let values = values
+        .iter()
+        .map(|(place, choices)| format!("            '{place}' {{ '{}'; break }}", choices.join("', '")));
+    let values = lines(values);
+    let (before, rest) = script.split_once("    $commandElements = ").expect("it begins with the words");
+    let (_, after) = rest.split_once("}) -join ';'\n").expect("they end in a command");
+    format!(
+        r#"{before}    $commands = '{commands}'
+    $valuesOf = {{
+        param($place)
+        switch -CaseSensitive ($place) {{
+{values}
+        }}
+    }}
+
+    # The words before the one that is completed.
+    $words = @($commandAst.CommandElements |
+        Where-Object {{ $_.Extent.EndOffset -lt $cursorPosition }} |
+        ForEach-Object {{ $_.Extent.Text }})
+    $command = '{PROGRAM}'
+    foreach ($word in $words | Select-Object -Skip 1) {{
+        if ($commands -ccontains "$command;$word") {{ $command = "$command;$word" }}
+    }}
+    $ofOption = @(& $valuesOf "$command $($words[-1])")
+    $values = if ($ofOption) {{ $ofOption }} else {{ @(& $valuesOf $command) }}
+    $values | Where-Object {{ $_ -and $_ -like "$wordToComplete*" }} | ForEach-Object {{
+        [CompletionResult]::new($_, $_, [CompletionResultType]::ParameterValue, $_)
+    }}
+    if ($ofOption) {{ return }}
+{after}"#
+    )
 }

@@ -45,6 +45,9 @@ pub(crate) fn flags(target_triple: &str) -> Result<Vec<String>> {
     let script = root().join("xtask/src/guided/sections.ld");
     Ok(vec![
         format!("-Cprofile-use={}", profile.display()),
+        // The runtime calls tasks through a table. A profile tells which one it is, and LLVM would put all that a task does
+        // into the loop of the runtime: one function of 114,000 blocks, for which some passes take hours.
+        "-Cllvm-args=-disable-icp".to_owned(),
         format!("-Clink-arg=-Wl,-T,{}", script.display()),
     ])
 }

@@ -146,7 +146,7 @@ impl Import {
         let order = self.count(&mut parameters, "order", &RANKS).unwrap_or(LAST);
         let timeout_s = parameters.take("timeout").and_then(|timeout| self.time_s(&timeout));
         let region = parameters.take("region_name").and_then(|region| self.noted(region.text()));
-        let price = self.price(&mut parameters, &mut info);
+        let price = self.price(&id, &mut parameters, &mut info);
         let given = parameters.take("api_key");
         // A model's own rate is that of an upstream of its own.
         let alone = max_requests_per_minute.is_some() || max_concurrent.is_some();
@@ -191,7 +191,7 @@ impl Import {
     }
 
     /// What a deployment's tokens cost. The parameters say it, or the information about the model.
-    fn price(&mut self, parameters: &mut Section, info: &mut Section) -> Option<Price> {
+    fn price(&mut self, model: &str, parameters: &mut Section, info: &mut Section) -> Option<Price> {
         let mut given = |name: &str| [parameters.take(name), info.take(name)];
         let (input, output) = (given("input_cost_per_token"), given("output_cost_per_token"));
         let cached = [given("cache_read_input_token_cost"), given("cache_creation_input_token_cost")];
@@ -201,6 +201,14 @@ impl Import {
                 self.leave(format!("{}: it needs input_cost_per_token", cost.path));
             }
             return None;
+        }
+        // There, a list of its own may have the other.
+        for (told, side) in [(input, "input"), (output, "output")] {
+            if told.is_none() {
+                self.note(format!(
+                    "the model {model}: it has no {side}_cost_per_token, so its {side} counts as free: add it to its price"
+                ));
+            }
         }
         let [cached_input, cache_write] = cached.map(|given| self.per_million(given));
         let (input, output) = (input.unwrap_or(0.0), output.unwrap_or(0.0));

@@ -29,7 +29,7 @@ model_list:
       order: 2
       tpm: 100000
   - model_name: claude
-    litellm_params: {model: claude-y, timeout: 30, max_parallel_requests: 8}
+    litellm_params: {model: claude-y, timeout: 30, max_parallel_requests: 8, input_cost_per_token: 0.000003}
   - model_name: gemini
     litellm_params: {model: gemini/gemini-z}
   - model_name: llama

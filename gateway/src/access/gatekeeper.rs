@@ -107,7 +107,11 @@ impl Gatekeeper {
             Found::Valid(caller) if caller.scopes().allow_operation(operation) => Ok(caller),
             Found::Valid(_) => Err(ApiError::new(
                 &ErrorCode::PERMISSION_DENIED,
-                format!("this API key may not call {}", operation.qualified_name()),
+                format!(
+                    "this API key may not call {}: its scopes lack {}",
+                    operation.qualified_name(),
+                    operation.id
+                ),
             )),
             Found::Expired => Err(incorrect("it has expired")),
             // The key may be one of those that could not be read yet.

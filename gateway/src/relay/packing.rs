@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use gatewright::limits::Rules;
 use gatewright::redact::Redactor;
-use http::HeaderValue;
+use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
 use super::asked::Asked;
@@ -21,6 +21,9 @@ use crate::routing::Destination;
 use crate::store::Known;
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response, json_response};
+
+/// Says that a count of tokens is the gateway's own estimate.
+const ESTIMATED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-estimated");
 
 /// What is known of the request after the first attempt.
 #[derive(Default)]
@@ -79,10 +82,12 @@ impl Journey {
             Ok(estimate::of(&Translation::read(call, from, request, &model, false)?))
         };
         let tokens = self.unless_long(count).await?;
-        Ok(json_response(&match from {
+        let mut response = json_response(&match from {
             Protocol::Native => json!({ "totalTokens": tokens }),
             _ => json!({ "input_tokens": tokens }),
-        }))
+        });
+        response.headers_mut().insert(ESTIMATED_HEADER, HeaderValue::from_static("true"));
+        Ok(response)
     }
 
     /// The request in the words of an upstream.

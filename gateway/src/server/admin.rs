@@ -93,7 +93,8 @@ pub(super) async fn answer(
         (&Method::POST, ["keys", name, "rotate"]) => {
             none_left(&query)?;
             let body = read_body(&app.config, &head.headers, body).await?;
-            let issued = registry.rotate(&decoded(name)?, document::<Rotation>(&body)?).await?;
+            let rotation = if body.is_empty() { Rotation::default() } else { document(&body)? };
+            let issued = registry.rotate(&decoded(name)?, rotation).await?;
             refresh(app).await;
             Ok(json_response(&issued))
         }

@@ -61,9 +61,10 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// Whether Postgres refuses user or password, has no such database, or does not let the user make tables.
+/// Whether Postgres refuses user or password, has no such database, or does not let the user make tables; or SQLite finds its
+/// file damaged (`SQLITE_CORRUPT`, `SQLITE_NOTADB`).
 fn is_refusal(error: &sqlx::Error) -> bool {
-    const CODES: [&str; 4] = ["28000", "28P01", "3D000", "42501"];
+    const CODES: [&str; 6] = ["28000", "28P01", "3D000", "42501", "11", "26"];
     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
     code.is_some_and(|code| CODES.contains(&&*code))
 }

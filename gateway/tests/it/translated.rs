@@ -64,7 +64,11 @@ async fn each_client_protocol_reaches_each_kind_of_upstream() {
         assert_eq!(answer["content"][0]["text"], TOKEN, "{kind}: {answer}");
         assert_eq!((&answer["model"], &answer["stop_reason"]), (&json!(model), &json!("end_turn")));
         let body = json!({"model": model, "messages": [{"role": "user", "content": say}]});
-        let answer = server.ask("/v1/messages/count_tokens", &body).await;
+        let counted = send(server.post("/v1/messages/count_tokens", &body)).await;
+        // An upstream that does not count is not taken for one that does.
+        let is_estimated = counted.headers().get("x-gatewright-estimated").is_some();
+        assert_eq!(is_estimated, kind != "messages" && kind != "gatewright", "{kind}");
+        let answer: Value = counted.json().await.expect("JSON");
         assert!(answer["input_tokens"].as_u64().is_some_and(|tokens| tokens > 0), "{kind}: {answer}");
 
         let body = json!({"contents": [{"role": "user", "parts": [{"text": say}]}]});

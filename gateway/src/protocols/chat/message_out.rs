@@ -43,7 +43,9 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
     };
     let mut message = object([("role", role.into())]);
     tools::insert(&mut message, "name", turn.name.as_ref().map(|name| name.value.as_str()));
+    let before = message.len();
     reasoning::write(&turn.parts, &turn.at, writer, &mut message);
+    let thinks = message.len() > before;
     let (mut content, mut refusals, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for part in &turn.parts {
         let is_at = |member: &str| writer.is_same() && part.at.contains(member);
@@ -59,7 +61,6 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
             _ => content.push(part),
         }
     }
-    let thinks = turn.parts.iter().any(|part| matches!(part.kind, PartKind::Thought(_)));
     match content_of(&content, &turn.at, writer) {
         Some(content) => message.insert("content".to_owned(), content),
         None if writer.is_same() => None,
@@ -69,8 +70,10 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
             message.insert("content".to_owned(), json!([{ "type": "refusal", "refusal": refusal }]))
         }
         None if !calls.is_empty() => message.insert("content".to_owned(), Value::Null),
-        None if turn.role == Role::Assistant || thinks => message.insert("content".to_owned(), "".into()),
-        // A message of nothing says nothing.
+        None if thinks || (turn.role == Role::Assistant && turn.parts.is_empty()) => {
+            message.insert("content".to_owned(), "".into())
+        }
+        // A message of nothing says nothing, and some providers refuse it.
         None => return None,
     };
     if !refusals.is_empty() {

@@ -100,6 +100,8 @@ fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut Writer<'_>) {
 fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
     writer.lose_cache(part.cache.as_ref());
     match &part.kind {
+        // Providers refuse parts without a text.
+        PartKind::Text(text) | PartKind::Refusal(text) if text.is_empty() && !writer.is_same() => {}
         PartKind::Text(text) | PartKind::Refusal(text) => parts.text(text),
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
             if parts.medium(part.kind.clone()) {

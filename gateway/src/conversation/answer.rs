@@ -101,16 +101,20 @@ pub(crate) enum Delta {
         choice: u32,
         text: String,
     },
-    /// Text of a thought. `part`: which of its texts.
+    /// Text of a thought. `thought`: its place among the thoughts of the choice, which ties its pieces and its proof
+    /// together. `id`: with its first piece alone. `part`: which of its texts.
     Thought {
         choice: u32,
+        thought: u32,
+        id: Option<String>,
         part: u32,
         text: String,
         summary: bool,
     },
-    /// The opaque end of a thought.
+    /// The opaque end of a thought: its proof, or all of one that is hidden. `id`: also where a piece told it before.
     ThoughtSigned {
         choice: u32,
+        thought: u32,
         id: Option<String>,
         signature: String,
         redacted: bool,

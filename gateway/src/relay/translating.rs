@@ -205,10 +205,9 @@ impl Events for Translating {
 fn memory_of(delta: &Delta) -> usize {
     match delta {
         Delta::Text { text, logprobs, .. } => text.len() + logprobs.as_ref().map_or(0, tree::bytes),
-        Delta::Refusal { text, .. } | Delta::Thought { text, .. } | Delta::CallInput { text, .. } => {
-            text.len()
-        }
-        Delta::ThoughtSigned { signature, .. } => signature.len(),
+        Delta::Refusal { text, .. } | Delta::CallInput { text, .. } => text.len(),
+        Delta::Thought { id, text, .. } => id.as_ref().map_or(0, String::len) + text.len(),
+        Delta::ThoughtSigned { id, signature, .. } => id.as_ref().map_or(0, String::len) + signature.len(),
         Delta::Other { value, .. } => tree::bytes(value),
         Delta::Citation { citation: Citation { url, title, quote, .. }, .. } => {
             let texts = [url, title, quote].into_iter().flatten();
@@ -238,6 +237,12 @@ mod tests {
         };
         assert!(memory_of(&Delta::Citation { choice: 0, citation }) > 3000);
         assert!(memory_of(&Delta::Extra(Given::new(text.clone().into(), text.clone()))) > 2000);
+        let (id, signature) = (Some(text.clone()), text.clone());
+        let signed = Delta::ThoughtSigned { choice: 0, thought: 0, id, signature, redacted: false };
+        assert!(memory_of(&signed) >= 2000);
+        let (id, text_of) = (Some(text.clone()), text.clone());
+        let thought = Delta::Thought { choice: 0, thought: 0, id, part: 0, text: text_of, summary: true };
+        assert!(memory_of(&thought) >= 2000);
         let logprobs = Some(vec![0; 1000].into());
         assert!(memory_of(&Delta::Text { choice: 0, text, logprobs }) > 2000);
 

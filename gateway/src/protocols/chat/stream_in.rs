@@ -1,10 +1,13 @@
 //! Reads streams of the chat protocol.
 
+mod thoughts;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use self::thoughts::{CallProof, Thoughts};
 use super::citations::{is_whole, read_annotation};
 use super::{finish, usage};
 use crate::conversation::{Delta, End, Given};
@@ -36,6 +39,7 @@ struct Chunks {
 struct Open {
     index: u32,
     has_ended: bool,
+    thoughts: Thoughts,
     calls: Vec<OpenCall>,
     annotations: usize,
 }
@@ -203,6 +207,9 @@ impl Chunks {
                 logprobs.insert("content".to_owned(), content);
             }
             let Some(delta) = &mut choice.delta else { continue };
+            if delta.reasoning_details.is_array() {
+                thoughts::keep_unread(&delta.reasoning_details, &format!("/choices/{place}/delta"), kept);
+            }
             let calls = delta.tool_calls.iter_mut().flatten();
             let calls = calls.enumerate().filter(|(_, call)| !call.unread.is_empty());
             for (number, call) in calls {
@@ -236,7 +243,8 @@ impl Chunks {
             return Err(Malformed(format!("the provider's stream has more than {MOST_CHOICES} choices")));
         }
         let place = self.choices.len();
-        self.choices.push(Open { index, has_ended: false, calls: Vec::new(), annotations: 0 });
+        let thoughts = Thoughts::default();
+        self.choices.push(Open { index, has_ended: false, thoughts, calls: Vec::new(), annotations: 0 });
         Ok(&mut self.choices[place])
     }
 }
@@ -249,7 +257,13 @@ impl Open {
         let Choice { delta, finish_reason, mut logprobs, .. } = choice;
         let mut delta = delta.unwrap_or_default();
         let index = self.index;
-        let signatures = thoughts(index, &mut delta, deltas);
+        let details = delta.reasoning_details.take();
+        let shown = [delta.reasoning_content.take(), delta.reasoning.take()];
+        let is_call = |id: &str| {
+            let begun = delta.tool_calls.iter().flatten();
+            self.calls.iter().any(|call| call.id == id) || begun.into_iter().any(|call| call.id == id)
+        };
+        let mut proofs = self.thoughts.push(index, details, shown, is_call, deltas);
         let logprobs = logprobs.get_mut("content").map(Value::take).filter(Value::is_array);
         let text = text_of(delta.content);
         if !text.is_empty() || logprobs.is_some() {
@@ -261,14 +275,9 @@ impl Open {
         }
         self.annotate(delta.annotations, deltas);
         for (place, call) in delta.tool_calls.into_iter().flatten().enumerate() {
-            self.push_call(place, call, &signatures, deltas)?;
+            self.push_call(place, call, &mut proofs, deltas)?;
         }
-        for (id, signature) in signatures {
-            let is_of_call = self.calls.iter().any(|call| id.as_ref() == Some(&call.id));
-            if !is_of_call {
-                deltas.push(Delta::ThoughtSigned { choice: index, id, signature, redacted: true });
-            }
-        }
+        deltas.extend(proofs.into_iter().filter_map(|proof| proof.untaken(index)));
         if let Some(word) = finish_reason.as_str().filter(|word| !word.is_empty()) {
             self.has_ended = true;
             deltas.push(Delta::Ended { choice: index, end: finish::end(word) });
@@ -293,7 +302,7 @@ impl Open {
         &mut self,
         place: usize,
         piece: CallPiece,
-        signatures: &[(Option<String>, String)],
+        proofs: &mut [CallProof],
         deltas: &mut Vec<Delta>,
     ) -> Result<(), Malformed> {
         let number = piece.index.unwrap_or(place as u64);
@@ -315,8 +324,8 @@ impl Open {
             }
             // A result cannot come back without an id.
             let id = if id.is_empty() { format!("call_{}", Uuid::new_v4().simple()) } else { id };
-            let signature = signatures.iter().find(|(of, _)| of.as_ref() == Some(&id));
-            let signature = signature.map(|(_, signature)| signature.clone());
+            let proof = proofs.iter_mut().find(|proof| proof.id == id);
+            let signature = proof.and_then(|proof| proof.data.take());
             let call = u32::try_from(self.calls.len()).unwrap_or_default();
             self.calls.push(OpenCall { index: number, id: id.clone() });
             deltas.push(Delta::Call { choice: self.index, call, id, name, custom: is_custom, signature });
@@ -329,41 +338,6 @@ impl Open {
         }
         Ok(())
     }
-}
-
-/// Reads the pieces of thoughts, and gives back what may sign a call. Text beside details repeats them.
-fn thoughts(choice: u32, delta: &mut Piece, deltas: &mut Vec<Delta>) -> Vec<(Option<String>, String)> {
-    let mut signatures = Vec::new();
-    let Value::Array(details) = delta.reasoning_details.take() else {
-        let shown = [delta.reasoning_content.take(), delta.reasoning.take()].map(text_of);
-        if let Some(text) = shown.into_iter().find(|text| !text.is_empty()) {
-            deltas.push(Delta::Thought { choice, part: 0, text, summary: false });
-        }
-        return signatures;
-    };
-    for mut detail in details {
-        let mut take =
-            |name: &str| detail.get_mut(name).map(Value::take).map(text_of).filter(|text| !text.is_empty());
-        let (kind, id) = (take("type").unwrap_or_default(), take("id"));
-        let (text, signature) = match kind.as_str() {
-            "reasoning.text" => (take("text"), take("signature")),
-            "reasoning.summary" => (take("summary"), None),
-            "reasoning.encrypted" => {
-                signatures.extend(take("data").map(|data| (id, data)));
-                continue;
-            }
-            _ => continue,
-        };
-        let summary = kind == "reasoning.summary";
-        deltas.extend(text.map(|text| Delta::Thought { choice, part: 0, text, summary }));
-        deltas.extend(signature.map(|signature| Delta::ThoughtSigned {
-            choice,
-            id,
-            signature,
-            redacted: false,
-        }));
-    }
-    signatures
 }
 
 /// A string, or the texts of a list of parts; empty if it is neither.

@@ -40,13 +40,24 @@ struct Open {
     index: u32,
     /// Characters of its text.
     length: usize,
-    /// Number of thoughts before the last one.
-    thought: u32,
-    /// Whether the last thought goes on, and whether it is a summary.
-    is_thinking: bool,
-    is_summary: bool,
+    /// Number of details of thoughts.
+    details: u32,
+    thought: Option<OpenThought>,
+    /// Whether a thought is shown.
+    has_shown: bool,
     /// Whether each call is one of a custom tool.
     calls: Vec<bool>,
+}
+
+/// The last thought.
+struct OpenThought {
+    thought: u32,
+    /// As far as it is told.
+    id: Option<String>,
+    part: u32,
+    summary: bool,
+    /// Whether its last detail goes on.
+    goes_on: bool,
 }
 
 #[derive(Serialize)]
@@ -92,8 +103,15 @@ struct Piece<'a> {
 
 impl Open {
     fn end_thought(&mut self) {
-        self.thought = self.thought.saturating_add(u32::from(self.is_thinking));
-        self.is_thinking = false;
+        if let Some(thought) = &mut self.thought {
+            thought.goes_on = false;
+        }
+    }
+
+    /// The number of a detail that begins.
+    fn next_detail(&mut self) -> u32 {
+        self.details = self.details.saturating_add(1);
+        self.details - 1
     }
 }
 
@@ -117,9 +135,12 @@ impl StreamOut for Chunks {
                 self.choice(choice, bytes).end_thought();
                 self.piece(choice, Piece { refusal: Some(&text), ..Piece::default() }, bytes);
             }
-            Delta::Thought { choice, text, summary, .. } => self.thought(choice, &text, summary, bytes),
-            Delta::ThoughtSigned { choice, id, signature, redacted } => {
-                self.signature(choice, id, &signature, redacted, bytes);
+            Delta::Thought { choice, thought, id, part, text, summary } => {
+                let thought = OpenThought { thought, id, part, summary, goes_on: true };
+                self.thought(choice, thought, &text, bytes);
+            }
+            Delta::ThoughtSigned { choice, thought, id, signature, redacted } => {
+                self.signature(choice, thought, id, &signature, redacted, bytes);
             }
             Delta::Call { choice, id, name, custom, signature, .. } => {
                 self.call(choice, &id, &name, custom, signature.as_deref(), bytes);
@@ -135,7 +156,11 @@ impl StreamOut for Chunks {
                 let annotation = write_annotation(&citation, self.choice(choice, bytes).length);
                 self.piece(choice, Piece { annotations: Some([annotation]), ..Piece::default() }, bytes);
             }
-            Delta::Other { source: Protocol::Chat, .. } => {}
+            // In pieces, this protocol has details of its own alone.
+            Delta::Other { choice, source: Protocol::Chat, value: Value::Object(detail) } => {
+                self.choice(choice, bytes).end_thought();
+                self.piece(choice, Piece { reasoning_details: Some([detail]), ..Piece::default() }, bytes);
+            }
             Delta::Other { value, .. } => self.kept.other(value),
             Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
@@ -211,51 +236,63 @@ impl Chunks {
         &mut self.choices[place]
     }
 
-    /// Text of a thought, once to be shown, and once as the detail that its proof belongs to.
-    fn thought(&mut self, choice: u32, text: &str, summary: bool, bytes: &mut Vec<u8>) {
+    /// Text of a thought, once to be shown, and once as the detail that its proof belongs to. The id stands in the first
+    /// piece of a detail alone: clients put texts of pieces together.
+    fn thought(&mut self, choice: u32, mut piece: OpenThought, text: &str, bytes: &mut Vec<u8>) {
         let open = self.choice(choice, bytes);
-        if open.is_summary != summary {
-            open.end_thought();
-        }
-        (open.is_thinking, open.is_summary) = (true, summary);
-        let index = open.thought;
-        let (kind, member) = if summary { ("summary", "summary") } else { ("text", "text") };
-        let detail = object([
+        let last = open.thought.take().filter(|last| last.thought == piece.thought);
+        let same = last.as_ref().filter(|last| (last.part, last.summary) == (piece.part, piece.summary));
+        let goes_on = same.is_some_and(|last| last.goes_on);
+        let known = last.and_then(|last| last.id);
+        let told = match &known {
+            Some(_) if goes_on => None,
+            Some(_) => known.clone(),
+            None => piece.id.clone(),
+        };
+        piece.id = known.or(piece.id);
+        let index = if goes_on { open.details.saturating_sub(1) } else { open.next_detail() };
+        // Another text is a paragraph.
+        let paragraph = (!goes_on && open.has_shown).then(|| format!("\n\n{text}"));
+        open.has_shown = true;
+        let (kind, member) = if piece.summary { ("summary", "summary") } else { ("text", "text") };
+        open.thought = Some(piece);
+        let mut detail = object([
             ("type", format!("reasoning.{kind}").into()),
             (member, text.into()),
             ("index", index.into()),
         ]);
-        let reasoning_details = Some([detail]);
-        let delta = Piece { reasoning_content: Some(text), reasoning_details, ..Piece::default() };
+        detail.extend(told.map(|id| ("id".to_owned(), id.into())));
+        let reasoning_content = Some(paragraph.as_deref().unwrap_or(text));
+        let delta = Piece { reasoning_content, reasoning_details: Some([detail]), ..Piece::default() };
         self.piece(choice, delta, bytes);
     }
 
     fn signature(
         &mut self,
         choice: u32,
+        thought: u32,
         id: Option<String>,
         signature: &str,
         redacted: bool,
         bytes: &mut Vec<u8>,
     ) {
         let open = self.choice(choice, bytes);
-        // Hidden content is a thought of its own, and so is the proof of a summary.
-        let is_apart = redacted || (open.is_thinking && open.is_summary);
-        if is_apart {
-            open.end_thought();
-        }
-        let index = open.thought;
-        open.is_thinking = true;
-        open.end_thought();
+        let last = open.thought.take().filter(|last| last.thought == thought && !redacted);
+        // Hidden content is a detail of its own, and so is the proof of a summary: their id ties the two together.
+        let is_apart = redacted || last.as_ref().is_some_and(|last| last.summary);
+        let goes_on = !is_apart && last.as_ref().is_some_and(|last| last.goes_on);
+        let index = if goes_on { open.details.saturating_sub(1) } else { open.next_detail() };
+        let id = match last.and_then(|last| last.id) {
+            Some(_) if goes_on => None,
+            known => known.or(id),
+        };
         let (kind, member) = if is_apart { ("encrypted", "data") } else { ("text", "signature") };
         let mut detail = object([
             ("type", format!("reasoning.{kind}").into()),
             (member, signature.into()),
             ("index", index.into()),
         ]);
-        if let Some(id) = id {
-            detail.insert("id".to_owned(), id.into());
-        }
+        detail.extend(id.map(|id| ("id".to_owned(), id.into())));
         self.piece(choice, Piece { reasoning_details: Some([detail]), ..Piece::default() }, bytes);
     }
 

@@ -33,6 +33,8 @@ struct Events {
     is_over: bool,
     usage: Usage,
     calls: u32,
+    /// Number of thoughts so far.
+    thoughts: u32,
     open: Block,
     /// Characters of the text so far.
     length: usize,
@@ -48,8 +50,8 @@ enum Block {
     None,
     /// With the place where it begins, and what it cites.
     Text(usize, Vec<Citation>),
-    /// With what is known of the proof.
-    Thought(String),
+    /// With its place among the thoughts, and what is known of the proof.
+    Thought(u32, String),
     /// With the input of its beginning, until a piece of it comes.
     Call { number: u32, input: Option<String> },
     /// A block of another kind, with the pieces of its input.
@@ -200,12 +202,14 @@ impl Events {
                 }
             }
             "thinking" => {
-                thought(take_text(&mut block, "thinking"), deltas);
-                self.open = Block::Thought(take_text(&mut block, "signature").unwrap_or_default());
+                let thought = self.next_thought();
+                self.open = Block::Thought(thought, take_text(&mut block, "signature").unwrap_or_default());
+                self.think(take_text(&mut block, "thinking"), deltas);
             }
             "redacted_thinking" => {
                 let signature = take_text(&mut block, "data").unwrap_or_default();
-                deltas.push(Delta::ThoughtSigned { choice: 0, id: None, signature, redacted: true });
+                let thought = self.next_thought();
+                deltas.push(Delta::ThoughtSigned { choice: 0, thought, id: None, signature, redacted: true });
             }
             "tool_use" => {
                 let (Some(id), Some(name)) = (take_text(&mut block, "id"), take_text(&mut block, "name"))
@@ -247,9 +251,9 @@ impl Events {
         match piece.r#type.as_str() {
             Some("text_delta") => self.text(string(piece.text), deltas),
             Some("citations_delta") => self.cite(piece.citation, deltas),
-            Some("thinking_delta") => thought(string(piece.thinking), deltas),
+            Some("thinking_delta") => self.think(string(piece.thinking), deltas),
             Some("signature_delta") => {
-                if let (Block::Thought(known), Some(more)) = (&mut self.open, string(piece.signature)) {
+                if let (Block::Thought(_, known), Some(more)) = (&mut self.open, string(piece.signature)) {
                     keep(known, &more)?;
                 }
             }
@@ -276,6 +280,23 @@ impl Events {
         deltas.push(Delta::Text { choice: 0, text, logprobs: None });
     }
 
+    /// The place of a thought that begins.
+    fn next_thought(&mut self) -> u32 {
+        let thought = self.thoughts;
+        self.thoughts = self.thoughts.saturating_add(1);
+        thought
+    }
+
+    /// Tells a piece of a thought. One outside of a block of thoughts is a thought of its own.
+    fn think(&mut self, text: Option<String>, deltas: &mut Vec<Delta>) {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return };
+        let thought = match self.open {
+            Block::Thought(thought, _) => thought,
+            _ => self.next_thought(),
+        };
+        deltas.push(Delta::Thought { choice: 0, thought, id: None, part: 0, text, summary: false });
+    }
+
     /// Keeps a citation until its text is whole. One of another kind is told at once.
     fn cite(&mut self, citation: Value, deltas: &mut Vec<Delta>) {
         if let Block::Text(begin, citations) = &mut self.open
@@ -300,8 +321,14 @@ impl Events {
                     citation: Citation { span: Some(span.clone()), ..citation },
                 }));
             }
-            Block::Thought(signature) if !signature.is_empty() => {
-                deltas.push(Delta::ThoughtSigned { choice: 0, id: None, signature, redacted: false });
+            Block::Thought(thought, signature) if !signature.is_empty() => {
+                deltas.push(Delta::ThoughtSigned {
+                    choice: 0,
+                    thought,
+                    id: None,
+                    signature,
+                    redacted: false,
+                });
             }
             Block::Call { number, input: Some(text) } => {
                 deltas.push(Delta::CallInput { choice: 0, call: number, text });
@@ -327,11 +354,6 @@ impl Events {
         }
         deltas.push(Delta::Done);
     }
-}
-
-fn thought(text: Option<String>, deltas: &mut Vec<Delta>) {
-    let text = text.filter(|text| !text.is_empty());
-    deltas.extend(text.map(|text| Delta::Thought { choice: 0, part: 0, text, summary: false }));
 }
 
 fn take_text(object: &mut Value, name: &str) -> Option<String> {

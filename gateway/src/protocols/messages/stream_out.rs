@@ -47,8 +47,8 @@ enum Block {
     Text,
     /// Text that rests on something: what follows may not.
     Cited,
-    /// With which of its texts.
-    Thought(u32),
+    /// Which one, with which of its texts.
+    Thought(u32, u32),
     /// With whether its input is a text.
     Call(bool),
 }
@@ -65,24 +65,24 @@ impl StreamOut for Events {
                 self.refuses = true;
                 self.text(&text, bytes);
             }
-            Delta::Thought { choice: 0, part, text, .. } => {
+            Delta::Thought { choice: 0, thought, part, text, .. } => {
                 match self.open {
-                    Block::Thought(open) if open == part => {}
+                    Block::Thought(open, of) if (open, of) == (thought, part) => {}
                     // Another text of the same thought is a paragraph.
-                    Block::Thought(_) => {
+                    Block::Thought(open, _) if open == thought => {
                         self.piece(&json!({ "type": "thinking_delta", "thinking": "\n\n" }), bytes);
                     }
                     _ => self.begin(&json!({ "type": "thinking", "thinking": "", "signature": "" }), bytes),
                 }
-                self.open = Block::Thought(part);
+                self.open = Block::Thought(thought, part);
                 self.piece(&json!({ "type": "thinking_delta", "thinking": text }), bytes);
             }
-            Delta::ThoughtSigned { choice: 0, signature, redacted, .. } => {
-                self.signature(&signature, redacted, bytes);
+            Delta::ThoughtSigned { choice: 0, thought, signature, redacted, .. } => {
+                self.signature(Some(thought), &signature, redacted, bytes);
             }
             Delta::Call { choice: 0, id, name, custom, signature, .. } => {
                 if let Some(signature) = signature {
-                    self.signature(&signature, false, bytes);
+                    self.signature(None, &signature, false, bytes);
                 }
                 self.begin(&json!({ "type": "tool_use", "id": id, "name": name, "input": {} }), bytes);
                 self.open = Block::Call(custom);
@@ -186,11 +186,13 @@ impl Events {
         self.piece(&json!({ "type": "text_delta", "text": text }), bytes);
     }
 
-    fn signature(&mut self, signature: &str, redacted: bool, bytes: &mut Vec<u8>) {
+    /// Writes a proof into the block of its thought, which is open, or into one of its own. `thought`: none of that of a
+    /// call.
+    fn signature(&mut self, thought: Option<u32>, signature: &str, redacted: bool, bytes: &mut Vec<u8>) {
         if redacted {
             self.begin(&json!({ "type": "redacted_thinking", "data": signature }), bytes);
         } else {
-            if !matches!(self.open, Block::Thought(_)) {
+            if !matches!(self.open, Block::Thought(open, _) if Some(open) == thought) {
                 self.begin(&json!({ "type": "thinking", "thinking": "", "signature": "" }), bytes);
             }
             self.piece(&json!({ "type": "signature_delta", "signature": signature }), bytes);

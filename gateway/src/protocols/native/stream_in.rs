@@ -10,7 +10,7 @@ use super::answer::{
 use super::grounding::{self, Said};
 use super::logprobs;
 use super::media::medium_out;
-use crate::conversation::{Delta, End, Given, Input, PartKind, Protocol};
+use crate::conversation::{Delta, End, Given, Input, PartKind, Protocol, Thought};
 use crate::protocols::beyond::Kept;
 use crate::protocols::members::{Members, Rest};
 use crate::protocols::{Malformed, StreamIn, citations, failure};
@@ -46,6 +46,9 @@ impl Default for Documents {
 #[derive(Default)]
 struct Choice {
     calls: u32,
+    /// Number of thoughts so far, and whether the last one may go on.
+    thoughts: u32,
+    is_thinking: bool,
     said: Said,
     is_ended: bool,
 }
@@ -141,6 +144,7 @@ impl Documents {
         if let (Value::Array(parts), Some(ids)) = (parts, &mut self.ids) {
             for part in parts {
                 if is_result(&part) {
+                    choice.is_thinking = false;
                     deltas.push(Delta::Other { choice: index, source: Protocol::Native, value: part });
                     continue;
                 }
@@ -176,22 +180,44 @@ impl Documents {
 }
 
 impl Choice {
+    /// Tells a piece of a thought. A thought without a proof goes on with the next one; a proof whose part is no thought is
+    /// one of its own.
+    fn think(&mut self, choice: u32, piece: Thought, deltas: &mut Vec<Delta>) {
+        let Thought { mut text, summary, signature, redacted, .. } = piece;
+        text.retain(|text| !text.is_empty());
+        if text.is_empty() && signature.is_none() {
+            return;
+        }
+        let goes_on = std::mem::replace(&mut self.is_thinking, summary && signature.is_none());
+        if !(goes_on && summary) {
+            self.thoughts = self.thoughts.saturating_add(1);
+        }
+        let thought = self.thoughts.saturating_sub(1);
+        let texts = text.into_iter();
+        deltas.extend(texts.map(|text| Delta::Thought { choice, thought, id: None, part: 0, text, summary }));
+        let proof = signature.map(|signature| Delta::ThoughtSigned {
+            choice,
+            thought,
+            id: None,
+            signature,
+            redacted,
+        });
+        deltas.extend(proof);
+    }
+
     fn tell(&mut self, choice: u32, kind: PartKind, logprobs: &mut Option<Value>, deltas: &mut Vec<Delta>) {
+        // A part of nothing ends no thought.
+        let is_nothing = matches!(&kind, PartKind::Text(text) if text.is_empty());
+        if !is_nothing && !matches!(kind, PartKind::Thought(_)) {
+            self.is_thinking = false;
+        }
         match kind {
             PartKind::Text(text) if text.is_empty() => {}
             PartKind::Text(text) => {
                 self.said.piece(&text);
                 deltas.push(Delta::Text { choice, text, logprobs: logprobs.take() });
             }
-            PartKind::Thought(thought) => {
-                for text in thought.text.into_iter().filter(|text| !text.is_empty()) {
-                    deltas.push(Delta::Thought { choice, part: 0, text, summary: thought.summary });
-                }
-                if let Some(signature) = thought.signature {
-                    let redacted = thought.redacted;
-                    deltas.push(Delta::ThoughtSigned { choice, id: None, signature, redacted });
-                }
-            }
+            PartKind::Thought(thought) => self.think(choice, thought, deltas),
             PartKind::Call(tool_call) => {
                 let (custom, text) = match tool_call.input {
                     Input::Json(text) => (false, text),

@@ -34,6 +34,8 @@ pub(super) struct Documents {
 struct Choice {
     /// A call that is not complete yet, and its place among the calls.
     call: Option<(u32, ToolCall)>,
+    /// The thought that the last part belongs to.
+    thought: Option<u32>,
     end: Option<End>,
     refuses: bool,
     said: Said,
@@ -61,16 +63,25 @@ impl StreamOut for Documents {
                     self.choices.entry(choice).or_default().refuses = true;
                 }
             }
-            Delta::Thought { choice, text, summary, .. } => {
+            Delta::Thought { choice, thought, text, summary, .. } => {
                 if let Some(mut parts) = self.parts(choice) {
                     parts.thought(Thought { text: vec![text], summary, ..Thought::default() });
                     self.write(choice, parts, None, bytes);
+                    self.choices.entry(choice).or_default().thought = Some(thought);
                 }
             }
-            Delta::ThoughtSigned { choice, signature, redacted, .. } => {
+            Delta::ThoughtSigned { choice, thought, signature, redacted, .. } => {
+                let open = self.choices.get(&choice).and_then(|choice| choice.thought);
                 if let Some(mut parts) = self.parts(choice) {
-                    let signature = Some(signature);
-                    parts.thought(Thought { signature, redacted, ..Thought::default() });
+                    // A part of the thought, without a text; otherwise one of its own.
+                    let is_of_open = open == Some(thought) && !redacted;
+                    let text = if is_of_open { vec![String::new()] } else { Vec::new() };
+                    parts.thought(Thought {
+                        text,
+                        signature: Some(signature),
+                        redacted,
+                        ..Thought::default()
+                    });
                     self.write(choice, parts, None, bytes);
                 }
             }
@@ -139,7 +150,9 @@ impl Documents {
             return None;
         }
         let mut parts = Parts::of_answer();
-        if let Some((_, call)) = self.choices.entry(choice).or_default().call.take() {
+        let open = self.choices.entry(choice).or_default();
+        open.thought = None;
+        if let Some((_, call)) = open.call.take() {
             parts.call(call);
         }
         Some(parts)

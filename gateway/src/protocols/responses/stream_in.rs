@@ -24,6 +24,9 @@ pub(super) struct Events {
     is_ended: bool,
     items: HashMap<u64, Item>,
     calls: u32,
+    /// Number of thoughts so far, and the id of the item of thoughts that began last, until a piece of it tells it.
+    thoughts: u32,
+    thinking: Option<(u64, String)>,
     has_refusal: bool,
     /// Characters of the text so far, and where its last part begins: the item and the part of it.
     length: usize,
@@ -38,6 +41,8 @@ pub(super) struct Events {
 struct Item {
     /// Its place among the calls.
     call: Option<u32>,
+    /// Its place among the thoughts, and whether it is a summary.
+    thought: Option<(u32, bool)>,
     has_pieces: bool,
     is_cited: bool,
     is_done: bool,
@@ -159,6 +164,10 @@ impl Events {
         let custom = match event.item["type"].as_str() {
             Some("function_call") => false,
             Some("custom_tool_call") => true,
+            Some("reasoning") => {
+                self.thinking = event.item["id"].as_str().map(|id| (index, id.to_owned()));
+                return Ok(());
+            }
             _ => return Ok(()),
         };
         let item = &event.item;
@@ -181,9 +190,28 @@ impl Events {
         call
     }
 
+    /// The place of an item among the thoughts. A text of another kind than the one before is another thought.
+    fn thought(&mut self, index: u64, summary: Option<bool>) -> u32 {
+        let item = self.items.entry(index).or_default();
+        match item.thought {
+            Some((thought, is_summary)) if summary.is_none_or(|summary| summary == is_summary) => thought,
+            _ => {
+                let thought = self.thoughts;
+                self.thoughts = self.thoughts.saturating_add(1);
+                item.thought = Some((thought, summary.unwrap_or_default()));
+                thought
+            }
+        }
+    }
+
+    fn think(&mut self, index: u64, part: &Value, text: String, summary: bool) -> Delta {
+        let part = part.as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
+        let id = self.thinking.take_if(|(item, _)| *item == index).map(|(_, id)| id);
+        Delta::Thought { choice: 0, thought: self.thought(index, Some(summary)), id, part, text, summary }
+    }
+
     fn piece(&mut self, kind: &str, event: Event, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
         let Value::String(text) = event.delta else { return Ok(()) };
-        let part = |index: &Value| index.as_u64().and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
         if !is_piece(kind) || text.is_empty() {
             return Ok(());
         }
@@ -195,7 +223,7 @@ impl Events {
             }
             self.length = self.length.saturating_add(text.chars().count());
         }
-        let item = self.items.entry(index).or_default();
+        let call = self.items.get(&index).and_then(|item| item.call);
         let delta = match kind {
             "response.output_text.delta" => {
                 let logprobs = event.logprobs.as_array().is_some_and(|tokens| !tokens.is_empty());
@@ -205,19 +233,15 @@ impl Events {
                 self.has_refusal = true;
                 Delta::Refusal { choice: 0, text }
             }
-            "response.reasoning_summary_text.delta" => {
-                Delta::Thought { choice: 0, part: part(&event.summary_index), text, summary: true }
-            }
-            "response.reasoning_text.delta" => {
-                Delta::Thought { choice: 0, part: part(&event.content_index), text, summary: false }
-            }
+            "response.reasoning_summary_text.delta" => self.think(index, &event.summary_index, text, true),
+            "response.reasoning_text.delta" => self.think(index, &event.content_index, text, false),
             // Of a call, whose name has to be known first; otherwise the end of the item tells it whole.
-            _ => match item.call {
+            _ => match call {
                 Some(call) => Delta::CallInput { choice: 0, call, text },
                 None => return Ok(()),
             },
         };
-        item.has_pieces = true;
+        self.items.entry(index).or_default().has_pieces = true;
         deltas.push(delta);
         Ok(())
     }
@@ -289,13 +313,19 @@ impl Events {
                     }
                 }
                 PartKind::Thought(thought) => {
-                    for (part, text) in thought.text.into_iter().enumerate().filter(|_| !has_pieces) {
+                    self.thinking.take_if(|(item, _)| *item == index);
+                    let (summary, mut id) = (thought.summary, thought.id.clone());
+                    let texts = thought.text.into_iter().enumerate().filter(|(_, text)| !text.is_empty());
+                    for (part, text) in texts.filter(|_| !has_pieces) {
                         let part = u32::try_from(part).unwrap_or(u32::MAX);
-                        deltas.push(Delta::Thought { choice: 0, part, text, summary: thought.summary });
+                        let (choice, id) = (0, id.take());
+                        let thought = self.thought(index, Some(summary));
+                        deltas.push(Delta::Thought { choice, thought, id, part, text, summary });
                     }
                     if let Some(signature) = thought.signature {
-                        let id = thought.id;
-                        deltas.push(Delta::ThoughtSigned { choice: 0, id, signature, redacted: false });
+                        let (choice, id, redacted) = (0, thought.id, false);
+                        let thought = self.thought(index, None);
+                        deltas.push(Delta::ThoughtSigned { choice, thought, id, signature, redacted });
                     }
                 }
                 PartKind::Text(text) if !has_pieces => {

@@ -37,9 +37,22 @@ pub(super) struct Events {
 
 /// The item that is being written, the last of the output.
 enum Open {
-    Message { id: String, content: Vec<Value>, part: Option<TextPart> },
-    Thought { id: String, thought: Thought },
-    Call { id: String, call: ToolCall, place: u32 },
+    Message {
+        id: String,
+        content: Vec<Value>,
+        part: Option<TextPart>,
+    },
+    /// With its place among the thoughts.
+    Thought {
+        id: String,
+        place: u32,
+        thought: Thought,
+    },
+    Call {
+        id: String,
+        call: ToolCall,
+        place: u32,
+    },
 }
 
 /// The part of a message that is being written.
@@ -96,9 +109,11 @@ impl StreamOut for Events {
                 self.has_refusal = true;
                 self.text(&text, None, true, bytes);
             }
-            Delta::Thought { choice: 0, part, text, summary } => self.thought(part, &text, summary, bytes),
-            Delta::ThoughtSigned { choice: 0, id, signature, redacted } => {
-                self.sign(id, signature, redacted, bytes);
+            Delta::Thought { choice: 0, thought, id, part, text, summary } => {
+                self.thought(thought, id, part, &text, summary, bytes);
+            }
+            Delta::ThoughtSigned { choice: 0, thought, id, signature, redacted } => {
+                self.sign(thought, id, signature, redacted, bytes);
             }
             Delta::Call { choice: 0, call, id, name, custom, signature } => {
                 let input = if custom { Input::Text(String::new()) } else { Input::Json(String::new()) };
@@ -342,7 +357,7 @@ impl Events {
                 }
                 self.done(message_item(&id, content, status), bytes);
             }
-            Some(Open::Thought { id, thought }) => {
+            Some(Open::Thought { id, thought, .. }) => {
                 self.thought_part_done(&id, &thought, bytes);
                 let index = self.output.len();
                 let item = thought_item(&Thought { id: Some(id), ..thought }, index, self.record());

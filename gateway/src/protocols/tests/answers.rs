@@ -156,9 +156,23 @@ fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
             }
             PartKind::Thought(thought) => {
                 let texts = pieces(&thought.text.concat()).into_iter();
-                deltas.extend(texts.map(|text| Delta::Thought { choice, part: 0, text, summary: false }));
+                let (thoughts, summary, redacted) = (0, false, false);
+                deltas.extend(texts.map(|text| Delta::Thought {
+                    choice,
+                    thought: thoughts,
+                    id: None,
+                    part: 0,
+                    text,
+                    summary,
+                }));
                 let signature = thought.signature.clone().expect("a proof");
-                deltas.push(Delta::ThoughtSigned { choice, id: None, signature, redacted: false });
+                deltas.push(Delta::ThoughtSigned {
+                    choice,
+                    thought: thoughts,
+                    id: None,
+                    signature,
+                    redacted,
+                });
             }
             PartKind::Call(ToolCall { id, name, input: Input::Json(input), .. }) => {
                 let before = deltas.iter().filter(|delta| matches!(delta, Delta::Call { .. })).count();

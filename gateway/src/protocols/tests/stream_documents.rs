@@ -15,8 +15,9 @@ use super::answer_documents::{answers, is_said, repeats_a_thought};
 use super::documents::answers::Made;
 use super::every_member::is_like;
 use super::round_trip::marks;
-use super::{PROTOCOLS, deltas, events, written};
-use crate::conversation::{Delta, Given, Protocol};
+use super::{PROTOCOLS, asked, deltas, events, written};
+use crate::conversation::{Delta, Given, Part, PartKind, Protocol};
+use crate::protocols::Malformed;
 use crate::wire::json::list;
 
 /// Number of streams per protocol.
@@ -103,6 +104,39 @@ fn any_stream_comes_back_with_the_same_meaning() {
     });
 }
 
+/// The thoughts of a stream reach another protocol as those of the whole answer do, each with its proof (decision 0032).
+#[test]
+fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol() {
+    every_stream(|Stream { source, document, deltas: read, .. }| {
+        let fail = |malformed: Malformed| TestCaseError::fail(malformed.to_string());
+        let answer = source.answer_in(document.clone()).map_err(fail)?;
+        let parts = answer.choices.first().map_or(&[][..], |choice| &choice.parts);
+        let thought = |part: &Part| match &part.kind {
+            PartKind::Thought(thought) => Some((thought.summary, thought.signature.is_some())),
+            _ => None,
+        };
+        // Pieces of native thoughts without a proof do not tell them apart.
+        let goes_on = |pair: &[Part]| thought(&pair[0]) == Some((true, false)) && thought(&pair[1]).is_some();
+        if *source == Protocol::Native && parts.windows(2).any(goes_on) {
+            return Ok(());
+        }
+        for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| target != source) {
+            // What nothing has to come back of is only shown in a whole answer of chat: a stream cannot know.
+            if target == Protocol::Chat && !parts.iter().any(|part| thought(part).is_some_and(|it| it.1)) {
+                continue;
+            }
+            let whole = target.answer_out(answer.clone(), &asked("m"));
+            let of_whole = Amounts::of_answer(target.answer_in(whole.clone()).map_err(fail)?);
+            let stream = written(target, read);
+            let of_stream = Amounts::of_stream(&deltas(target, &events(&stream)).map_err(fail)?);
+            let (of_whole, of_stream) =
+                (of_whole.written().into_thoughts(), of_stream.written().into_thoughts());
+            prop_assert_eq!(of_whole, of_stream, "{}: {:#}\n{}", other, whole, stream);
+        }
+        Ok(())
+    });
+}
+
 #[test]
 fn nothing_of_a_stream_is_lost_in_silence() {
     every_stream(|Stream { source, folder, document, deltas: read }| {
@@ -138,10 +172,6 @@ const SILENT: &[(&str, &str)] = &[
     ("*>messages */logprobs*", "nobody asks for log probabilities in the messages protocol"),
     ("*>native */logprobs*/a~1member of ~0 tomorrow", "a token is a text and a number there"),
     ("native>* */logprobs*/a~1member of ~0 tomorrow", "a token is a text and a number there"),
-    (
-        "chat>* /choices/*/message/reasoning_details/*/a~1member of ~0 tomorrow",
-        "a piece of a thought is a text and a proof",
-    ),
     (
         "messages>* /content/*/a~1member of ~0 tomorrow",
         "decision 0048: of a place in the events, the last word is told",
@@ -232,6 +262,188 @@ fn a_stream_of_chat_tells_of_its_tokens_what_is_not_of_the_text() {
     for target in [Protocol::Responses, Protocol::Messages, Protocol::Native] {
         let extra = told(Protocol::Chat, target, &events);
         assert_eq!(extra["/choices/0/logprobs/refusal"], logprobs["refusal"], "{target:?}");
+    }
+}
+
+/// The chunks of a stream of chat with these deltas.
+fn chat_events(given: &[Value]) -> Value {
+    let chunk = |delta: &Value| json!({ "data": { "choices": [{ "delta": delta }] } });
+    let end = json!({ "data": { "choices": [{ "delta": {}, "finish_reason": "stop" }] } });
+    given.iter().map(chunk).chain([end]).collect()
+}
+
+/// What a stream of chat with these details says of thoughts.
+fn of_details(details: &[Value]) -> Vec<Delta> {
+    let given: Vec<Value> = details.iter().map(|detail| json!({ "reasoning_details": [detail] })).collect();
+    let read = deltas(Protocol::Chat, &chat_events(&given)).expect("a good stream");
+    read.into_iter()
+        .filter(|delta| matches!(delta, Delta::Thought { .. } | Delta::ThoughtSigned { .. }))
+        .collect()
+}
+
+#[test]
+fn a_stream_of_chat_tells_of_its_details_what_is_not_known() {
+    let later = json!({ "type": "reasoning.later", "image": "x" });
+    let given = [
+        json!({ "reasoning_details": [{ "type": "reasoning.text", "text": "I ", "index": 3, "sure": 1, "a/b": 1 }] }),
+        json!({ "reasoning_details": [{ "type": "reasoning.text", "text": "think.", "index": 3, "sure": 2, "format": "f" }] }),
+        json!({ "reasoning_details": [later, { "type": "reasoning.summary", "summary": ["y"], "signature": null, "id": 7 }] }),
+    ];
+    for target in [Protocol::Responses, Protocol::Messages, Protocol::Native] {
+        let at = "/choices/0/delta/reasoning_details";
+        let all = json!({
+            format!("{at}/3/a~1b"): 1, format!("{at}/3/sure"): 2,
+            format!("{at}/1/summary"): ["y"], format!("{at}/1/id"): 7, "/parts/0": later,
+        });
+        assert_eq!(told(Protocol::Chat, target, &chat_events(&given)), all, "{target:?}");
+    }
+    let same = written(Protocol::Chat, &deltas(Protocol::Chat, &chat_events(&given)).expect("a good stream"));
+    assert!(same.contains(&format!("\"reasoning_details\":[{later}]")), "{same}");
+}
+
+#[test]
+fn a_proof_of_a_call_that_began_before_is_told() {
+    let call = json!({ "index": 0, "id": "c1", "function": { "name": "now", "arguments": "{}" } });
+    let proof = json!({ "type": "reasoning.encrypted", "data": "late", "id": "c1", "index": 2 });
+    let given = [json!({ "tool_calls": [call] }), json!({ "reasoning_details": [proof] })];
+    let extra = told(Protocol::Chat, Protocol::Messages, &chat_events(&given));
+    assert_eq!(extra, json!({ "/choices/0/delta/reasoning_details/2/data": "late" }));
+}
+
+/// Some providers send an empty list of details with each piece of text.
+#[test]
+fn a_thought_beside_no_details_is_read() {
+    let given = [json!({ "reasoning": "I think.", "reasoning_details": [] })];
+    let read = deltas(Protocol::Chat, &chat_events(&given)).expect("a good stream");
+    assert!(read.iter().any(|delta| matches!(delta, Delta::Thought { text, .. } if text == "I think.")));
+}
+
+#[test]
+fn pieces_of_details_belong_together_by_their_numbers_and_ids() {
+    let (choice, summary) = (0, true);
+    let piece = |thought: u32, id: Option<&str>, part: u32, text: &str| {
+        let (id, text) = (id.map(str::to_owned), text.to_owned());
+        Delta::Thought { choice, thought, id, part, text, summary }
+    };
+    let proof = |thought: u32, id: Option<&str>, signature: &str, redacted: bool| {
+        let (id, signature) = (id.map(str::to_owned), signature.to_owned());
+        Delta::ThoughtSigned { choice, thought, id, signature, redacted }
+    };
+    let said = |text: &str, index: u32, id: Option<&str>| json!({ "type": "reasoning.summary", "summary": text, "index": index, "id": id });
+    let hidden = |data: &str, id: Option<&str>| json!({ "type": "reasoning.encrypted", "data": data, "index": 9, "id": id });
+    let read = of_details(&[
+        said("a", 0, Some("r1")),
+        said("b", 0, None),
+        said("c", 1, Some("r1")),
+        hidden("s1", Some("r1")),
+        said("d", 1, Some("r1")),
+        said("e", 2, None),
+        hidden("h1", Some("r2")),
+        hidden("h2", None),
+    ]);
+    let all = [
+        piece(0, Some("r1"), 0, "a"),
+        piece(0, None, 0, "b"),
+        piece(0, None, 1, "c"),
+        proof(0, Some("r1"), "s1", false),
+        piece(1, Some("r1"), 0, "d"),
+        piece(2, None, 0, "e"),
+        proof(3, Some("r2"), "h1", true),
+        proof(4, None, "h2", true),
+    ];
+    assert_eq!(read, all);
+}
+
+/// A summary and its proof are one thought, in whichever protocol they come and go.
+#[test]
+fn the_proof_of_a_summary_stays_with_it_from_and_to_every_protocol() {
+    let item = |texts: Value, proof: Value| json!({ "type": "reasoning", "id": "rs_1", "summary": texts, "encrypted_content": proof });
+    let whole = item(json!([{ "type": "summary_text", "text": "I think." }]), json!("s1"));
+    let piece = json!({ "type": "response.reasoning_summary_text.delta", "delta": "I think." });
+    let responses = json!([
+        { "data": { "type": "response.output_item.added", "item": item(json!([]), json!(null)) } },
+        { "data": piece },
+        { "data": { "type": "response.output_item.done", "item": whole } },
+        { "data": { "type": "response.completed", "response": { "output": [whole] } } },
+    ]);
+    let chat = chat_events(&[
+        json!({ "reasoning_details": [{ "type": "reasoning.summary", "summary": "I think.", "id": "rs_1", "index": 0 }] }),
+        json!({ "reasoning_details": [{ "type": "reasoning.encrypted", "data": "s1", "id": "rs_1", "index": 1 }] }),
+    ]);
+    let parts = |parts: Value, end: Value| json!({ "data": { "candidates": [{ "content": { "parts": parts }, "finishReason": end }] } });
+    let native = json!([
+        parts(json!([{ "text": "I think.", "thought": true }]), json!(null)),
+        parts(json!([{ "text": "", "thought": true, "thoughtSignature": "s1" }]), json!("STOP")),
+    ]);
+    let event = |kind: &str, name: &str, members: Value| json!({ "data": { "type": kind, name: members } });
+    let delta = |members: Value| event("content_block_delta", "delta", members);
+    let messages = json!([
+        event("content_block_start", "content_block", json!({ "type": "thinking" })),
+        delta(json!({ "type": "thinking_delta", "thinking": "I think." })),
+        delta(json!({ "type": "signature_delta", "signature": "s1" })),
+        event("content_block_stop", "index", json!(0)),
+        event("message_delta", "delta", json!({ "stop_reason": "end_turn" })),
+        event("message_stop", "index", json!(0)),
+    ]);
+    let sources = [
+        (Protocol::Chat, chat),
+        (Protocol::Responses, responses),
+        (Protocol::Messages, messages),
+        (Protocol::Native, native),
+    ];
+    for (source, events_in) in sources {
+        let read = deltas(source, &events_in).expect("a good stream");
+        for (target, other) in PROTOCOLS {
+            let stream = written(target, &read);
+            let again = deltas(target, &events(&stream)).expect("a good stream");
+            let thoughts: Vec<&Delta> = again
+                .iter()
+                .filter(|delta| matches!(delta, Delta::Thought { .. } | Delta::ThoughtSigned { .. }))
+                .collect();
+            let is_one = matches!(
+                thoughts.as_slice(),
+                [
+                    Delta::Thought { thought: 0, part: 0, text, .. },
+                    Delta::ThoughtSigned { thought: 0, signature, redacted: false, .. },
+                ] if text == "I think." && signature == "s1"
+            );
+            assert!(is_one, "{source:?} to {other}: {thoughts:?}: {stream}");
+        }
+    }
+}
+
+/// A reasoning item without a text is a thought of its own, also beside one without a proof; so is the proof of a call.
+#[test]
+fn a_proof_does_not_move_to_another_thought() {
+    let texts = json!([{ "type": "summary_text", "text": "I think." }]);
+    let shown = json!({ "type": "reasoning", "id": "rs_1", "summary": texts });
+    let hidden = json!({ "type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "s2" });
+    let events_in = json!([
+        { "data": { "type": "response.completed", "response": { "output": [shown, hidden] } } },
+    ]);
+    let read = deltas(Protocol::Responses, &events_in).expect("a good stream");
+    let numbers = |read: &[Delta]| -> Vec<u32> {
+        let number = |delta: &Delta| match delta {
+            Delta::Thought { thought, .. } | Delta::ThoughtSigned { thought, .. } => Some(*thought),
+            _ => None,
+        };
+        read.iter().filter_map(number).collect()
+    };
+    for (target, other) in PROTOCOLS {
+        let stream = written(target, &read);
+        let again = deltas(target, &events(&stream)).expect("a good stream");
+        assert_eq!(numbers(&again), [0, 1], "{other}: {stream}");
+    }
+
+    let call = json!({ "functionCall": { "name": "now", "args": {} }, "thoughtSignature": "s1" });
+    let parts = json!([{ "text": "I think.", "thought": true }, call]);
+    let events_in =
+        json!([{ "data": { "candidates": [{ "content": { "parts": parts }, "finishReason": "STOP" }] } }]);
+    let read = deltas(Protocol::Native, &events_in).expect("a good stream");
+    for target in [Protocol::Messages, Protocol::Responses] {
+        let stream = written(target, &read);
+        let again = deltas(target, &events(&stream)).expect("a good stream");
+        assert_eq!(numbers(&again), [0, 1], "{target:?}: {stream}");
     }
 }
 

@@ -8,18 +8,27 @@ use crate::conversation::Thought;
 use crate::protocols::frames;
 
 impl Events {
-    pub(super) fn thought(&mut self, part: u32, text: &str, summary: bool, bytes: &mut Vec<u8>) {
+    /// `place`: of the thought among the thoughts; `id`: of the provider, where a piece tells it.
+    pub(super) fn thought(
+        &mut self,
+        place: u32,
+        id: Option<String>,
+        part: u32,
+        text: &str,
+        summary: bool,
+        bytes: &mut Vec<u8>,
+    ) {
         let (id, mut thought) = match self.open.take() {
-            // A provider that numbers the texts of a thought begins with 0 again at the next one.
-            Some(Open::Thought { id, thought })
-                if thought.summary == summary && thought.text.len() <= part as usize + 1 =>
+            // A text that has ended takes no more.
+            Some(Open::Thought { id, place: open, thought })
+                if open == place && thought.summary == summary && thought.text.len() <= part as usize + 1 =>
             {
                 (id, thought)
             }
             other => {
                 self.open = other;
                 self.close("completed", bytes);
-                self.open_thought(Thought { summary, ..Thought::default() }, bytes)
+                self.open_thought(Thought { id, summary, ..Thought::default() }, bytes)
             }
         };
         if thought.text.len() <= part as usize {
@@ -44,7 +53,7 @@ impl Events {
         if let Some(last) = thought.text.last_mut() {
             last.push_str(text);
         }
-        self.open = Some(Open::Thought { id, thought });
+        self.open = Some(Open::Thought { id, place, thought });
     }
 
     fn open_thought(&mut self, thought: Thought, bytes: &mut Vec<u8>) -> (String, Thought) {
@@ -82,20 +91,20 @@ impl Events {
         }
     }
 
-    /// The opaque end of the open thought, or a thought that has nothing else.
+    /// The opaque end of the open thought, or a thought that has nothing else. `place`, `id`: see `thought`.
     pub(super) fn sign(
         &mut self,
+        place: u32,
         id: Option<String>,
         signature: String,
         redacted: bool,
         bytes: &mut Vec<u8>,
     ) {
-        let is_open =
-            matches!(&self.open, Some(Open::Thought { thought, .. }) if thought.signature.is_none());
+        let is_open = matches!(&self.open, Some(Open::Thought { place: open, .. }) if *open == place);
         if !is_open || redacted {
             self.close("completed", bytes);
             let (id, thought) = self.open_thought(Thought { id, ..Thought::default() }, bytes);
-            self.open = Some(Open::Thought { id, thought });
+            self.open = Some(Open::Thought { id, place, thought });
         }
         if let Some(Open::Thought { thought, .. }) = &mut self.open {
             thought.signature = Some(signature);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::conversation::{Answer, Citation, Delta, End, Input, PartKind, Usage};
+use crate::conversation::{Answer, Citation, Delta, End, Input, PartKind, Protocol, Thought, Usage};
 
 /// What an answer amounts to.
 #[derive(Debug, Default, PartialEq)]
@@ -22,26 +22,45 @@ struct Said {
     end: Option<End>,
     /// Where each call stands among the pieces.
     calls: Vec<usize>,
+    /// Where each thought of a stream stands among the pieces, by its number.
+    thoughts: BTreeMap<u32, usize>,
 }
 
 /// A text without a break, a thought, a call, or a part of the provider's own.
 #[derive(Debug, PartialEq)]
-enum Piece {
+pub(super) enum Piece {
     Text(String),
     Refusal(String),
-    Thought { text: String, summary: bool, proof: Option<String> },
-    Call { id: String, name: String, custom: bool, input: String, proof: Option<String> },
+    /// With each of its texts.
+    Thought {
+        id: Option<String>,
+        text: Vec<String>,
+        summary: bool,
+        proof: Option<String>,
+        redacted: bool,
+    },
+    Call {
+        id: String,
+        name: String,
+        custom: bool,
+        input: String,
+        proof: Option<String>,
+    },
     Other(Value),
 }
 
 impl Amounts {
     /// Of a whole answer.
     pub(super) fn of_answer(answer: Answer) -> Self {
+        let is_native = answer.source == Protocol::Native;
         let mut amounts = Self { usage: answer.usage, ..Self::default() };
         for (index, choice) in (0..).zip(answer.choices) {
             let said = amounts.choices.entry(index).or_default();
             for part in choice.parts {
                 said.part(part.kind);
+                if is_native {
+                    said.join_thoughts();
+                }
             }
             (said.citations, said.end) = (choice.citations, choice.end);
             if let Some(Value::Array(tokens)) = choice.logprobs {
@@ -64,11 +83,11 @@ impl Amounts {
                     }
                 }
                 Delta::Refusal { choice, text } => amounts.choice(choice).refusal(&text),
-                Delta::Thought { choice, text, summary, .. } => {
-                    amounts.choice(choice).thought(&text, summary);
+                Delta::Thought { choice, thought, id, part, text, summary } => {
+                    amounts.choice(choice).think(thought, (id, summary), (part, &text));
                 }
-                Delta::ThoughtSigned { choice, signature, redacted, .. } => {
-                    amounts.choice(choice).proof(signature, redacted);
+                Delta::ThoughtSigned { choice, thought, id, signature, redacted } => {
+                    amounts.choice(choice).prove(thought, id, signature, redacted);
                 }
                 Delta::Call { choice, call, id, name, custom, signature } => {
                     let said = amounts.choice(choice);
@@ -93,10 +112,18 @@ impl Amounts {
         self.choices.entry(index).or_default()
     }
 
-    /// The order of citations says nothing. A usage that counts nothing is none: some protocols require one.
+    /// The order of citations and the numbers of thoughts say nothing. A usage that counts nothing is none: some protocols require one.
     fn sorted(mut self) -> Self {
         for said in self.choices.values_mut() {
             said.citations.sort_by_key(|citation| format!("{citation:?}"));
+            said.thoughts.clear();
+            for piece in &mut said.pieces {
+                // Without a text it is a summary of nothing.
+                if let Piece::Thought { text, summary, .. } = piece {
+                    text.retain(|text| !text.is_empty());
+                    *summary &= !text.is_empty();
+                }
+            }
         }
         let counts = |usage: &Usage| usage.input.unwrap_or(0) + usage.output.unwrap_or(0) > 0;
         // What is not counted is 0 in protocols that require the count.
@@ -117,6 +144,12 @@ impl Amounts {
         }
     }
 
+    /// The thoughts of the first choice.
+    pub(super) fn into_thoughts(mut self) -> Vec<Piece> {
+        let said = self.choices.remove(&0).unwrap_or_default();
+        said.pieces.into_iter().filter(|piece| matches!(piece, Piece::Thought { .. })).collect()
+    }
+
     /// Takes the citations out, with the choice of each.
     pub(super) fn take_citations(&mut self) -> Vec<(u32, Citation)> {
         let of_choice = |(index, said): (&u32, &mut Said)| {
@@ -134,11 +167,12 @@ impl Amounts {
                 citation.title = citation.title.take().or_else(|| citation.url.clone());
             }
             for piece in &mut said.pieces {
-                // The ids of calls that have none are numbered as they are read.
-                if let Piece::Call { id, .. } = piece
-                    && id.starts_with("call_native_")
-                {
-                    id.clear();
+                match piece {
+                    // The ids of calls that have none are numbered as they are read.
+                    Piece::Call { id, .. } if id.starts_with("call_native_") => id.clear(),
+                    // Some protocols number their thoughts themselves.
+                    Piece::Thought { id, .. } => *id = None,
+                    _ => {}
                 }
             }
             // Agents make calls only where the end says so.
@@ -157,10 +191,10 @@ impl Said {
         match kind {
             PartKind::Text(text) => self.text(&text),
             PartKind::Refusal(text) => self.refusal(&text),
-            PartKind::Thought(thought) => {
-                thought.text.iter().for_each(|text| self.thought(text, thought.summary));
-                if let Some(proof) = thought.signature {
-                    self.proof(proof, thought.redacted);
+            PartKind::Thought(Thought { id, mut text, summary, signature: proof, redacted }) => {
+                text.retain(|text| !text.is_empty());
+                if !text.is_empty() || proof.is_some() {
+                    self.pieces.push(Piece::Thought { id, text, summary, proof, redacted });
                 }
             }
             PartKind::Call(call) => {
@@ -176,6 +210,20 @@ impl Said {
             // Media have no pieces in the neutral form.
             PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_) => {}
             PartKind::Result(result) => panic!("{result:?} was never said"),
+        }
+    }
+
+    /// Native thoughts without a proof go on with the next one: their pieces do not tell them apart.
+    fn join_thoughts(&mut self) {
+        if let [.., Piece::Thought { text, summary: true, proof: None, .. }, Piece::Thought { .. }] =
+            self.pieces.as_mut_slice()
+        {
+            let begun = text.concat();
+            match self.pieces.last_mut() {
+                Some(Piece::Thought { text, summary: true, .. }) => *text = vec![begun + &text.concat()],
+                _ => return,
+            }
+            self.pieces.remove(self.pieces.len() - 2);
         }
     }
 
@@ -195,33 +243,43 @@ impl Said {
         }
     }
 
-    /// Thoughts without a proof that follow each other are one: the pieces do not tell them apart.
-    fn thought(&mut self, more: &str, is_summary: bool) {
-        match self.pieces.last_mut() {
-            _ if more.is_empty() => {}
-            Some(Piece::Thought { text, summary, proof: None }) if *summary == is_summary => {
-                text.push_str(more);
-            }
-            _ => {
-                let text = more.to_owned();
-                self.pieces.push(Piece::Thought { text, summary: is_summary, proof: None });
-            }
+    /// Adds to the thought with this number, or to a text of it.
+    fn think(&mut self, thought: u32, (id, summary): (Option<String>, bool), (part, more): (u32, &str)) {
+        let piece = self.numbered(thought, summary);
+        let Piece::Thought { id: known, text, proof: None, .. } = piece else {
+            panic!("{more} follows the proof of its thought");
+        };
+        assert!(id.is_none() || known.is_none(), "the id is told once");
+        *known = known.take().or(id);
+        let part = part as usize;
+        assert!(part <= text.len(), "texts of a thought follow each other");
+        if part == text.len() {
+            text.push(String::new());
         }
+        text[part].push_str(more);
     }
 
-    /// What is hidden is a thought of its own, but for the proof of a summary: the id that tells the two apart in chat is of
-    /// no piece.
-    fn proof(&mut self, signature: String, redacted: bool) {
-        match self.pieces.last_mut() {
-            Some(Piece::Thought { summary, proof: proof @ None, .. }) if *summary || !redacted => {
-                *proof = Some(signature);
-            }
-            _ => self.pieces.push(Piece::Thought {
-                text: String::new(),
-                summary: false,
-                proof: Some(signature),
-            }),
-        }
+    fn prove(&mut self, thought: u32, id: Option<String>, signature: String, is_hidden: bool) {
+        let Piece::Thought { id: known, proof: proof @ None, redacted, .. } = self.numbered(thought, false)
+        else {
+            panic!("a thought has two proofs");
+        };
+        *known = known.take().or(id);
+        (*proof, *redacted) = (Some(signature), is_hidden);
+    }
+
+    fn numbered(&mut self, thought: u32, summary: bool) -> &mut Piece {
+        let place = *self.thoughts.entry(thought).or_insert_with(|| {
+            self.pieces.push(Piece::Thought {
+                id: None,
+                text: Vec::new(),
+                summary,
+                proof: None,
+                redacted: false,
+            });
+            self.pieces.len() - 1
+        });
+        &mut self.pieces[place]
     }
 
     fn call(&mut self, id: String, name: String, custom: bool, proof: Option<String>) {

@@ -5,7 +5,8 @@ use serde_json::{Map, Value, json};
 use crate::conversation::Protocol;
 use crate::wire::json::list;
 
-/// The answer, without what stands beside no text: log probabilities, and citations of a part.
+/// The answer, without what stands beside no text: log probabilities, and citations of a part. Details of thoughts have
+/// the numbers that providers give them in streams.
 pub(super) fn tidy(protocol: Protocol, mut document: Value) -> Value {
     match protocol {
         Protocol::Responses => {
@@ -25,7 +26,16 @@ pub(super) fn tidy(protocol: Protocol, mut document: Value) -> Value {
                 }
             }
         }
-        Protocol::Chat | Protocol::Messages => {}
+        Protocol::Chat => {
+            for choice in document["choices"].as_array_mut().into_iter().flatten() {
+                let details = choice.pointer_mut("/message/reasoning_details").and_then(Value::as_array_mut);
+                for (place, detail) in details.into_iter().flatten().enumerate() {
+                    // Pieces are told apart by it.
+                    detail["index"] = place.into();
+                }
+            }
+        }
+        Protocol::Messages => {}
     }
     document
 }

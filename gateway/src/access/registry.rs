@@ -145,20 +145,12 @@ impl Registry {
     pub async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, RegistryError> {
         let invalid = |(member, message)| InvalidMember { member, message };
         let mut asked = query.read(Day::today()).map_err(invalid)?;
-        let named = asked.key.clone();
-        let found = match &named {
-            Some(name) => self.data.store.find_key(name).await?,
-            None => None,
-        };
-        let is_unknown = named.is_some() && found.is_none();
-        if let Some(key) = found {
+        if let Some(name) = &asked.key
+            && let Some(key) = self.data.store.find_key(name).await?
+        {
             asked.key = Some(key.id);
         }
         let rows = self.data.store.usage(&asked).await?;
-        // What has rows may be the configured key, which is not among those of the store.
-        if let Some(name) = named.filter(|_| is_unknown && rows.is_empty()) {
-            return Err(RegistryError::NotFound(name));
-        }
         if rows.len() > LONGEST_LIST {
             let message =
                 format!("the report has more than {LONGEST_LIST} rows; ask for fewer days, or for one key");

@@ -92,8 +92,12 @@ pub(super) async fn answer(
         }
         (&Method::POST, ["keys", name, "rotate"]) => {
             none_left(&query)?;
-            let body = read_body(&app.config, &head.headers, body).await?;
-            let rotation = if body.is_empty() { Rotation::default() } else { document(&body)? };
+            // Whoever wants the usual sends no body, and names no type of it.
+            let rotation = if http_body::Body::is_end_stream(body) {
+                Rotation::default()
+            } else {
+                document(&read_body(&app.config, &head.headers, body).await?)?
+            };
             let issued = registry.rotate(&decoded(name)?, rotation).await?;
             refresh(app).await;
             Ok(json_response(&issued))

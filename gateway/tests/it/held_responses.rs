@@ -3,6 +3,8 @@
 use gatewright_gateway::{ApiKey, Config, Kind, Model, Target};
 use reqwest::Method;
 use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
 use crate::support::{KEY, Server, files_of, read, send, start, start_with};
 use crate::upstreams::{
@@ -420,7 +422,9 @@ async fn a_response_is_continued_after_a_restart_by_its_key_alone() {
 async fn while_it_is_not_known_what_is_stored_nothing_counts_as_unknown() {
     let provider = Scripted::start([json_answer(200, &response("resp_1", "apples"))]).await;
     let folder = tempfile::tempdir().expect("a folder");
-    std::fs::write(folder.path().join("gatewright.db"), "this is no database").expect("written");
+    let options = SqliteConnectOptions::new().filename(folder.path().join("gatewright.db"));
+    let mut other = SqliteConnection::connect_with(&options.create_if_missing(true)).await.expect("a file");
+    sqlx::query("BEGIN EXCLUSIVE").execute(&mut other).await.expect("the lock");
     let mut settings = config(vec![upstream("one", Kind::Responses, &provider.url)]);
     settings.data = Some(folder.path().to_path_buf());
     let server = start_with(settings).await;

@@ -347,3 +347,18 @@ async fn what_is_lost_of_a_continued_request_is_told_by_its_own_places() {
     let response = send(server.post(PATH, &next)).await;
     assert_eq!(response.headers()["x-gatewright-dropped"], "/input/1");
 }
+
+#[tokio::test]
+async fn nothing_is_said_in_the_place_of_what_was_lost() {
+    let provider = Scripted::start([json_answer(200, &completion("apples"))]).await;
+    let server = translating(&[("chat", Kind::Chat, &provider.url)]).await;
+    let search = json!({ "type": "web_search_call", "id": "ws_1", "status": "completed",
+        "action": { "type": "search", "query": "apples" } });
+    let input = json!([{ "role": "user", "content": "a" }, search, { "role": "user", "content": "b" }]);
+    let response = send(server.post(PATH, &json!({ "model": "mine", "input": input }))).await;
+    assert_eq!(response.headers()["x-gatewright-dropped"], "/input/1");
+    let asked = provider.seen()[0].json();
+    let said: Vec<&Value> =
+        asked["messages"].as_array().expect("messages").iter().map(|one| &one["content"]).collect();
+    assert_eq!(said, [&json!("a"), &json!("b")]);
+}

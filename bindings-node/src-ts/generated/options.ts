@@ -190,7 +190,7 @@ export interface SaveOptions {
 export interface CheckOptions {
   /** API key for the requests. Default: `GATEWRIGHT_API_KEY`. */
   apiKey?: string | undefined;
-  /** Path of the API below the endpoint. Default: `/v1`. */
+  /** Path of the API below the base URL. Default: `/v1`. */
   basePath?: string | undefined;
   /** Models to check, in order. Default: all of the profile. */
   models?: readonly string[] | undefined;

@@ -29,7 +29,7 @@ pub const DEFAULT_AGENT_TIMEOUT_MS: u64 = 120_000;
 pub struct Options {
     /// URL of the service, without the base path.
     pub endpoint: String,
-    /// Path of the API below the endpoint. Default: [`DEFAULT_BASE_PATH`].
+    /// Path of the API below the base URL. Default: [`DEFAULT_BASE_PATH`].
     #[serde(default = "base_path")]
     pub base_path: String,
     /// Models to check, in order. Default: all of the profile.

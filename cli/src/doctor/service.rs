@@ -9,7 +9,9 @@ use gatewright::operations::{
     CREATE_CHAT_COMPLETION, CREATE_MESSAGE, CREATE_RESPONSE, GENERATE_CONTENT, LIST_MODELS,
 };
 use gatewright::types::{Model, ModelList};
-use gatewright::{API_KEY_VARIABLE, Attempt, Call, Client, ClientBuilder, Error, ErrorKind, Middleware};
+use gatewright::{
+    API_KEY_VARIABLE, Attempt, Call, Client, ClientBuilder, Error, ErrorCode, ErrorKind, Middleware,
+};
 use http::HeaderMap;
 use serde_json::json;
 
@@ -17,7 +19,7 @@ use super::finding::{Finding, Verdict};
 use super::{Arguments, Examined};
 use crate::amount;
 use crate::exit::Failure;
-use crate::models::{kind, protocols};
+use crate::models::{kind, protocols, unless_known};
 use crate::target::Target;
 
 /// A clock that is further off is told, …
@@ -166,6 +168,14 @@ impl Gateway<'_> {
                 Ok(answer) => {
                     let told = format!("{model} answers in {}", amount::time(answer.elapsed));
                     Finding::new(protocol, Verdict::Ok, told)
+                }
+                // It has one cause for all protocols.
+                Err(error) if error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code) => {
+                    let failure = unless_known(&self.client, model, error).await;
+                    return examined.add(
+                        Finding::new(protocol, Verdict::Fail, failure.message())
+                            .advise("`gatewright models` lists those that the key may use"),
+                    );
                 }
                 Err(error) => self.refused(protocol, error),
             };

@@ -82,6 +82,20 @@ fn each_protocol_is_called_where_that_is_asked_for() {
 }
 
 #[test]
+fn model_that_there_is_not_is_told_once_with_the_one_that_was_meant() {
+    let gateway = Serving::start(&["--key", "k"], None);
+    let home = tempfile::tempdir().expect("a folder");
+    let (code, document) =
+        examined(doctor(&gateway.url, "k", &home).args(["--call", "--model", "model-slo"]));
+    let found = finding(&document, "chat");
+    assert_eq!((code, &found["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
+    assert!(found["found"].as_str().expect("text").contains("did you mean model-sol?"), "{found}");
+    assert!(found["advice"].as_str().expect("advice").contains("gatewright models"), "{found}");
+    assert!(!document.to_string().contains("check the address"), "{document:#}");
+    assert_eq!(document.to_string().matches("model-slo").count(), 1, "{document:#}");
+}
+
+#[test]
 fn key_that_is_refused_is_told_with_what_to_do() {
     let gateway = Serving::start(&["--key", "right"], None);
     let home = tempfile::tempdir().expect("a folder");

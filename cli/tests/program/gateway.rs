@@ -390,6 +390,16 @@ fn tasks_that_a_stop_ends_are_told() {
 }
 
 #[test]
+fn address_without_host_or_port_is_told_with_one_that_has_both() {
+    let gateway = Serving::start(&[], None);
+    for given in ["18719", ":18719", "localhost", "127.0.0.1:port"] {
+        let message = gateway.complained(2, &["serve", "--listen", given]);
+        let told = format!("cannot listen on {given}: an address is host and port, such as 127.0.0.1:8080");
+        assert!(message.contains(&told), "{message}");
+    }
+}
+
+#[test]
 fn address_in_use_is_a_clear_error() {
     let gateway = Serving::start(&[], None);
     let address = gateway.url.strip_prefix("http://").expect("an address");

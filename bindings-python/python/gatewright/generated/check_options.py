@@ -19,7 +19,7 @@ class CheckOptions(TypedDict, total=False):
     """
 
     base_path: str | None
-    """Path of the API below the endpoint. Default: `/v1`."""
+    """Path of the API below the base URL. Default: `/v1`."""
     models: Sequence[str] | None
     """Models to check, in order. Default: all of the profile."""
     full: bool | None

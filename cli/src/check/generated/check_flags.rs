@@ -15,7 +15,7 @@ use crate::report::profile::ProfileOption;
 pub(crate) struct CheckFlags {
     #[arg(long = "base-url", alias = "endpoint", value_name = "URL", env = gatewright::BASE_URL_VARIABLE, hide_env = true, help = "URL of the service, without the base path")]
     pub(crate) endpoint: String,
-    #[arg(long, value_name = "PATH", default_value = gatewright_checkkit::DEFAULT_BASE_PATH, help = "Path of the API below the endpoint")]
+    #[arg(long, value_name = "PATH", default_value = gatewright_checkkit::DEFAULT_BASE_PATH, help = "Path of the API below the base URL")]
     pub(crate) base_path: String,
     #[arg(long, value_name = "ID", value_delimiter = ',', help = "Models to check, in order [default: all of the profile]")]
     pub(crate) models: Vec<String>,

@@ -28,7 +28,7 @@ use gatewright::webhook::Secret;
 use gatewright::{ApiKey, catalog};
 
 pub use self::addresses::check_base_url;
-pub(crate) use self::addresses::is_origin;
+pub(crate) use self::addresses::{is_listen_address, is_origin};
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;

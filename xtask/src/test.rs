@@ -73,11 +73,14 @@ const STEPS: &[Step] = &[
 ];
 
 /// Those that run only by their names: they take long, and programs that few machines have.
-const BY_NAME_ALONE: &[Step] = &[(
-    "container",
-    "the image is small, serves without rights, keeps its data and ends in peace",
-    container::test,
-)];
+const BY_NAME_ALONE: &[Step] = &[
+    (
+        "container",
+        "the image is small, serves without rights, keeps its data and ends in peace",
+        container::test,
+    ),
+    ("powershell", "PowerShell completes commands, options and values", test_in_powershell),
+];
 
 /// Megabytes on the disk below which a failure is likely to be for want of them.
 const SCARCE: u64 = 1024;
@@ -196,6 +199,10 @@ fn rust_tests() -> Result<()> {
 /// Those that the default filter of `.config/nextest.toml` leaves out: they start servers.
 fn tests_of_nodes() -> Result<()> {
     run_nextest(&["--ignore-default-filter", "-E", "test(/(^|::)(postgres|redis|nodes)::/)"])
+}
+
+fn test_in_powershell() -> Result<()> {
+    run_nextest(&["--ignore-default-filter", "-E", "test(powershell_completes)"])
 }
 
 fn run_nextest(chosen: &[&str]) -> Result<()> {

@@ -169,9 +169,12 @@ impl Gateway<'_> {
                     let told = format!("{model} answers in {}", amount::time(answer.elapsed));
                     Finding::new(protocol, Verdict::Ok, told)
                 }
-                // It has one cause for all protocols.
-                Err(error) if error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code) => {
-                    let failure = unless_known(&self.client, model, error).await;
+                // A model that is not in the list is unknown to all protocols.
+                Err(error)
+                    if error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code)
+                        && models.iter().all(|listed| listed.id != model) =>
+                {
+                    let failure = unless_known(self.client, model, error).await;
                     return examined.add(
                         Finding::new(protocol, Verdict::Fail, failure.message())
                             .advise("`gatewright models` lists those that the key may use"),

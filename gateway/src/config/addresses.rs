@@ -15,7 +15,7 @@ pub(crate) fn is_origin(text: &str) -> bool {
 }
 
 /// Whether a text is host and port, as an address to listen on is.
-pub(super) fn is_listen_address(text: &str) -> bool {
+pub(crate) fn is_listen_address(text: &str) -> bool {
     let parts = text.rsplit_once(':');
     parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }

@@ -92,12 +92,7 @@ pub(super) async fn answer(
         }
         (&Method::POST, ["keys", name, "rotate"]) => {
             none_left(&query)?;
-            // Whoever wants the usual sends no body, and names no type of it.
-            let rotation = if http_body::Body::is_end_stream(body) {
-                Rotation::default()
-            } else {
-                document(&read_body(&app.config, &head.headers, body).await?)?
-            };
+            let rotation = rotation(app, &head, body).await?;
             let issued = registry.rotate(&decoded(name)?, rotation).await?;
             refresh(app).await;
             Ok(json_response(&issued))
@@ -244,6 +239,14 @@ fn decoded(segment: &str) -> Result<String, ApiError> {
     let decoded = percent_decode_str(segment).decode_utf8().ok();
     let name = decoded.filter(|name| !name.is_empty() && !name.contains(char::is_control));
     name.map(Into::into).ok_or_else(|| ApiError::new(&ErrorCode::NOT_FOUND, "the path does not name a key"))
+}
+
+/// Whoever wants the usual sends no body, and names no type of it.
+async fn rotation(app: &App, head: &Parts, body: &mut Body) -> Result<Rotation, ApiError> {
+    if http_body::Body::is_end_stream(body) {
+        return Ok(Rotation::default());
+    }
+    document(&read_body(&app.config, &head.headers, body).await?)
 }
 
 fn document<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {

@@ -10,7 +10,7 @@ use std::task::Poll;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::bind_error::BindError;
-use crate::config::Config;
+use crate::config::{Config, is_listen_address};
 
 /// One socket.
 struct Listener {
@@ -33,11 +33,6 @@ pub(super) struct Accepted {
     pub(super) is_tls: bool,
 }
 
-/// Whether the system may be asked for it: of a port alone it only says that it does not know the name.
-fn is_host_and_port(listen: &str) -> bool {
-    listen.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
-}
-
 impl Listening {
     /// Binds the addresses of a configuration.
     pub(super) async fn bind(config: &Config) -> Result<Self, BindError> {
@@ -46,7 +41,8 @@ impl Listening {
         let mut listeners = Vec::new();
         for (listen, is_tls) in plain.chain(tls) {
             let failed = |source| BindError::Listen { listen: listen.clone(), source };
-            if !is_host_and_port(listen) {
+            // Of a port alone the system only says that it does not know the name.
+            if !is_listen_address(listen) {
                 let form = "an address is host and port, such as 127.0.0.1:8080";
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, form)));
             }

@@ -56,17 +56,27 @@ impl From<sqlx::Error> for StoreError {
                 Self::Failed("the database does not answer, or has no connection left".to_owned())
             }
             error if is_refusal(&error) => Self::Refused(error.to_string()),
+            error if is_damage(&error) => Self::Refused(format!(
+                "{error}; put a backup in its place, or move it away to begin with an empty one"
+            )),
             other => Self::Failed(other.to_string()),
         }
     }
 }
 
-/// Whether Postgres refuses user or password, has no such database, or does not let the user make tables; or SQLite finds its
-/// file damaged (`SQLITE_CORRUPT`, `SQLITE_NOTADB`).
+/// Whether Postgres refuses user or password, has no such database, or does not let the user make tables.
 fn is_refusal(error: &sqlx::Error) -> bool {
-    const CODES: [&str; 6] = ["28000", "28P01", "3D000", "42501", "11", "26"];
+    has_code(error, &["28000", "28P01", "3D000", "42501"])
+}
+
+/// Whether SQLite finds its file damaged (`SQLITE_CORRUPT`), or no database (`SQLITE_NOTADB`).
+fn is_damage(error: &sqlx::Error) -> bool {
+    has_code(error, &["11", "26"])
+}
+
+fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
-    code.is_some_and(|code| CODES.contains(&&*code))
+    code.is_some_and(|code| codes.contains(&&*code))
 }
 
 /// An operation of bounded time.

@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(4);
 #[derive(Debug)]
 pub(super) struct Connections {
     dialect: Dialect,
+    options: Box<AnyConnectOptions>,
+    /// The statements that each begins with.
+    first: &'static str,
     pool: AnyPool,
     migrated: OnceCell<()>,
     /// When the last attempt to get ready failed, and why.
@@ -67,8 +70,15 @@ impl Connections {
                 let is_free = !connection.is_in_transaction();
                 Box::pin(async move { Ok(is_free) })
             })
-            .connect_lazy_with(options);
-        Ok(Self { dialect, pool, migrated: OnceCell::new(), failed: Mutex::default() })
+            .connect_lazy_with(options.clone());
+        Ok(Self {
+            dialect,
+            options: Box::new(options),
+            first,
+            pool,
+            migrated: OnceCell::new(),
+            failed: Mutex::default(),
+        })
     }
 
     /// The pool, once the database has the tables of this version. One caller at a time gets it ready, and those that waited for an
@@ -92,7 +102,7 @@ impl Connections {
 
     async fn get_ready(&self) -> Result<(), StoreError> {
         match self.dialect {
-            Dialect::Sqlite => write_ahead(&self.pool).await?,
+            Dialect::Sqlite => self.write_ahead().await?,
             Dialect::Postgres => {
                 let version = sqlx::query("SELECT current_setting('server_version_num')");
                 check_version(version.fetch_one(&self.pool).await?.try_get(0)?)?;
@@ -101,37 +111,41 @@ impl Connections {
         migrate(&self.pool, self.dialect).await
     }
 
+    /// Lets readers read while another process writes. It holds for the file from then on. Of several processes that do so at
+    /// once, SQLite lets none wait for another one.
+    async fn write_ahead(&self) -> Result<(), sqlx::Error> {
+        let begun = Instant::now();
+        loop {
+            match self.try_write_ahead().await {
+                Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
+                    tokio::time::sleep(Duration::from_millis(rand::random_range(5..25))).await;
+                }
+                tried => return tried,
+            }
+        }
+    }
+
+    /// By a connection of its own. The pool tries again and again where one cannot begin, as with a file that is damaged, and only
+    /// says that it has none.
+    async fn try_write_ahead(&self) -> Result<(), sqlx::Error> {
+        let mut connection = self.options.connect().await?;
+        connection.execute(self.first).await?;
+        let mode = sqlx::query("PRAGMA journal_mode").fetch_one(&mut connection).await?;
+        if mode.try_get::<&str, _>(0)? != "wal" {
+            crash::point();
+            connection.execute("PRAGMA journal_mode = WAL").await?;
+        }
+        connection.close().await
+    }
+
     pub(super) async fn close(&self) {
         self.pool.close().await;
-    }
-}
-
-/// Lets readers read while another process writes. It holds for the file from then on. Of several processes that do so at once,
-/// SQLite lets none wait for another one.
-async fn write_ahead(pool: &AnyPool) -> Result<(), sqlx::Error> {
-    let begun = Instant::now();
-    loop {
-        match try_write_ahead(pool).await {
-            Err(error) if is_busy(&error) && begun.elapsed() < PATIENCE => {
-                tokio::time::sleep(Duration::from_millis(rand::random_range(5..25))).await;
-            }
-            tried => return tried,
-        }
     }
 }
 
 /// Whether somebody else has locked the file (`SQLITE_BUSY`).
 fn is_busy(error: &sqlx::Error) -> bool {
     error.as_database_error().and_then(DatabaseError::code).is_some_and(|code| code == "5")
-}
-
-async fn try_write_ahead(pool: &AnyPool) -> Result<(), sqlx::Error> {
-    let mode = sqlx::query("PRAGMA journal_mode").fetch_one(pool).await?;
-    if mode.try_get::<&str, _>(0)? != "wal" {
-        crash::point();
-        pool.execute("PRAGMA journal_mode = WAL").await?;
-    }
-    Ok(())
 }
 
 /// `version`: of Postgres, such as 150014 for 15.14.

@@ -1,7 +1,7 @@
 //! The file of the database. A program that has a file open goes on writing to it when it was moved or removed, where
 //! nobody finds what it writes: this notices, and opens the file that is in its place.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,9 +20,6 @@ const MOST_CONNECTIONS: u32 = 3;
 /// Two seconds are how long an operation waits for another process that writes. What is committed is on the disk: a key that was
 /// revoked stays revoked after a power failure.
 const FIRST: &str = "PRAGMA busy_timeout = 2000; PRAGMA synchronous = FULL";
-
-/// What each database begins with. An empty file becomes one.
-const BEGINNING: [u8; 16] = *b"SQLite format 3\0";
 
 /// See the module.
 #[derive(Debug)]
@@ -47,9 +44,8 @@ impl File {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         // SQLite gives its other files the permissions of this one.
         crash::point();
-        let file = private_file().read(true).append(true).create(true).open(path)?;
+        private_file().append(true).create(true).open(path)?;
         crash::point();
-        check_beginning(file)?;
         let url = url(path).ok_or_else(|| io::Error::other("its path is not Unicode text"))?;
         let open = Open::new(&url, identity(path)?).map_err(io::Error::other)?;
         Ok(Self { path: path.to_path_buf(), url, open: Mutex::new(Arc::new(open)) })
@@ -67,8 +63,6 @@ impl File {
             found.map_err(|error| StoreError::Failed(format!("the database file is away: {error}")))?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.identity != found {
-            let checked = std::fs::File::open(&self.path).and_then(check_beginning);
-            checked.map_err(|error| StoreError::Refused(error.to_string()))?;
             tracing::warn!("another file is in the place of the database and is used from now on");
             let before = std::mem::replace(&mut *open, Arc::new(Open::new(&self.url, found)?));
             tokio::spawn(async move { before.connections.close().await });
@@ -82,18 +76,6 @@ impl Open {
         let connections = Connections::new(Dialect::Sqlite, url, MOST_CONNECTIONS, FIRST)?;
         Ok(Self { identity, connections })
     }
-}
-
-/// Fails for a file that is no database. Connections would be tried again and again, and only say that there is none.
-fn check_beginning(file: std::fs::File) -> io::Result<()> {
-    let mut beginning = Vec::with_capacity(BEGINNING.len());
-    file.take(BEGINNING.len() as u64).read_to_end(&mut beginning)?;
-    if beginning.is_empty() || beginning == BEGINNING {
-        return Ok(());
-    }
-    Err(io::Error::other(
-        "it is damaged, or no database of SQLite: put a backup in its place, or move it away to begin with an empty one",
-    ))
 }
 
 /// The path as a URL that nothing of it is lost in, such as its dots.
@@ -135,22 +117,25 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn file_that_is_no_database_is_refused_and_stays_as_it_is() {
+    async fn damaged_file_is_refused_at_once_and_stays_as_it_is() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.db");
-        let file = File::open(&path).expect("an empty file becomes a database");
-        file.connections().await.expect("connections");
-        let noise = vec![0xa5; 4096];
-        let other = folder.path().join("other");
-        std::fs::write(&other, &noise).expect("written");
-        // Where there are files that can be moved.
-        if cfg!(unix) {
-            std::fs::rename(&other, &path).expect("moved");
-            let error = file.connections().await.expect_err("no database is there").to_string();
-            assert!(error.contains("it is damaged"), "{error}");
-            let error = File::open(&path).expect_err("no database").to_string();
-            assert!(error.contains("put a backup in its place"), "{error}");
-            assert_eq!(std::fs::read(&path).expect("the file"), noise);
+        // All of it is in the file once nobody has it open.
+        File::open(&path).expect("a database").connections().await.expect("connections").close().await;
+        let sound = std::fs::read(&path).expect("the file");
+        let damaged = |from: usize, to: usize| {
+            let mut damaged = sound.clone();
+            damaged[from..to].fill(0xa5);
+            damaged
+        };
+        for damaged in [damaged(0, sound.len()), damaged(16, 100), damaged(100, sound.len())] {
+            std::fs::write(&path, &damaged).expect("written");
+            let begun = std::time::Instant::now();
+            let error = File::open(&path).expect("opened").connections().await.expect_err("damaged");
+            assert!(matches!(error, StoreError::Refused(_)), "{error}");
+            assert!(error.to_string().contains("put a backup in its place"), "{error}");
+            assert!(begun.elapsed().as_secs() < 2, "nobody tries again");
+            assert_eq!(std::fs::read(&path).expect("the file"), damaged);
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod thoughts;
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
@@ -259,11 +261,13 @@ impl Open {
         let index = self.index;
         let details = delta.reasoning_details.take();
         let shown = [delta.reasoning_content.take(), delta.reasoning.take()];
-        let is_call = |id: &str| {
-            let begun = delta.tool_calls.iter().flatten();
-            self.calls.iter().any(|call| call.id == id) || begun.into_iter().any(|call| call.id == id)
-        };
-        let mut proofs = self.thoughts.push(index, details, shown, is_call, deltas);
+        // As a set, and only where there are details: one packet may have very many of both.
+        let mut called = HashSet::new();
+        if details.is_array() {
+            called.extend(self.calls.iter().map(|call| call.id.as_str()));
+            called.extend(delta.tool_calls.iter().flatten().filter_map(|call| call.id.as_str()));
+        }
+        let mut proofs = self.thoughts.push(index, details, shown, &called, deltas);
         let logprobs = logprobs.get_mut("content").map(Value::take).filter(Value::is_array);
         let text = text_of(delta.content);
         if !text.is_empty() || logprobs.is_some() {

@@ -92,6 +92,21 @@ fn calls_without_end_are_refused() {
     assert!(deltas(Protocol::Chat, &json!([{ "data": { "choices": choices } }])).is_err());
 }
 
+/// A packet may have 64 MiB: to compare all of its proofs with all of its calls would take hours.
+#[test]
+fn proofs_and_calls_without_end_in_one_packet_are_refused() {
+    let proof =
+        |number: u32| json!({ "type": "reasoning.encrypted", "id": format!("p{number}"), "data": "d" });
+    let call =
+        |number: u32| json!({ "index": number, "id": format!("c{number}"), "function": { "name": "f" } });
+    let delta = json!({
+        "reasoning_details": (0..100_000).map(proof).collect::<Vec<_>>(),
+        "tool_calls": (0..100_000).map(call).collect::<Vec<_>>(),
+    });
+    let chunk = json!({ "id": "c", "model": "m", "choices": [{ "index": 0, "delta": delta }] });
+    assert!(deltas(Protocol::Chat, &json!([{ "data": chunk }])).is_err());
+}
+
 #[test]
 fn items_and_candidates_without_end_are_refused() {
     let items: Vec<Value> = (0..20_000)

@@ -1,5 +1,7 @@
 //! Thoughts of a stream, and the details that their proofs are in. They are put together as those of a whole message are.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::text_of;
@@ -41,13 +43,13 @@ type Belongs = (u32, Option<String>, u32);
 
 impl Thoughts {
     /// Reads the pieces of thoughts, and gives back what proves calls. Text beside details, `shown`, repeats them.
-    /// `is_call`: whether a call has this id.
+    /// `called`: the ids of calls.
     pub(super) fn push(
         &mut self,
         choice: u32,
         details: Value,
         shown: [Value; 2],
-        is_call: impl Fn(&str) -> bool,
+        called: &HashSet<&str>,
         deltas: &mut Vec<Delta>,
     ) -> Vec<CallProof> {
         let mut proofs = Vec::new();
@@ -78,7 +80,7 @@ impl Thoughts {
                 [DATA] => {
                     let Some(data) = first else { continue };
                     match id {
-                        Some(id) if !self.is_of_summary(Some(&id)) && is_call(&id) => {
+                        Some(id) if !self.is_of_summary(Some(&id)) && called.contains(id.as_str()) => {
                             let place = index.unwrap_or(place);
                             proofs.push(CallProof { id, data: Some(data), place });
                         }

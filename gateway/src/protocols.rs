@@ -162,12 +162,7 @@ impl Protocol {
 
     /// Reads a provider's error. `body`: as received, which may be anything.
     pub(crate) fn failure_in(self, status: u16, body: &[u8]) -> Failure {
-        match self {
-            Self::Chat => chat::failure_in(status, body),
-            Self::Responses => responses::failure_in(status, body),
-            Self::Messages => messages::failure_in(status, body),
-            Self::Native => native::failure_in(status, body),
-        }
+        Failure { beyond: failure::beyond(self, body).map(Box::new), ..failure::read(status, body) }
     }
 }
 

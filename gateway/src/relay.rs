@@ -44,6 +44,7 @@ use self::attempt::Answered;
 use self::attempted::Attempted;
 pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
 pub(crate) use self::held::answer as answer_stored;
+pub(crate) use self::packing::ESTIMATED_HEADER;
 use self::packing::{Luggage, Parcel};
 use self::passing::Framing;
 use self::traced::Asking;

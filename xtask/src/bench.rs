@@ -77,7 +77,7 @@ pub(crate) struct Settings {
     #[arg(long)]
     write: bool,
     /// Count instructions instead, of the programs in Rust and the validators in Python
-    #[arg(long, conflicts_with = "write")]
+    #[arg(long)]
     callgrind: bool,
     /// gateway: measure the gateways of other makers, too; installs them first
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::{Given, Part, Place, Protocol};
 
@@ -170,6 +170,57 @@ pub(crate) struct Failure {
     pub(crate) code: Option<String>,
     /// The member of the request at fault, in the provider's words.
     pub(crate) param: Option<String>,
+    pub(crate) beyond: Option<Box<Beyond>>,
+}
+
+/// What a provider's error says beyond the words that all protocols have: for clients of its protocol.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Beyond {
+    pub(crate) protocol: Protocol,
+    /// Further members of the error.
+    pub(crate) error: Map<String, Value>,
+    /// Members beside the error.
+    pub(crate) beside: Map<String, Value>,
+}
+
+impl Beyond {
+    /// Writes it into a document of the same protocol. What this says already stays, but for the names of the kind of error and
+    /// for details, which are the provider's.
+    pub(crate) fn write(&self, document: &mut Value) {
+        let Some(error) = document["error"].as_object_mut() else { return };
+        for (name, value) in &self.error {
+            match (name.as_str(), value) {
+                ("type" | "status", Value::String(_)) => {
+                    error.insert(name.clone(), value.clone());
+                }
+                ("details", Value::Array(theirs)) => {
+                    let ours = error.entry("details").or_insert_with(|| json!([]));
+                    let kind = |detail: &Value| detail["@type"].as_str().map(str::to_owned);
+                    let told: Vec<_> = theirs.iter().filter_map(kind).collect();
+                    let ours = ours.as_array_mut().map(std::mem::take).unwrap_or_default();
+                    let further =
+                        ours.into_iter().filter(|ours| kind(ours).is_none_or(|kind| !told.contains(&kind)));
+                    let all: Vec<Value> = theirs.iter().cloned().chain(further).collect();
+                    error.insert(name.clone(), all.into());
+                }
+                _ => {
+                    error.entry(name.as_str()).or_insert_with(|| value.clone());
+                }
+            }
+        }
+        if let Some(document) = document.as_object_mut() {
+            for (name, value) in &self.beside {
+                document.entry(name.as_str()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+}
+
+impl Failure {
+    /// An error that the gateway puts into words.
+    pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), code: None, param: None, beyond: None }
+    }
 }
 
 /// What kind of error it is.

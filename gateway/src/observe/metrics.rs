@@ -28,9 +28,9 @@ const ATTEMPTS: &str = "gatewright_upstream_attempts_total";
 /// What each of the [`States`] says.
 const STATES: &[(&str, &str)] = &[
     ("gatewright_usage_requests", "Requests since the start by what became of their usage."),
-    ("gatewright_store_failures", "Failed attempts to write usage to the store."),
+    ("gatewright_store_failures_total", "Failed attempts to write usage to the store."),
     (
-        "gatewright_usage_unjournaled",
+        "gatewright_usage_unjournaled_total",
         "Requests since the start whose usage the journal could not take: it is in memory alone until the store has it.",
     ),
     (
@@ -53,9 +53,9 @@ const STATES: &[(&str, &str)] = &[
     ),
     ("gatewright_held_bytes", "Memory of the answers under way."),
     ("gatewright_counters_present", "Whether the server of the shared counters is there."),
-    ("gatewright_counters_losses", "How often the server of the shared counters was lost."),
+    ("gatewright_counters_losses_total", "How often the server of the shared counters was lost."),
     (
-        "gatewright_counters_local_requests",
+        "gatewright_counters_local_requests_total",
         "Requests of keys with limits that were judged without that server.",
     ),
     ("gatewright_config_revision", "The revision of the shared configuration that is in use; 0: none."),
@@ -272,27 +272,37 @@ impl Metrics {
     }
 }
 
-/// Gauges of states that are read when someone asks. They are made for one answer: what is no more has no line.
+/// States and counts that are read when someone asks. They are made for one answer: what is no more has no line.
 pub(crate) struct States(PrometheusRecorder);
 
 impl Default for States {
     fn default() -> Self {
         let recorder = PrometheusBuilder::new().build_recorder();
         for (name, text) in STATES {
-            recorder.describe_gauge(KeyName::from(*name), None, SharedString::const_str(text));
+            let (name, text) = (KeyName::from(*name), SharedString::const_str(text));
+            if name.as_str().ends_with("_total") {
+                recorder.describe_counter(name, None, text);
+            } else {
+                recorder.describe_gauge(name, None, text);
+            }
         }
         Self(recorder)
     }
 }
 
 impl States {
+    /// What has been counted since the start.
+    pub(crate) fn count(&self, name: &'static str, value: u64) {
+        self.0.register_counter(&Key::from_name(name), &METADATA).absolute(value);
+    }
+
     pub(crate) fn set(&self, name: &'static str, labels: &[(&'static str, &str)], value: f64) {
         let labels: Vec<Label> =
             labels.iter().map(|(key, value)| Label::new(*key, (*value).to_owned())).collect();
         self.0.register_gauge(&Key::from_parts(name, labels), &METADATA).set(value);
     }
 
-    /// The gauges in the text form.
+    /// All in the text form.
     pub(crate) fn render(&self) -> String {
         self.0.handle().render()
     }
@@ -325,6 +335,21 @@ mod tests {
             "gatewright_request_duration_seconds_count{operation=\"create_chat_completion\"} 2",
             "gatewright_time_to_first_byte_seconds_bucket{operation=\"create_chat_completion\",le=\"0.0025\"} 0",
             "gatewright_time_to_first_byte_seconds_bucket{operation=\"create_chat_completion\",le=\"0.005\"} 1",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_only_grows_is_a_counter_and_what_is_now_a_gauge() {
+        let states = States::default();
+        states.count("gatewright_store_failures_total", 3);
+        states.set("gatewright_held_bytes", &[], 1.0);
+        let text = states.render();
+        for line in [
+            "# TYPE gatewright_store_failures_total counter",
+            "gatewright_store_failures_total 3",
+            "# TYPE gatewright_held_bytes gauge",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} in:\n{text}");
         }

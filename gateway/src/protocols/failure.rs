@@ -1,12 +1,14 @@
 //! Errors of providers, in whatever form: JSON of any protocol, an event stream, a page, plain text, nothing.
 
 use gatewright::{ErrorBody, ErrorCode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::conversation::{Failure, FailureKind};
+use crate::conversation::{Beyond, Failure, FailureKind, Protocol};
 
 /// Maximum length of a provider's message, in bytes.
 const MESSAGE_BYTES: usize = 2_000;
+/// Maximum length of a document of which more is told than its words, in bytes.
+const DOCUMENT_BYTES: usize = 16 * 1024;
 /// Maximum length of a provider's code or parameter, in bytes.
 const WORD_BYTES: usize = 200;
 
@@ -14,6 +16,28 @@ const WORD_BYTES: usize = 200;
 pub(super) fn read(status: u16, body: &[u8]) -> Failure {
     let unsaid = || format!("the provider answered with status {status} and without a message");
     of_body(Some(status), ErrorBody::read(body), unsaid)
+}
+
+/// What a document says of an error beyond the words that every protocol has. None of one that is long, or has no error within.
+pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<Beyond> {
+    if body.len() > DOCUMENT_BYTES {
+        return None;
+    }
+    let mut document = serde_json::from_slice(body).ok()?;
+    if let Value::Array(documents) = &mut document {
+        document = documents.first_mut()?.take();
+    }
+    let Value::Object(mut beside) = document else { return None };
+    let Value::Object(mut error) = beside.remove("error")? else { return None };
+    for told in ["message", "code", "param"] {
+        error.remove(told);
+    }
+    // What an event is called is not said of the error.
+    for told in ["type", "sequence_number"] {
+        beside.remove(told);
+    }
+    let says_more = |members: &Map<String, Value>| !members.is_empty();
+    (says_more(&error) || says_more(&beside)).then_some(Beyond { protocol, error, beside })
 }
 
 /// Reads an error inside a stream, whose status was a good one.
@@ -47,7 +71,7 @@ fn of_body(status: Option<u16>, error: ErrorBody, unsaid: impl FnOnce() -> Strin
     let kind = kind(status, &error);
     let message = error.message.map_or_else(unsaid, |message| cut(message, MESSAGE_BYTES));
     let word = |word: Option<String>| word.map(|word| cut(word, WORD_BYTES));
-    Failure { kind, message, code: word(error.code), param: word(error.param) }
+    Failure { kind, message, code: word(error.code), param: word(error.param), beyond: None }
 }
 
 fn cut(mut text: String, bytes: usize) -> String {
@@ -138,6 +162,7 @@ mod tests {
                 message: "no".to_owned(),
                 code: Some("model_not_found".to_owned()),
                 param: Some("model".to_owned()),
+                beyond: None,
             }
         );
         let messages =

@@ -26,4 +26,3 @@ pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 pub(super) use self::stream_in::stream_in;
 pub(super) use self::stream_out::stream_out;
-pub(super) use super::failure::read as failure_in;

@@ -16,8 +16,7 @@ mod stream_out;
 #[cfg(test)]
 mod tests;
 
-use super::{Asked, StreamIn, StreamOut, failure};
-use crate::conversation::Failure;
+use super::{Asked, StreamIn, StreamOut};
 
 pub(super) use self::answer::{answer_in, answer_out};
 pub(super) use self::request_in::request_in;
@@ -34,9 +33,4 @@ pub(super) fn stream_in() -> Box<dyn StreamIn> {
 /// Writes a client's stream.
 pub(super) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
     Box::new(stream_out::Documents::new(asked))
-}
-
-/// Reads a provider's error. `body`: as received, which may be anything.
-pub(super) fn failure_in(status: u16, body: &[u8]) -> Failure {
-    failure::read(status, body)
 }

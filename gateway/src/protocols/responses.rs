@@ -11,8 +11,7 @@ mod stream_in;
 mod stream_out;
 mod tools;
 
-use super::{Asked, StreamIn, StreamOut, failure};
-use crate::conversation::Failure;
+use super::{Asked, StreamIn, StreamOut};
 
 pub(super) use self::answer::answer_out;
 pub(super) use self::answer_in::answer_in;
@@ -31,9 +30,4 @@ pub(super) fn stream_in() -> Box<dyn StreamIn> {
 /// Writes a client's stream.
 pub(super) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
     Box::new(stream_out::Events::new(asked))
-}
-
-/// Reads a provider's error. `body`: as received, which may be anything.
-pub(super) fn failure_in(status: u16, body: &[u8]) -> Failure {
-    failure::read(status, body)
 }

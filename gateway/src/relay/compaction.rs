@@ -155,7 +155,7 @@ impl Summary {
 
 /// The request's own: what it holds and asks for may be why.
 fn failure(message: &str) -> Failure {
-    Failure { kind: FailureKind::InvalidRequest, message: message.to_owned(), code: None, param: None }
+    Failure::new(FailureKind::InvalidRequest, message)
 }
 
 /// Reads a provider's stream of a summary as that of a compaction.

@@ -5,13 +5,13 @@ use std::time::{Duration, SystemTime};
 use gatewright::ErrorCode;
 use gatewright::redact::Redactor;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::observer::Observer;
 use crate::bounds::room::NoRoom;
 use crate::clock::{unix_seconds, whole_seconds};
-use crate::conversation::{Failure, FailureKind, Protocol};
+use crate::conversation::{Beyond, Failure, FailureKind, Protocol};
 use crate::protocols::code_of;
 use crate::routing::{Unavailable, Why};
 use crate::upstream::{NoAnswer, retry_after};
@@ -128,8 +128,7 @@ impl Fault {
     pub(crate) fn given_up(redactor: &Redactor) -> Self {
         let message = "the client closed its side of the connection, so that the answer was given up; keep it open until \
                        the answer has ended";
-        let (kind, message) = (FailureKind::InvalidRequest, message.to_owned());
-        Self::of_event(Failure { kind, message, code: None, param: None }, redactor)
+        Self::of_event(Failure::new(FailureKind::InvalidRequest, message), redactor)
     }
 
     /// The gateway has no room for the answer.
@@ -145,20 +144,18 @@ impl Fault {
                  again when one has ended",
             ),
         };
-        let failure = Failure { kind, message: message.to_owned(), code: None, param: None };
-        let fault = Self::of_event(failure, redactor);
+        let fault = Self::of_event(Failure::new(kind, message), redactor);
         Self { verdict: Verdict::Gateway, retry_after: Some(NO_ROOM_WAIT), ..fault }
     }
 
     /// The gateway is about to stop.
     pub(crate) fn stopping(why: &ApiError) -> Self {
-        let failure =
-            Failure { kind: FailureKind::Overloaded, message: why.to_string(), code: None, param: None };
+        let failure = Failure::new(FailureKind::Overloaded, why.to_string());
         Self { verdict: Verdict::Gateway, ..Self::of_event(failure, &Redactor::default()) }
     }
 
     fn upstream(kind: FailureKind, message: String, redactor: &Redactor) -> Self {
-        let failure = shown(Failure { kind, message, code: None, param: None }, redactor).into();
+        let failure = shown(Failure::new(kind, message), redactor).into();
         Self { verdict: Verdict::Upstream, failure, status: None, retry_after: None, upstream: None }
     }
 
@@ -192,13 +189,16 @@ impl Fault {
 
     /// What the client is told.
     pub(crate) fn into_error(self) -> ApiError {
-        let Failure { kind, message, code, param } = *self.failure;
+        let Failure { kind, message, code, param, beyond } = *self.failure;
         let mut error = ApiError::new(code_of(kind), message);
         if let Some(status) = self.status {
             error = error.foreign(status, code);
         }
         if let Some(param) = param {
             error = error.param(param);
+        }
+        if let Some(beyond) = beyond {
+            error = error.beyond(*beyond);
         }
         if let Some(upstream) = self.upstream {
             error = error.header(UPSTREAM_HEADER, *upstream);
@@ -236,35 +236,44 @@ pub(crate) struct LastWords<'a> {
     code: &'static ErrorCode,
     message: &'a str,
     param: Option<&'a str>,
+    beyond: Option<&'a Beyond>,
 }
 
 impl<'a> LastWords<'a> {
     pub(crate) fn of(failure: &'a Failure) -> Self {
-        Self { code: code_of(failure.kind), message: &failure.message, param: failure.param.as_deref() }
+        let (code, beyond) = (code_of(failure.kind), failure.beyond.as_deref());
+        Self { code, message: &failure.message, param: failure.param.as_deref(), beyond }
     }
 
     pub(crate) fn of_error(error: &'a ApiError) -> Self {
-        Self { code: error.code(), message: error.message(), param: error.field() }
+        let (code, beyond) = (error.code(), error.said_beyond());
+        Self { code, message: error.message(), param: error.field(), beyond }
     }
 }
 
 /// The end of a stream that failed, in the words of its protocol and without the sign of success.
 pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Observer) -> String {
-    let LastWords { code, message, param } = *said;
+    let LastWords { code, message, param, beyond } = *said;
+    let whole = |mut document: Value| {
+        if let Some(beyond) = beyond.filter(|beyond| beyond.protocol == protocol) {
+            beyond.write(&mut document);
+        }
+        document
+    };
     match protocol {
         Protocol::Chat => {
             let error =
                 json!({ "message": message, "type": code.error_type, "param": param, "code": code.code });
-            format!("data: {}\n\n", json!({ "error": error }))
+            format!("data: {}\n\n", whole(json!({ "error": error })))
         }
         Protocol::Messages => {
             let event =
                 json!({ "type": "error", "error": { "type": code.messages_type, "message": message } });
-            format!("event: error\ndata: {event}\n\n")
+            format!("event: error\ndata: {}\n\n", whole(event))
         }
         Protocol::Native => {
             let error = json!({ "code": code.native_http, "message": message, "status": code.native_status, "details": [] });
-            format!("data: {}\n\n", json!({ "error": error }))
+            format!("data: {}\n\n", whole(json!({ "error": error })))
         }
         Protocol::Responses => {
             let begun = observer.begun.as_deref().and_then(|begun| serde_json::from_str(begun.get()).ok());
@@ -279,6 +288,7 @@ pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Ob
             response["model"] = serde_json::from_slice(observer.model()).unwrap_or_default();
             response["status"] = "failed".into();
             response["error"] = json!({ "code": code.code, "message": message });
+            let response = whole(response);
             let number = observer.sequence_number.map_or(0, |number| number.saturating_add(1));
             let event = json!({ "type": "response.failed", "sequence_number": number, "response": response });
             format!("event: response.failed\ndata: {event}\n\n")
@@ -291,7 +301,7 @@ fn shown(failure: Failure, redactor: &Redactor) -> Failure {
     if failure.kind == FailureKind::Authentication {
         // Providers repeat a part of the key that they refuse, and clients would look for the fault in their own key.
         let message = "the provider refused the gateway's key; the operator of the gateway has to replace it";
-        return Failure { kind: failure.kind, message: message.to_owned(), code: None, param: None };
+        return Failure::new(failure.kind, message);
     }
     let show = |text: &str, bytes: usize| {
         let (clean, more) = redactor.redact_beginning(text, bytes);
@@ -306,6 +316,25 @@ fn shown(failure: Failure, redactor: &Redactor) -> Failure {
         message: show(&failure.message, MOST_MESSAGE_BYTES),
         code: failure.code.map(|code| show(&code, MOST_WORD_BYTES)),
         param: failure.param.map(|param| show(&param, MOST_WORD_BYTES)),
+        beyond: failure.beyond.map(|beyond| {
+            let Beyond { protocol, error, beside } = *beyond;
+            let members = |members| shown_members(members, &|text| show(text, MOST_MESSAGE_BYTES));
+            Box::new(Beyond { protocol, error: members(error), beside: members(beside) })
+        }),
+    }
+}
+
+/// Each text in it as `show` makes it. Documents are within the bounds in which they were read.
+fn shown_members(members: Map<String, Value>, show: &dyn Fn(&str) -> String) -> Map<String, Value> {
+    members.into_iter().map(|(name, value)| (show(&name), shown_value(value, show))).collect()
+}
+
+fn shown_value(value: Value, show: &dyn Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => show(&text).into(),
+        Value::Array(items) => items.into_iter().map(|item| shown_value(item, show)).collect(),
+        Value::Object(members) => shown_members(members, show).into(),
+        other => other,
     }
 }
 

@@ -23,7 +23,7 @@ use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response, json_response};
 
 /// Says that a count of tokens is the gateway's own estimate.
-const ESTIMATED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-estimated");
+pub(crate) const ESTIMATED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-estimated");
 
 /// What is known of the request after the first attempt.
 #[derive(Default)]

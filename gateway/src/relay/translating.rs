@@ -141,12 +141,10 @@ impl Events for Translating {
         let Some((data, _)) = fields.data else { return Passed::Life };
         match self.incoming.event(fields.name, &data, &mut self.deltas) {
             Ok(()) => self.write(out),
-            Err(malformed) => Passed::Error(Failure {
-                kind: FailureKind::Server,
-                message: format!("the provider's stream cannot be read: {malformed}"),
-                code: None,
-                param: None,
-            }),
+            Err(malformed) => Passed::Error(Failure::new(
+                FailureKind::Server,
+                format!("the provider's stream cannot be read: {malformed}"),
+            )),
         }
     }
 

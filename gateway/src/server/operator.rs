@@ -76,16 +76,16 @@ fn states(app: &App) -> States {
     for (state, requests) in app.ledger.counters().states() {
         states.set("gatewright_usage_requests", &[("state", state)], requests);
     }
-    states.set("gatewright_store_failures", &[], app.ledger.counters().failures());
+    states.count("gatewright_store_failures_total", app.ledger.counters().failures());
     if let Some(journal) = app.ledger.journal() {
-        states.set("gatewright_usage_unjournaled", &[], number(journal.missed()));
+        states.count("gatewright_usage_unjournaled_total", journal.missed());
     }
     states.set("gatewright_held_bytes", &[], number(app.room.taken()));
     set_waiting(&states, app);
     if let Some(counters) = &app.counters {
         states.set("gatewright_counters_present", &[], f64::from(u8::from(counters.is_present())));
-        states.set("gatewright_counters_losses", &[], number(counters.losses()));
-        states.set("gatewright_counters_local_requests", &[], number(counters.judged_locally()));
+        states.count("gatewright_counters_losses_total", counters.losses());
+        states.count("gatewright_counters_local_requests_total", counters.judged_locally());
     }
     if let Some(shared) = &app.shared {
         let refused = shared.refused().map_or(0, |refused| refused.revision.number);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::response::{Response, json_response};
 use crate::bounds::budget::Exceeded;
 use crate::bounds::client_schema::OutOfBounds;
+use crate::conversation::{Beyond, Protocol};
 
 /// Type address of the detail that names a reason in the native form.
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -38,6 +39,8 @@ pub(crate) struct ApiError {
     headers: Vec<(HeaderName, HeaderValue)>,
     /// What an upstream said, in place of what follows from the code.
     foreign: Option<Box<Foreign>>,
+    /// What it said besides, for clients of its protocol.
+    beyond: Option<Box<Beyond>>,
 }
 
 /// Status and code of an upstream.
@@ -68,6 +71,7 @@ impl ApiError {
             violations: Violations::default(),
             headers: Vec::new(),
             foreign: None,
+            beyond: None,
         }
     }
 
@@ -107,6 +111,11 @@ impl ApiError {
         Self { foreign: Some(Box::new(Foreign { status, code })), ..self }
     }
 
+    /// Passes on what else an upstream said. It has to be fit to be shown.
+    pub(crate) fn beyond(self, beyond: Beyond) -> Self {
+        Self { beyond: Some(Box::new(beyond)), ..self }
+    }
+
     /// Adds a header to the response.
     pub(crate) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
@@ -128,13 +137,21 @@ impl ApiError {
         self.param.as_deref()
     }
 
+    /// What an upstream said besides.
+    pub(crate) fn said_beyond(&self) -> Option<&Beyond> {
+        self.beyond.as_deref()
+    }
+
     /// The response in the form of a protocol.
     pub(crate) fn into_response(self, style: ErrorStyle) -> Response {
-        let (status, body) = match style {
+        let (status, mut body) = match style {
             ErrorStyle::Native => (self.code.native_http, self.native_body()),
             ErrorStyle::Standard => (self.code.status, self.standard_body()),
             ErrorStyle::Messages => (self.code.status, self.messages_body()),
         };
+        if let Some(beyond) = self.beyond.as_ref().filter(|beyond| style_of(beyond.protocol) == style) {
+            beyond.write(&mut body);
+        }
         let status = self.foreign.as_ref().map_or(status, |foreign| foreign.status);
         let mut response = json_response(&body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -205,6 +222,14 @@ impl ApiError {
             "status": self.code.native_status,
             "details": details,
         }})
+    }
+}
+
+fn style_of(protocol: Protocol) -> ErrorStyle {
+    match protocol {
+        Protocol::Chat | Protocol::Responses => ErrorStyle::Standard,
+        Protocol::Messages => ErrorStyle::Messages,
+        Protocol::Native => ErrorStyle::Native,
     }
 }
 

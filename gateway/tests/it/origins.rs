@@ -67,7 +67,16 @@ async fn pages_of_allowed_origins_may_call_and_others_may_not() {
     assert_eq!(answer.status(), 400);
     assert_eq!(header(&answer, "access-control-allow-origin"), Some("https://app.example"));
     let exposed = header(&answer, "access-control-expose-headers").expect("a list");
-    assert!(exposed.contains("x-request-id") && exposed.contains("retry-after"), "{exposed}");
+    let exposed: Vec<&str> = exposed.split(',').map(str::trim).collect();
+    for name in [
+        "x-request-id",
+        "retry-after",
+        "x-gatewright-upstream",
+        "x-gatewright-dropped",
+        "x-gatewright-estimated",
+    ] {
+        assert!(exposed.contains(&name), "{name} in {exposed:?}");
+    }
 }
 
 #[tokio::test]

@@ -131,7 +131,7 @@ async fn a_limit_a_minute_holds_exactly_for_all_gateways_together() {
     assert!((60..=most).contains(&count), "{count}");
     assert_eq!(nodes.upstream.count(), count);
     for node in &nodes.nodes {
-        assert!(metric(node, "gatewright_counters_local_requests").await < 0.5);
+        assert!(metric(node, "gatewright_counters_local_requests_total").await < 0.5);
     }
 }
 
@@ -222,7 +222,7 @@ async fn a_server_that_is_killed_under_load_stops_nobody_and_bounds_hold_on_each
     for node in &nodes.nodes {
         becomes(node, "local").await;
         assert!(metric(node, "gatewright_counters_present").await < 0.5);
-        assert!(metric(node, "gatewright_counters_losses").await > 0.5);
+        assert!(metric(node, "gatewright_counters_losses_total").await > 0.5);
         assert_eq!(send(chat(node, &free)).await.status(), 200);
     }
     nodes.redis.resume();

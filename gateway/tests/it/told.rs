@@ -5,7 +5,9 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{KEY, read, send, start, start_with};
-use crate::upstreams::{Scripted, Step, answer, completion, config, json_answer, question, stream, upstream};
+use crate::upstreams::{
+    Scripted, Step, UPSTREAM_KEY, answer, chunks, completion, config, json_answer, question, stream, upstream,
+};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -28,6 +30,89 @@ async fn an_error_that_an_upstream_caused_names_it() {
     let server = start_with(config(vec![upstream("one", Kind::Chat, "http://127.0.0.1:9/v1")])).await;
     let own = send(server.post(CHAT, &json!({"model": "mine"}))).await;
     assert_eq!((own.status().as_u16(), own.headers().get("x-gatewright-upstream")), (400, None));
+}
+
+/// A short request of each protocol, its path, and the kind of upstream that speaks it.
+fn protocols() -> [(Kind, &'static str, serde_json::Value); 4] {
+    let turns = json!([{"role": "user", "content": "hi"}]);
+    [
+        (Kind::Chat, CHAT, question(false)),
+        (Kind::Responses, "/v1/responses", json!({"model": "mine", "input": "hi", "store": false})),
+        (Kind::Messages, "/v1/messages", json!({"model": "mine", "max_tokens": 9, "messages": turns})),
+        (
+            Kind::Native,
+            "/v1beta/models/mine:generateContent",
+            json!({"contents": [{"parts": [{"text": "hi"}]}]}),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn what_an_upstream_says_of_an_error_reaches_clients_of_its_protocol() {
+    let told = [
+        json!({"error": {"message": "bad", "type": "odd_error", "param": "n", "code": "odd", "inner": {"n": [1.5]}}, "trace": 7}),
+        json!({"error": {"message": "bad", "type": "odd_error", "param": "n", "code": "odd", "inner": {"n": [1.5]}}, "trace": 7}),
+        json!({"type": "error", "error": {"type": "odd_error", "message": "bad", "inner": {"n": [1.5]}}, "trace": 7}),
+        json!({"error": {"code": 400, "message": "bad", "status": "FAILED_PRECONDITION", "inner": {"n": [1.5]},
+            "details": [{"@type": "type.example/odd", "metadata": {"n": "1"}}]}, "trace": 7}),
+    ];
+    for ((kind, path, body), told) in protocols().into_iter().zip(told) {
+        let scripted = Scripted::start([json_answer(400, &told)]).await;
+        let server = start_with(config(vec![upstream("one", kind, &scripted.url)])).await;
+        let (status, mut seen) = server.refused(path, &body).await;
+        assert_eq!(status, 400, "{seen}");
+        let members = seen["error"].as_object().cloned().expect("an error");
+        for (name, value) in told["error"].as_object().expect("an error") {
+            assert_eq!(members.get(name), Some(value), "{path}: {name} in {seen}");
+        }
+        assert_eq!(seen["trace"].take(), 7, "{path}");
+        if kind == Kind::Messages {
+            assert!(seen["request_id"].is_string(), "{seen}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_an_upstream_says_of_an_error_is_without_secrets_and_bounded() {
+    let secret = json!({"error": {"message": "bad", "inner": [{"key": UPSTREAM_KEY, UPSTREAM_KEY: "x"}]}});
+    let long = json!({"error": {"message": "bad", "inner": "x".repeat(20_000)}});
+    // Of a key that is refused, nothing is told.
+    let refused = json!({"error": {"message": "bad", "code": "invalid_api_key", "inner": "sk-ca**42"}});
+    for (status, body, inner) in
+        [(400, secret, true), (400, long, false), (401, refused.clone(), false), (400, refused, false)]
+    {
+        let scripted = Scripted::start([json_answer(status, &body)]).await;
+        let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+        let (_, seen) = server.refused(CHAT, &question(false)).await;
+        assert_eq!(seen["error"].get("inner").is_some(), inner, "{seen}");
+        let text = seen.to_string();
+        assert!(!text.contains(UPSTREAM_KEY) && text.len() < 2_000, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_in_a_stream_keeps_what_else_the_upstream_says_of_it() {
+    let begun = chunks(&["Hel"]).replace("data: [DONE]\n\n", "");
+    let error = r#"{"error":{"message":"bad","type":"odd_error","inner":{"n":[1.5]}},"trace":7}"#;
+    let scripted = Scripted::start([stream(&format!("{begun}data: {error}\n\n"))]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let events = server.stream(CHAT, &question(true)).await;
+    let last = events.last().expect("events").json();
+    assert_eq!(last["error"]["inner"], json!({"n": [1.5]}), "{last}");
+    assert_eq!((&last["error"]["type"], &last["trace"]), (&json!("odd_error"), &json!(7)), "{last}");
+
+    let failed = r#"{"type":"response.failed","sequence_number":1,"response":{"id":"resp_1","object":"response","model":"theirs",
+        "status":"failed","output":[{"type":"future"}],"error":{"code":"odd","message":"bad","inner":1}}}"#;
+    let created = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","model":"theirs","output":[]}}"#;
+    let failed = failed.replace('\n', "");
+    let scripted = Scripted::start([stream(&format!("data: {created}\n\ndata: {failed}\n\n"))]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Responses, &scripted.url)])).await;
+    let body = json!({"model": "mine", "input": "hi", "store": false, "stream": true});
+    let events = server.stream("/v1/responses", &body).await;
+    let last = events.last().expect("events").json();
+    assert_eq!(last["response"]["error"]["inner"], 1, "{last}");
+    assert_eq!(last["response"]["output"], json!([{"type": "future"}]), "{last}");
+    assert_eq!(last["response"]["model"], "mine", "{last}");
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Instructions of an operation, counted by valgrind: the same on a busy machine as on an idle one.
 
+use std::fmt::Write as _;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result, bail};
@@ -25,8 +26,9 @@ pub(super) fn check() -> Result<()> {
     }
 }
 
-/// Counts the programs in Rust, and the validators in Python, and prints a table of each row.
-pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<()> {
+/// Counts the programs in Rust, and the validators in Python: a table of each row that has some.
+pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> {
+    let mut tables = String::new();
     for row in rows {
         let mut counted = Vec::new();
         for turn in &row.turns {
@@ -41,12 +43,14 @@ pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<()> {
             );
             continue;
         };
-        eprintln!("\n| {} | instructions | ours takes |\n|---|---|---|", row.row.title);
+        let mut table = format!("| {} | instructions | ours takes |\n|---|---|---|\n", row.row.title);
         for (name, instructions) in &counted {
-            eprintln!("| {name} | {instructions:.0} | {:.3} |", ours / instructions);
+            let _ = writeln!(table, "| {name} | {instructions:.0} | {:.3} |", ours / instructions);
         }
+        eprintln!("\n{table}");
+        let _ = write!(tables, "\n{table}");
     }
-    Ok(())
+    Ok(tables)
 }
 
 /// Compiled code, that is, not what an interpreter or a compiler at run time adds to it; and no answer at a pace.

@@ -14,7 +14,10 @@ pub(super) fn write(subject: Subject, rows: &[Measured<'_>], rounds: usize) -> R
     let name = subject.name();
     let picture = format!("pictures/bench-{name}.svg");
     fs::write(root().join("docs").join(&picture), picture::draw(rows))?;
-    let mut text = format!("{}\n\n![{name}]({picture})\n\n", circumstances(subject, rounds)?);
+    let note =
+        format!("Medians of {rounds} rounds; the spread is half the way from the lowest to the highest.");
+    let run = format!("{name} --rounds {rounds} --write");
+    let mut text = format!("{}\n\n![{name}]({picture})\n\n", circumstances(&run, &note)?);
     text.push_str("| what | ours | target | measured | |\n|---|---|---|---|---|\n");
     for row in rows {
         let ours = row.of("ours").map_or_else(String::new, |ours| table::microseconds(ours.cpu_us()));
@@ -35,13 +38,25 @@ pub(super) fn write(subject: Subject, rows: &[Measured<'_>], rounds: usize) -> R
         let (ways, _) = of_row.split_once("\n\n").unwrap_or((&of_row, ""));
         let _ = write!(text, "\n{}\n", ways.trim_end());
     }
+    put(name, &text)
+}
+
+/// Writes the instructions of one subject. `tables`: a table of each row.
+pub(super) fn write_counts(subject: Subject, tables: &str) -> Result<()> {
+    let run = format!("{} --callgrind --write", subject.name());
+    let text =
+        format!("{}\n{tables}", circumstances(&run, "Of one run: the start of the process is subtracted.")?);
+    put(&format!("{} instructions", subject.name()), &text)
+}
+
+fn put(name: &str, text: &str) -> Result<()> {
     let path = root().join("docs/benchmarks.md");
-    let page = replace(&fs::read_to_string(&path)?, name, &text)?;
+    let page = replace(&fs::read_to_string(&path)?, name, text)?;
     Ok(fs::write(path, page)?)
 }
 
-/// Date, commit, machine and versions.
-fn circumstances(subject: Subject, rounds: usize) -> Result<String> {
+/// Date, commit, machine and versions. `run`: continues the command's name.
+fn circumstances(run: &str, note: &str) -> Result<String> {
     let line = |program: &str, arguments: &[&str]| -> Result<String> {
         Ok(output(command(program).args(arguments))?.trim().to_owned())
     };
@@ -59,9 +74,7 @@ fn circumstances(subject: Subject, rounds: usize) -> Result<String> {
         format!("Node {}", line("node", &["--version"])?)
     }];
     Ok(format!(
-        "`cargo xtask bench {} --rounds {rounds} --write`, {date}, commit {commit}{changed}; {model}, {cores} cores, {system}; \
-         {}; peers: {}. Medians of {rounds} rounds; the spread is half the way from the lowest to the highest.",
-        subject.name(),
+        "`cargo xtask bench {run}`, {date}, commit {commit}{changed}; {model}, {cores} cores, {system}; {}; peers: {}. {note}",
         versions.join(", "),
         peers()?
     ))
@@ -118,6 +131,9 @@ mod tests {
         let page = fs::read_to_string(root().join("docs/benchmarks.md")).expect("the page");
         for subject in [Subject::Client, Subject::Stream, Subject::Validate, Subject::Start] {
             replace(&page, subject.name(), "text").expect("markers");
+        }
+        for counted in [Subject::Client, Subject::Stream, Subject::Validate] {
+            replace(&page, &format!("{} instructions", counted.name()), "text").expect("markers");
         }
         assert_eq!(peers().expect("peers").split(", ").count(), PYTHON.len() + 1 + 6 + 1);
     }

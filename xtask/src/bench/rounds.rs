@@ -28,11 +28,15 @@ pub(super) fn run_rounds(subject: Subject, settings: &Settings) -> Result<()> {
         let titles: Vec<_> = ROWS.iter().filter(|row| row.subject == subject).map(|row| row.title).collect();
         bail!("no row has all these words; the rows are:\n  {}", titles.join("\n  "));
     }
-    let whole = settings.rounds >= ROUNDS && settings.only.is_empty() && settings.scale >= 1.0;
+    // What is counted once is the same again.
+    let whole = (settings.rounds >= ROUNDS || settings.callgrind)
+        && settings.only.is_empty()
+        && settings.scale >= 1.0;
     if settings.write && (!whole || settings.compare.is_some()) {
         bail!("docs/ takes whole runs: all rows with their peers, {ROUNDS} rounds, unscaled");
     }
     if settings.callgrind {
+        ensure!(subject != Subject::Start, "--callgrind counts no start: leave it out");
         callgrind::check()?;
     }
     let here = Ours::here();
@@ -50,7 +54,8 @@ pub(super) fn run_rounds(subject: Subject, settings: &Settings) -> Result<()> {
     let setting = Setting { host: stub.host.clone(), documents: Documents::write()?, here: here.program("") };
     let mut measured: Vec<_> = rows.into_iter().map(|row| turns(row, &here, before.as_ref())).collect();
     if settings.callgrind {
-        return callgrind::count(&measured, &setting);
+        let tables = callgrind::count(&measured, &setting)?;
+        return if settings.write { page::write_counts(subject, &tables) } else { Ok(()) };
     }
     for round in 0..settings.rounds {
         step(&format!("round {} of {}", round + 1, settings.rounds), || {

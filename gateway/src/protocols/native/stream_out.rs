@@ -214,6 +214,6 @@ impl Documents {
 
     fn fail_for(&mut self, message: &str, bytes: &mut Vec<u8>) {
         let message = message.to_owned();
-        self.fail(&Failure { kind: FailureKind::Server, message, code: None, param: None }, bytes);
+        self.fail(&Failure::new(FailureKind::Server, message), bytes);
     }
 }

@@ -397,7 +397,7 @@ impl Events {
 
     fn fail_for(&mut self, message: &str, bytes: &mut Vec<u8>) {
         let message = message.to_owned();
-        self.fail(&Failure { kind: FailureKind::Server, message, code: None, param: None }, bytes);
+        self.fail(&Failure::new(FailureKind::Server, message), bytes);
     }
 }
 

@@ -64,7 +64,17 @@ impl Observer {
         self.take_usage(usage);
         if kind == "response.failed" {
             let told = response.map(RawValue::get).filter(|told| told.starts_with('{')).unwrap_or(data);
-            let seen = self.failed(self.protocol.failure_in(STREAMED, told.as_bytes()));
+            let mut failure = self.protocol.failure_in(STREAMED, told.as_bytes());
+            if let Some(beyond) = &mut failure.beyond {
+                // They are the response's.
+                beyond.beside.clear();
+            }
+            if let Some(response) =
+                response.filter(|_| told.len() <= MOST_KEPT_BYTES && told.as_ptr() != data.as_ptr())
+            {
+                self.begun = Some(response.to_owned());
+            }
+            let seen = self.failed(failure);
             // The stream has its last word.
             self.progress = Progress::Ended;
             return Ok(seen);

@@ -6,6 +6,7 @@ mod json;
 use std::sync::LazyLock;
 
 use gatewright::ApiKey;
+use gatewright::catalog::{IMAGE_MODELS, TEXT_MODELS, VIDEO_MODELS};
 use gatewright::likely::likely;
 use gatewright::report::{Profile, SCHEMA};
 use serde_json::Value;
@@ -87,11 +88,20 @@ impl Options {
         let known = self.profile.models();
         for (index, model) in self.models.iter().enumerate() {
             if !known.contains(model) {
-                problems.push(format!(
-                    "models: {model:?} is none of {}{}; other ids need a profile",
-                    known.join(", "),
-                    likely(model, known).map(|known| format!(" (did you mean {known}?)")).unwrap_or_default(),
-                ));
+                let known_ones = known.join(", ");
+                problems.push(match of_catalog(model) {
+                    Some(what) => {
+                        format!(
+                            "models: {model:?} {what}: name some of {known_ones}; other ids need a profile"
+                        )
+                    }
+                    None => format!(
+                        "models: {model:?} is none of {known_ones}{}; other ids need a profile",
+                        likely(model, known)
+                            .map(|known| format!(" (did you mean {known}?)"))
+                            .unwrap_or_default(),
+                    ),
+                });
             } else if self.models[..index].contains(model) {
                 problems.push(format!("models: {model:?} is listed twice"));
             }
@@ -157,6 +167,18 @@ impl Options {
                 None
             }
         }
+    }
+}
+
+/// What a model of the catalog is that no report has; `None`: the catalog does not have it.
+fn of_catalog(model: &str) -> Option<&'static str> {
+    if TEXT_MODELS.iter().any(|known| known.id == model) {
+        Some("is a text model that these reports have no place for")
+    } else if IMAGE_MODELS.iter().any(|known| known.id == model) {
+        Some("makes images, and all checks ask for text")
+    } else {
+        let is_video = VIDEO_MODELS.iter().any(|known| known.id == model);
+        is_video.then_some("makes videos, and all checks ask for text")
     }
 }
 

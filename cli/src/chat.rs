@@ -12,7 +12,6 @@ use gatewright::types::{ChatCompletionRequest, ChatMessage};
 
 use self::conversation::Conversation;
 use crate::exit::{Exit, Failure};
-use crate::models::unless_known;
 use crate::signals::interruptible;
 use crate::target::Target;
 
@@ -63,8 +62,7 @@ async fn once(arguments: Arguments) -> Exit {
     let client = arguments.target.client()?;
     match answer::print(&client, &request, &mut String::new()).await {
         Ok(()) => Ok(0),
-        Err(answer::Broken::Call(error)) => Err(unless_known(&client, &request.model, *error).await),
-        Err(answer::Broken::Output(error)) => Err(error.into()),
+        Err(broken) => Err(broken.told(&client, &request.model).await),
     }
 }
 

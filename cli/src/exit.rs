@@ -42,14 +42,15 @@ impl Failure {
     }
 }
 
-impl From<gatewright::Error> for Failure {
-    fn from(error: gatewright::Error) -> Self {
-        let mut message = visible(&error.to_string()).into_owned();
+impl Failure {
+    /// An error of the library in other words than its own; violations and causes follow on them.
+    pub(crate) fn worded(words: &str, error: &gatewright::Error) -> Self {
+        let mut message = visible(words).into_owned();
         for violation in error.violations() {
             message.push_str("\n  ");
             message.push_str(&visible(&violation.to_string()));
         }
-        let mut cause = std::error::Error::source(&error);
+        let mut cause = std::error::Error::source(error);
         while let Some(source) = cause {
             let text = source.to_string();
             let text = visible(&text);
@@ -63,6 +64,12 @@ impl From<gatewright::Error> for Failure {
             Kind::Configuration | Kind::Io => Self::Usage(message),
             _ => Self::Failed(message),
         }
+    }
+}
+
+impl From<gatewright::Error> for Failure {
+    fn from(error: gatewright::Error) -> Self {
+        Self::worded(&error.to_string(), &error)
     }
 }
 

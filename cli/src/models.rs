@@ -15,8 +15,8 @@ use crate::exit::{Exit, Failure};
 use crate::table;
 use crate::target::Target;
 
-/// How long a failed command looks for the model that was meant.
-const LOOK: Duration = Duration::from_secs(5);
+/// How long a command looks for the model that was meant.
+pub(crate) const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {

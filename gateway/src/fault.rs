@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use gatewright::likely::offer;
 use gatewright::operations::{self, Operation};
 use serde_json::Value;
 
@@ -88,7 +89,7 @@ pub struct InvalidFault(String);
 
 impl fmt::Display for InvalidFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}; faults, separated by commas, each perhaps followed by @operation:\n{FAULTS}", self.0)
+        write!(f, "{}\nfaults, separated by commas, each perhaps followed by @operation:\n{FAULTS}", self.0)
     }
 }
 
@@ -113,8 +114,10 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
     let invalid = |why: &str| InvalidFault(format!("{word:?}: {why}"));
     let (fault, operation) = match word.rsplit_once('@') {
         Some((fault, id)) => {
-            let operation =
-                operations::by_id(id).ok_or_else(|| invalid("there is no operation with this id"))?;
+            let operation = operations::by_id(id).ok_or_else(|| {
+                let ids = operations::ALL.iter().map(|operation| operation.id);
+                invalid(&format!("there is no operation with this id{}", offer(id, ids)))
+            })?;
             (fault, Some(operation))
         }
         None => (word, None),
@@ -171,9 +174,14 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         "bad_tool_call" => bare(Fault::BadToolCall)?,
         "repeat_terminal" => bare(Fault::RepeatTerminal)?,
         "no_terminal" => bare(Fault::NoTerminal)?,
-        _ => return Err(invalid("there is no such fault")),
+        _ => return Err(invalid(&format!("there is no such fault{}", offer(name, names())))),
     };
     Ok((fault, operation))
+}
+
+/// The names of the faults, without their values.
+fn names() -> impl Iterator<Item = &'static str> {
+    FAULTS.lines().filter_map(|line| line.split(['=', '[', ' ']).next())
 }
 
 impl Faults {
@@ -283,6 +291,22 @@ mod tests {
         assert_eq!(hidden(&faults, r#"{"tools": []}"#), "{}");
         assert_eq!(hidden(&faults, r#"{"tools": []"#), r#"{"tools": []"#);
         assert_eq!(hidden(&Faults::default(), r#"{"tools": []}"#), r#"{"tools": []}"#);
+    }
+
+    #[test]
+    fn a_wrong_name_is_told_with_the_one_that_was_meant() {
+        for (given, told) in [
+            ("trunctae=3", "\"trunctae=3\": there is no such fault; did you mean truncate?\n"),
+            ("banana", "\"banana\": there is no such fault\n"),
+            (
+                "html@create_respnse",
+                "\"html@create_respnse\": there is no operation with this id; did you mean create_response?\n",
+            ),
+        ] {
+            let error = given.parse::<Faults>().expect_err("no fault").to_string();
+            assert!(error.starts_with(told), "{error}");
+            assert!(error.ends_with(FAULTS), "{error}");
+        }
     }
 
     #[test]

@@ -55,7 +55,24 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
         ("base_path holds //", |options| options.base_path = "//evil.example".to_owned()),
         ("base_path holds //", |options| options.base_path = "/v1//".to_owned()),
         ("base_path holds characters", |options| options.base_path = "/a/../b".to_owned()),
-        ("models: \"model-mars\" is none of model-sol, model-terra, model-luna", |options| {
+        (
+            "models: \"model-cedar\" is a text model that these reports have no place for: name some of \
+             model-sol, model-terra, model-luna; other ids need a profile",
+            |options| options.models = vec!["model-cedar".to_owned()],
+        ),
+        (
+            "models: \"image_model_1\" makes images, and all checks ask for text: name some of model-sol, ",
+            |options| options.models = vec!["image_model_1".to_owned()],
+        ),
+        (
+            "models: \"video_model_2\" makes videos, and all checks ask for text: name some of model-sol, ",
+            |options| options.models = vec!["video_model_2".to_owned()],
+        ),
+        (
+            "models: \"model-tera\" is none of model-sol, model-terra, model-luna (did you mean model-terra?); other",
+            |options| options.models = vec!["model-tera".to_owned()],
+        ),
+        ("models: \"model-mars\" is none of model-sol, model-terra, model-luna; other ids", |options| {
             options.models = vec!["model-mars".to_owned()];
         }),
         ("models: \"model-sol\" is listed twice", |options| {

@@ -6,10 +6,11 @@ use std::io::{self, IsTerminal as _, Write as _};
 use futures_util::StreamExt as _;
 use gatewright::types::ChatCompletionRequest;
 use gatewright::visible::visible_lines;
-use gatewright::{Client, Error};
+use gatewright::{Client, Error, ErrorKind};
 
 use crate::amount;
-use crate::exit::say;
+use crate::exit::{Failure, say};
+use crate::models::unless_known;
 
 /// Longest answer, in bytes.
 const LONGEST: usize = 8 << 20;
@@ -17,7 +18,32 @@ const LONGEST: usize = 8 << 20;
 /// Why an answer is not whole.
 pub(super) enum Broken {
     Call(Box<Error>),
+    /// It had begun.
+    Off(Box<Error>),
     Output(io::Error),
+}
+
+impl Broken {
+    /// The failure, for people.
+    pub(super) async fn told(self, client: &Client, model: &str) -> Failure {
+        match self {
+            Self::Call(error) => unless_known(client, model, *error).await,
+            Self::Off(error) => broke_off(&error),
+            Self::Output(error) => error.into(),
+        }
+    }
+}
+
+/// The status of an answer that had begun says nothing about what broke it.
+fn broke_off(error: &Error) -> Failure {
+    let after = error.received().map(|received| received.bytes).filter(|bytes| *bytes > 0);
+    let after = after.map_or_else(String::new, |bytes| format!(" after {}", amount::bytes(bytes)));
+    let what = match error.kind() {
+        ErrorKind::Decode => "cannot be read",
+        _ => "broke off",
+    };
+    let request = error.request_id().map_or_else(String::new, |id| format!(" (request {id})"));
+    Failure::worded(&format!("the answer {what}{after}: {}{request}", error.message()), error)
 }
 
 impl From<Error> for Broken {
@@ -32,7 +58,8 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// Prints an answer to standard output. `said`: what has come of it so far, also when it breaks off or is dropped.
+/// Prints an answer to standard output, and ends its line also where it breaks off. `said`: what has come of it so far, also when it
+/// breaks off or is dropped.
 pub(super) async fn print(
     client: &Client,
     request: &ChatCompletionRequest,
@@ -42,7 +69,14 @@ pub(super) async fn print(
     let mut out = io::stdout();
     let to_terminal = out.is_terminal();
     while let Some(chunk) = chunks.next().await {
-        for choice in chunk?.choices.iter().filter(|choice| choice.index == 0) {
+        let chunk = match chunk {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                end_line(&mut out, said)?;
+                return Err(Broken::Off(Box::new(error)));
+            }
+        };
+        for choice in chunk.choices.iter().filter(|choice| choice.index == 0) {
             if let Some(text) = choice.delta.content.as_deref().filter(|text| !text.is_empty()) {
                 let shown = if to_terminal { visible_lines(text) } else { Cow::Borrowed(text) };
                 out.write_all(shown.as_bytes())?;

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use futures_util::FutureExt as _;
 use gatewright::Client;
-use gatewright::types::{ChatCompletionRequest, ChatMessage};
+use gatewright::likely::offer;
+use gatewright::types::{ChatCompletionRequest, ChatMessage, Model};
 use gatewright::visible::visible;
 
 use super::MAX_PROMPT_BYTES;
@@ -14,7 +15,7 @@ use super::answer::{self, Broken};
 use super::commands::{self, COMMANDS, Line};
 use super::editor::{LineEditor, Typed};
 use crate::exit::{Exit, Failure, say};
-use crate::models::{kind, unless_known};
+use crate::models::{LOOK, kind};
 use crate::signals::Interrupts;
 use crate::terminal::{BOLD, DIM, Paint};
 use crate::{amount, places};
@@ -103,7 +104,8 @@ impl Conversation {
             Line::Prompt(prompt) => self.ask(prompt, interrupts).await?,
             Line::Model(Some(model)) => {
                 self.model = model;
-                self.note(&format!("now talking to {}", visible(&self.model)))?;
+                let doubt = self.doubt(interrupts).await;
+                self.note(&format!("now talking to {}{doubt}", visible(&self.model)))?;
             }
             Line::Model(None) => self.list_models(editor, interrupts).await?,
             Line::System(None) => {
@@ -153,10 +155,7 @@ impl Conversation {
         match answered {
             Some(Ok(())) => {}
             Some(Err(Broken::Output(error))) => return Err(error.into()),
-            Some(Err(Broken::Call(error))) => {
-                begin_line(&said)?;
-                say(unless_known(&self.client, &self.model, *error).await.message());
-            }
+            Some(Err(broken)) => say(broken.told(&self.client, &self.model).await.message()),
             None => {
                 begin_line(&said)?;
                 self.note("stopped")?;
@@ -186,6 +185,24 @@ impl Conversation {
         (system + self.turns.iter().map(|(_, text)| text.len()).sum::<usize>()) as u64
     }
 
+    /// What is said of a model that the gateway does not list, which it may serve all the same; empty if it lists it, or does not
+    /// tell in time.
+    async fn doubt(&self, interrupts: &mut Interrupts) -> String {
+        let list = self.client.models();
+        let listed = tokio::select! {
+            listed = tokio::time::timeout(LOOK, list.list()) => listed,
+            () = interrupts.next() => return String::new(),
+        };
+        let Ok(Ok(list)) = listed else { return String::new() };
+        // A model of the simulator may name faults behind it.
+        let name = self.model.split_once('~').map_or(self.model.as_str(), |(name, _)| name);
+        if list.data.iter().any(|model| model.id == self.model || model.id == name) {
+            return String::new();
+        }
+        let ids = list.data.iter().filter(|model| talks(model)).map(|model| model.id.as_str());
+        format!(", which the gateway does not list{}", visible(&offer(name, ids)))
+    }
+
     async fn list_models(&self, editor: &mut LineEditor, interrupts: &mut Interrupts) -> Result<(), Failure> {
         self.note(&format!("talking to {}", visible(&self.model)))?;
         let list = self.client.models();
@@ -195,8 +212,7 @@ impl Conversation {
         };
         match listed {
             Ok(list) => {
-                // A model that makes pictures cannot talk.
-                let talking = list.data.iter().filter(|model| matches!(kind(model), None | Some("text")));
+                let talking = list.data.iter().filter(|model| talks(model));
                 let ids: Vec<String> = talking.map(|model| model.id.clone()).collect();
                 for id in &ids {
                     writeln!(io::stdout(), "  {}", visible(id))?;
@@ -266,6 +282,11 @@ impl Conversation {
         writeln!(io::stdout(), "{}", self.paint.paint(DIM, format_args!("({text})")))?;
         Ok(())
     }
+}
+
+/// A model that makes pictures cannot talk.
+fn talks(model: &Model) -> bool {
+    matches!(kind(model), None | Some("text"))
 }
 
 /// What is printed next begins a line.

@@ -4,31 +4,38 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use gatewright::likely::offer;
-use gatewright::report::{RULES, Rule, RuleKind};
+use gatewright::report::{CheckId, RULES, Rule, RuleKind};
 
 use crate::exit::{Exit, Failure};
 use crate::places;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Rule of a violation or advisory, as `validate` names it [default: list all rules]
+    /// Rule of a violation or advisory, as `validate` names it, or a check [default: list all]
     #[arg(value_name = "RULE")]
     rule: Option<String>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Exit {
     let text = match &arguments.rule {
-        Some(name) => {
-            let Some(rule) = Rule::named(name) else {
-                let offer = offer(name, RULES.iter().map(|rule| rule.name));
-                return Err(Failure::Usage(format!("there is no rule {name}{offer}\n{}", list().trim_end())));
-            };
-            rule.to_text()
-        }
+        Some(name) => match (Rule::named(name), check(name)) {
+            (Some(rule), _) => rule.to_text(),
+            (None, Some(check)) => format!("{check}, a check: {}\n", check.meaning()),
+            (None, None) => {
+                let checks = CheckId::ALL.map(CheckId::name);
+                let offer = offer(name, RULES.iter().map(|rule| rule.name).chain(checks));
+                let problem = format!("there is no rule and no check {name}{offer}");
+                return Err(Failure::Usage(format!("{problem}\n{}", list().trim_end())));
+            }
+        },
         None => list(),
     };
     places::write(&text, None)?;
     Ok(0)
+}
+
+fn check(name: &str) -> Option<CheckId> {
+    CheckId::ALL.into_iter().find(|check| check.name() == name)
 }
 
 fn list() -> String {
@@ -42,6 +49,10 @@ fn list() -> String {
         for rule in RULES.iter().filter(|rule| rule.kind == kind) {
             writeln!(text, "  {:<22}{}", rule.name, rule.summary).expect("writing to a string succeeds");
         }
+    }
+    text.push_str("Checks of a report:\n");
+    for check in CheckId::ALL {
+        writeln!(text, "  {:<24}{}", check.name(), check.meaning()).expect("writing to a string succeeds");
     }
     text
 }

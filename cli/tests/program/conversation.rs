@@ -159,9 +159,11 @@ fn a_failure_is_told_and_the_conversation_goes_on() {
     let gateway = Serving::start(&[], None);
     let mut talk = Talk::begin(&gateway);
     talk.says("/model model-slo");
-    talk.sees("(now talking to model-slo)");
+    talk.sees("(now talking to model-slo, which the gateway does not list; did you mean model-sol?)");
     talk.says("count to 3");
     talk.sees("did you mean model-sol?");
+    talk.says("/model model-sol~truncate=1");
+    talk.sees("(now talking to model-sol~truncate=1)");
     talk.says("/modle");
     talk.sees("did you mean /model?");
     talk.says("/model");

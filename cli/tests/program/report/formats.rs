@@ -176,5 +176,14 @@ fn report_with_a_schema_member_is_invalid() {
 fn rules_are_listed_and_explained() {
     assert_snapshot!(transcript(&run(&["report", "explain"])));
     assert_snapshot!(transcript(&run(&["report", "explain", "duplicate_key"])));
-    assert_eq!(run(&["report", "explain", "nothing"]).status.code(), Some(2));
+    assert_snapshot!(transcript(&run(&["report", "explain", "responses_stream"])));
+    for (given, meant) in
+        [("requierd", Some("required")), ("responses_steam", Some("responses_stream")), ("banana", None)]
+    {
+        let output = run(&["report", "explain", given]);
+        assert_eq!(output.status.code(), Some(2), "{given}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        let offer = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        assert!(message.contains(&format!("there is no rule and no check {given}{offer}\n")), "{message}");
+    }
 }

@@ -14,6 +14,7 @@ use gatewright::{SaveOptions, check_place};
 use crate::exit::{Exit, Failure, say};
 use crate::models::unless_known;
 use crate::one_of::one_of;
+use crate::places::check_extension;
 use crate::target::Target;
 
 /// The format that is asked for: the API has no member for another one.
@@ -51,7 +52,7 @@ fn default_model() -> &'static str {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
-    check_name(&arguments.out)?;
+    check_extension(&arguments.out, FORMAT, "images are PNG files")?;
     let client = arguments.target.client()?;
     // Checks that the folder is writable before the request is sent.
     check_place(&arguments.out, &SaveOptions::default()).await?;
@@ -78,19 +79,6 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         writeln!(out, "{}", rightly_named(place).display())?;
     }
     Ok(0)
-}
-
-/// Errors: the name says another format than the file would have.
-fn check_name(out: &Path) -> Result<(), Failure> {
-    let Some(extension) = out.extension() else { return Ok(()) };
-    if extension.eq_ignore_ascii_case(FORMAT) {
-        return Ok(());
-    }
-    Err(Failure::Usage(format!(
-        "images are PNG files, and the name {} says otherwise: name it {}",
-        out.display(),
-        out.with_extension(FORMAT).display()
-    )))
 }
 
 /// A provider may give another format all the same: then the file gets its name, unless there is a file of that name.
@@ -132,18 +120,6 @@ fn numbered(out: &Path, number: usize) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_that_says_another_format_is_refused() {
-        for good in ["cat.png", "cat.PNG", "cat"] {
-            assert!(check_name(Path::new(good)).is_ok(), "{good}");
-        }
-        let refused = check_name(Path::new("a/cat.jpg")).expect_err("no PNG");
-        assert_eq!(
-            refused.message(),
-            "images are PNG files, and the name a/cat.jpg says otherwise: name it a/cat.png"
-        );
-    }
 
     #[test]
     fn a_file_of_another_format_gets_its_name_and_replaces_none() {

@@ -30,6 +30,20 @@ pub(crate) fn same_file(one: &str, other: &str, file: &Path) -> Failure {
     ))
 }
 
+/// Errors: the name of an output file says another format than the file would have. `what`: what the files are, such as "images are
+/// PNG files".
+pub(crate) fn check_extension(out: &Path, format: &str, what: &str) -> Result<(), Failure> {
+    let Some(extension) = out.extension() else { return Ok(()) };
+    if extension.eq_ignore_ascii_case(format) {
+        return Ok(());
+    }
+    Err(Failure::Usage(format!(
+        "{what}, and the name {} says otherwise: name it {}",
+        out.display(),
+        out.with_extension(format).display()
+    )))
+}
+
 /// Writes text to a file, whole or not at all, or to standard output.
 pub(crate) fn write(text: &str, place: Option<&Path>) -> Result<(), Failure> {
     match place {
@@ -40,5 +54,23 @@ pub(crate) fn write(text: &str, place: Option<&Path>) -> Result<(), Failure> {
             stdout.write_all(text.as_bytes())?;
             Ok(stdout.flush()?)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_says_another_format_is_refused() {
+        let check = |name| check_extension(Path::new(name), "png", "images are PNG files");
+        for good in ["cat.png", "cat.PNG", "cat"] {
+            assert!(check(good).is_ok(), "{good}");
+        }
+        let refused = check("a/cat.jpg").expect_err("no PNG");
+        assert_eq!(
+            refused.message(),
+            "images are PNG files, and the name a/cat.jpg says otherwise: name it a/cat.png"
+        );
     }
 }

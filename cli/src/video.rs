@@ -17,14 +17,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::exit::Exit;
 use crate::models::unless_known;
 use crate::one_of::one_of;
+use crate::places::check_extension;
 use crate::target::Target;
 use crate::video::generated::wait_flags::WaitFlags;
+
+/// The format that the API promises (2.7).
+const FORMAT: &str = "mp4";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// What to show: subject, action, environment, camera angle, style
     prompt: String,
-    /// Where to save it
+    /// Output file, an MP4 video
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Model id
@@ -51,6 +55,7 @@ fn default_model() -> &'static str {
 }
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
+    check_extension(&arguments.out, FORMAT, "videos are MP4 files")?;
     let client = arguments.target.client()?;
     // Checks that the folder is writable before the request is sent.
     check_place(&arguments.out, &SaveOptions::default()).await?;

@@ -179,18 +179,52 @@ fn images_are_saved() {
 
 /// The name says what is in a file: another one is refused before anything is asked for, or paid.
 #[test]
-fn image_whose_name_says_another_format_is_refused_before_the_call() {
+fn image_or_video_whose_name_says_another_format_is_refused_before_the_call() {
     let gateway = Serving::start(&[], None);
-    let folder = tempfile::tempdir().expect("a folder");
-    let out = folder.path().join("cat.jpg");
-    let mut command = gateway.command(&["image", "a cat", "--out", out.to_str().expect("a path")]);
-    // Nobody listens there: a call would fail with 1.
-    let output =
-        command.env("GATEWRIGHT_BASE_URL", "http://127.0.0.1:9").output().expect("the program starts");
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{message}");
-    assert!(message.contains("cat.jpg says otherwise: name it") && message.contains("cat.png"), "{message}");
-    assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
+    for (command, name, right) in [("image", "cat.jpg", "cat.png"), ("video", "cat.mov", "cat.mp4")] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let out = folder.path().join(name);
+        let mut command = gateway.command(&[command, "a cat", "--out", out.to_str().expect("a path")]);
+        // Nobody listens there: a call would fail with 1.
+        let output =
+            command.env("GATEWRIGHT_BASE_URL", "http://127.0.0.1:9").output().expect("the program starts");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(
+            message.contains(&format!("{name} says otherwise: name it")) && message.contains(right),
+            "{message}"
+        );
+        assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
+    }
+}
+
+#[test]
+fn size_that_is_none_is_told_with_the_form_in_words() {
+    let gateway = Serving::start(&[], None);
+    let message = gateway.complained(1, &["image", "a cat", "-o", "cat.png", "--size", "big"]);
+    assert!(message.contains("size is \"big\", not WIDTHxHEIGHT, such as 1024x1024"), "{message}");
+}
+
+/// The status of an answer that had begun says nothing about what broke it.
+#[test]
+fn answer_that_breaks_off_is_told_in_a_sentence_and_what_had_arrived_is_printed() {
+    let cases = [
+        ("truncate=3", "the answer broke off after ", "the stream ended before the answer was complete"),
+        ("reset=3", "the answer broke off after ", "the connection "),
+        ("stream_error=3", "the answer broke off after ", ""),
+        ("truncate=0", "the answer broke off: ", "the body was empty"),
+    ];
+    for (fault, what, how) in cases {
+        let gateway = Serving::start(&["--fault", fault], None);
+        let output = gateway.command(&["chat", "count to 100"]).output().expect("the program starts");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{fault}: {message}");
+        assert!(message.starts_with(&format!("gatewright: {what}")), "{fault}: {message}");
+        assert!(message.contains(how) && !message.contains("status 200"), "{fault}: {message}");
+        // The message begins a line of its own.
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.is_empty() || printed.ends_with('\n'), "{fault}: {printed:?}");
+    }
 }
 
 #[test]

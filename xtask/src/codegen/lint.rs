@@ -79,6 +79,7 @@ pub(crate) const SCHEMA_KEYWORDS: &[&str] = &[
     "else",
     "x-source",
     "x-ours",
+    "x-form",
     "x-extensible-enum",
     "x-open-union",
     "x-discriminator",
@@ -459,6 +460,7 @@ impl Lint<'_> {
         }
         self.conveniences(node, at);
         self.report_all(bounds::marks(node, at));
+        self.report_all(bounds::form(node, at));
         self.report_all(forms::of_schema(node, at));
         let mut fields: BTreeMap<String, &String> = BTreeMap::new();
         for (name, _) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {

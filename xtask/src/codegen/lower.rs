@@ -200,8 +200,9 @@ impl Lowering<'_> {
         for (keyword, value) in node.as_object().context("a schema is an object")? {
             match keyword.as_str() {
                 // Read above, or documentation for which Rust has another source.
-                "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-iterable"
-                | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position" | "x-assumed-kind" => {}
+                "type" | "required" | "title" | "examples" | "x-source" | "x-ours" | "x-form"
+                | "x-iterable" | "x-text" | "x-json-mapping" | "x-new" | "x-built" | "x-position"
+                | "x-assumed-kind" => {}
                 "description" | "deprecated" => {
                     out.insert(keyword.clone(), value.clone());
                 }

@@ -92,6 +92,9 @@ pub(super) struct Schema {
     pub(super) min_length: Option<usize>,
     pub(super) max_length: Option<usize>,
     pub(super) pattern: Option<Pattern>,
+    /// What the pattern takes, in words.
+    #[serde(rename = "x-form", default)]
+    pub(super) form: String,
     pub(super) format: Option<Format>,
     pub(super) items: Option<Box<Schema>>,
     pub(super) min_items: Option<usize>,
@@ -165,19 +168,19 @@ impl Type {
 #[derive(Debug, Deserialize)]
 #[serde(from = "String")]
 pub(super) struct Pattern {
-    pub(super) name: String,
+    text: String,
     compiled: OnceLock<Regex>,
 }
 
 impl From<String> for Pattern {
-    fn from(name: String) -> Self {
-        Self { name, compiled: OnceLock::new() }
+    fn from(text: String) -> Self {
+        Self { text, compiled: OnceLock::new() }
     }
 }
 
 impl Pattern {
     pub(super) fn admits(&self, value: &Value) -> bool {
-        let compile = || Regex::new(&self.name).expect("the generator writes patterns that compile");
+        let compile = || Regex::new(&self.text).expect("the generator writes patterns that compile");
         value.as_str().is_none_or(|text| self.compiled.get_or_init(compile).is_match(text))
     }
 }

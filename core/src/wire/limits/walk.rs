@@ -225,7 +225,7 @@ impl Walk {
             && !pattern.admits(value)
         {
             self.find(schema, "pattern", at, section, || {
-                format!("{} is {}, not of the form {}", at.name(), brief(value), pattern.name)
+                format!("{} is {}, not {}", at.name(), brief(value), schema.form)
             });
         }
         if let Some(format) = schema.format

@@ -18,6 +18,18 @@ pub(super) fn marks(node: &Value, at: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// What is wrong with the `x-form` of a schema: where a pattern is, it says in words what that takes.
+pub(super) fn form(node: &Value, at: &str) -> Option<(String, String)> {
+    let words = node.get("x-form").map(|words| words.as_str().filter(|words| !words.is_empty()));
+    let wrong = match (node.get("pattern").is_some(), words) {
+        (true, Some(Some(_))) | (false, None) => return None,
+        (true, None) => "the pattern has no x-form; say in words what it takes, as messages will",
+        (true, Some(None)) => "x-form is no text; correct it",
+        (false, Some(_)) => "x-form stands beside no pattern; remove it",
+    };
+    Some((at.to_owned(), wrong.to_owned()))
+}
+
 #[cfg(test)]
 mod tests {
     //! The specification itself: what the source states, against what is marked as ours and listed in gaps.md.
@@ -161,5 +173,22 @@ mod tests {
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].1, "x-ours names \"maximum\", which is no keyword beside it; remove it");
         assert_eq!(marks(&json!({"x-ours": "minimum"}), "/a").len(), 1);
+    }
+
+    #[test]
+    fn a_pattern_says_in_words_what_it_takes() {
+        let wrong = |node: Value| form(&node, "/a").map(|(_, wrong)| wrong);
+        assert_eq!(wrong(json!({"pattern": "^[0-9]+$", "x-form": "digits"})), None);
+        assert_eq!(wrong(json!({"type": "string"})), None);
+        let told = "the pattern has no x-form; say in words what it takes, as messages will";
+        assert_eq!(wrong(json!({"pattern": "^[0-9]+$"})).as_deref(), Some(told));
+        assert_eq!(
+            wrong(json!({"pattern": "^[0-9]+$", "x-form": ""})).as_deref(),
+            Some("x-form is no text; correct it")
+        );
+        assert_eq!(
+            wrong(json!({"x-form": "digits"})).as_deref(),
+            Some("x-form stands beside no pattern; remove it")
+        );
     }
 }

@@ -18,13 +18,20 @@ export interface Operation {
   body: string | null;
   /** Whether its answer is always a stream. */
   streams: boolean;
+  /** The methods of its stream that read on to the end and give the whole answer; `null`: it cannot stream. */
+  final: Final | null;
+}
+
+interface Final {
+  python: string;
+  node: string;
 }
 
 interface Described {
   operationId: string;
   "x-resource": string;
   "x-method": string;
-  "x-stream"?: { always?: boolean };
+  "x-stream"?: { always?: boolean; final?: Final };
   requestBody?: { content: Record<string, { schema: { $ref?: string } }> };
 }
 
@@ -42,6 +49,7 @@ function read(): Record<string, Operation> {
         name: described["x-method"],
         body: schema?.split("/").at(-1) ?? null,
         streams: described["x-stream"]?.always === true,
+        final: described["x-stream"]?.final ?? null,
       };
     }
   }

@@ -2,13 +2,15 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { readFile, rm, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { KEY, REFUSED, startBrowser, startGateway } from "./support.mjs";
+import { KEY, PROGRAM, REFUSED, startBrowser, startGateway } from "./support.mjs";
 
 const run = promisify(execFile);
 const PROTOCOLS = ["Chat", "Responses", "Messages", "Native"];
+/** Where the code runs: the package in Node is found from there. */
+const FOLDER = process.env.GATEWRIGHT_CODE_FOLDER;
 let gateway;
 let browser;
 before(async () => {
@@ -213,6 +215,25 @@ const REQUESTS = {
   },
 };
 
+/** How code in each language is run: against the gateway, with its key. */
+const commands = () => ({
+  Python: async (code) => {
+    await writeFile(join(FOLDER, "code.py"), code);
+    return run(process.env.GATEWRIGHT_PYTHON, [join(FOLDER, "code.py")], options());
+  },
+  Node: async (code) => {
+    await writeFile(join(FOLDER, "code.mjs"), code);
+    return run(process.execPath, [join(FOLDER, "code.mjs")], options());
+  },
+  curl: async (code) => run("sh", ["-c", code], options()),
+});
+
+const options = () => ({
+  cwd: FOLDER,
+  env: { ...process.env, GATEWRIGHT_BASE_URL: gateway.url, GATEWRIGHT_API_KEY: KEY },
+  maxBuffer: 16 * 1024 * 1024,
+});
+
 /** The code of the request in a language. */
 const codeIn = async (page, language) => {
   await page.getByRole("tab", { name: language }).click();
@@ -222,21 +243,6 @@ const codeIn = async (page, language) => {
 test("the code that is shown runs, says what was asked for, and saves images and videos", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
-  // The package in Node is found from there.
-  const folder = process.env.GATEWRIGHT_CODE_FOLDER;
-  const environment = { ...process.env, GATEWRIGHT_BASE_URL: gateway.url, GATEWRIGHT_API_KEY: KEY };
-  const options = { cwd: folder, env: environment, maxBuffer: 16 * 1024 * 1024 };
-  const commands = {
-    Python: async (code) => {
-      await writeFile(join(folder, "code.py"), code);
-      return run(process.env.GATEWRIGHT_PYTHON, [join(folder, "code.py")], options);
-    },
-    Node: async (code) => {
-      await writeFile(join(folder, "code.mjs"), code);
-      return run(process.execPath, [join(folder, "code.mjs")], options);
-    },
-    curl: async (code) => run("sh", ["-c", code], options),
-  };
   // The file that is saved, and what it holds from its fifth byte on at the latest.
   const made = {
     Images: { file: "image-1.png", magic: "PNG" },
@@ -244,14 +250,14 @@ test("the code that is shown runs, says what was asked for, and saves images and
   };
   for (const [kind, fill] of Object.entries(REQUESTS)) {
     await fill(tab.page, `Reply with exactly: it's "${kind}"`);
-    for (const [language, command] of Object.entries(commands)) {
+    for (const [language, command] of Object.entries(commands())) {
       const code = await codeIn(tab.page, language);
       assert.ok(!code.includes(KEY));
       if (kind in made) {
         const { file, magic } = made[kind];
-        await rm(join(folder, file), { force: true });
+        await rm(join(FOLDER, file), { force: true });
         const { stdout } = await command(code);
-        const saved = await readFile(join(folder, file));
+        const saved = await readFile(join(FOLDER, file));
         assert.equal(stdout, `${file}: ${saved.length} bytes\n`, `${language}, ${kind}: ${code}`);
         assert.ok(saved.subarray(0, 8).includes(magic), `${language}, ${kind}`);
         continue;
@@ -266,14 +272,42 @@ test("the code that is shown runs, says what was asked for, and saves images and
   await tab.close();
 });
 
+test("the code of a request with tools prints the calls that the answer holds, in every protocol", async () => {
+  const tab = await browser.open(gateway);
+  await tab.signIn(KEY);
+  await tab.page.getByRole("button", { name: "Fill in an example" }).click();
+  for (const protocol of PROTOCOLS) {
+    const example = `from_console_${protocol.toLowerCase()}_tools`;
+    const languages = { ...commands(), Rust: () => run(join(dirname(PROGRAM), example), [], options()) };
+    await REQUESTS[protocol](tab.page, "Call get_weather for Lisbon.");
+    for (const [language, command] of Object.entries(languages)) {
+      const code = await codeIn(tab.page, language);
+      if (language === "Rust") await isExample(code, example);
+      const { stdout } = await command(code);
+      // The events that curl prints hold the call; each language writes the arguments in its way.
+      const call = language === "curl" ? /"name": ?"get_weather"/ : /^get_weather \{ ?['"]?city['"]?: ?['"]/m;
+      assert.match(stdout, call, `${language}, ${protocol}: ${code}\n${stdout}`);
+    }
+  }
+  await tab.close();
+});
+
 test("the code in Rust is that of the examples, which are built and run", async () => {
   const tab = await browser.open(gateway);
   await tab.signIn(KEY);
   for (const [kind, fill] of Object.entries(REQUESTS)) {
     await fill(tab.page, "Tell me about rivers.");
     const name = kind === "Chat" ? "from_console" : `from_console_${kind.toLowerCase()}`;
-    const example = await readFile(new URL(`../../examples/rust/${name}.rs`, import.meta.url), "utf8");
-    assert.equal(await codeIn(tab.page, "Rust"), example.slice(example.indexOf("\nuse ") + 1), name);
+    await isExample(await codeIn(tab.page, "Rust"), name);
   }
   await tab.close();
 });
+
+/** Whether code in Rust is an example, and names the crates that it uses, and no other. */
+async function isExample(code, name) {
+  const example = await readFile(new URL(`../../examples/rust/${name}.rs`, import.meta.url), "utf8");
+  assert.equal(code, example.slice(example.indexOf("\n// cargo add ") + 1), name);
+  const added = code.match(/^\/\/ cargo add (.*) -F tokio\/macros,tokio\/rt-multi-thread$/m)[1].split(" ");
+  const used = [...code.matchAll(/(?:^use |#\[)(\w+)::/gm)].map(([, crate]) => crate.replace("_", "-"));
+  assert.deepEqual(added.map((crate) => crate.replace("_", "-")).sort(), [...new Set(used)].sort(), name);
+}

@@ -10,7 +10,7 @@ import { chromium } from "playwright-core";
 
 export const KEY = "gw-console-canary-4f2a";
 export const ADMIN_KEY = "gw-console-admin-canary-77";
-const PROGRAM = process.env.GATEWRIGHT_BIN ?? "../target/debug/gatewright";
+export const PROGRAM = process.env.GATEWRIGHT_BIN ?? "../target/debug/gatewright";
 const CHROMIUM = process.env.GATEWRIGHT_CHROMIUM ?? "/usr/bin/chromium";
 
 /** Starts a gateway. `arguments`: further ones; `environment`: variables beside the keys; `config`: its configuration. */

@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+// cargo add gatewright serde_json tokio -F tokio/macros,tokio/rt-multi-thread
 use gatewright::types::ImageGenerationRequest;
 use gatewright::{Client, SaveOptions};
 use serde_json::json;

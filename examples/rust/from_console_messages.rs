@@ -2,6 +2,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
+// cargo add gatewright futures-util serde_json tokio -F tokio/macros,tokio/rt-multi-thread
 use futures_util::TryStreamExt;
 use gatewright::Client;
 use gatewright::types::MessageRequest;

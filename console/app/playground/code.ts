@@ -1,5 +1,6 @@
 // A request as code: for the three clients and for curl, of the same operation and the same body.
 import operations from "virtual:operations";
+import { CALLS, type Calls } from "./calls.ts";
 import type { Prepared } from "./conversation.ts";
 import { address } from "./run.ts";
 
@@ -22,15 +23,17 @@ export function code(prepared: Prepared, language: Language, origin: string): st
   const streams = operation.streams || prepared.body["stream"] === true;
   const form = FILES[prepared.operation] ?? (streams ? "stream" : "document");
   const body = shortened(prepared.body) as Record<string, unknown>;
+  // What a document holds is printed whole, calls of tools included.
+  const calls = form === "stream" && "tools" in body ? (CALLS[prepared.operation] ?? null) : null;
   switch (language) {
     case "curl":
       return curl(operation.method, `${origin}${address(prepared)}`, `${origin}${LOOK}`, body, form);
     case "Python":
-      return python(operation, { ...prepared.path, ...body }, form);
+      return python(operation, { ...prepared.path, ...body }, form, calls);
     case "Node":
-      return node(operation, { ...prepared.path, ...body }, form);
+      return node(operation, { ...prepared.path, ...body }, form, calls);
     case "Rust":
-      return rust(operation, prepared.path, body, form);
+      return rust(operation, prepared.path, body, form, calls);
   }
 }
 
@@ -97,12 +100,19 @@ curl --silent --show-error --fail --output video.mp4 "$url" &&
 interface Called {
   resource: string;
   name: string;
+  final: { python: string; node: string } | null;
 }
 
-function python(operation: Called, members: Record<string, unknown>, form: Form): string {
+function python(
+  operation: Called,
+  members: Record<string, unknown>,
+  form: Form,
+  calls: Calls | null,
+): string {
   const name = form === "video" ? `${operation.name}_and_wait` : operation.name;
   const call = `client.${operation.resource}.${name}(\n${entries(members, PYTHON, 1, "=")})`;
-  return `from gatewright import Client\n\nclient = Client()\n${PYTHON_ENDS[form](call)}`;
+  const told = calls && operation.final ? `answer = stream.${operation.final.python}()\n${calls.python}` : "";
+  return `from gatewright import Client\n\nclient = Client()\n${PYTHON_ENDS[form](call)}${told}`;
 }
 
 const PYTHON_ENDS: Record<Form, (call: string) => string> = {
@@ -125,11 +135,13 @@ print(f"video.mp4: {size} bytes")
 `,
 };
 
-function node(operation: Called, members: Record<string, unknown>, form: Form): string {
+function node(operation: Called, members: Record<string, unknown>, form: Form, calls: Calls | null): string {
   const snake = form === "video" ? `${operation.name}_and_wait` : operation.name;
   const name = snake.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
   const call = `await client.${operation.resource}.${name}({\n${entries(members, SCRIPT, 1, ": ")}});`;
-  return `import { Client } from "gatewright";\n\nconst client = new Client();\n${NODE_ENDS[form](call)}`;
+  const told =
+    calls && operation.final ? `const answer = await stream.${operation.final.node}();\n${calls.node}` : "";
+  return `import { Client } from "gatewright";\n\nconst client = new Client();\n${NODE_ENDS[form](call)}${told}`;
 }
 
 const NODE_ENDS: Record<Form, (call: string) => string> = {
@@ -158,6 +170,7 @@ function rust(
   path: Record<string, string>,
   body: Record<string, unknown>,
   form: Form,
+  calls: Calls | null,
 ): string {
   // Whether to stream is said by the method.
   const { stream: _, ...rest } = body;
@@ -170,18 +183,31 @@ function rust(
   const name = form === "stream" && !operation.streams ? "stream" : operation.name;
   const given = [...Object.values(path).map((value) => JSON.stringify(value)), "&request"].join(", ");
   const { uses, end } = RUST_ENDS[form];
-  return `${form === "stream" ? "use futures_util::TryStreamExt;\n" : ""}${uses(type)}
+  const call = `client${resource}.${name}(${given}).await?`;
+  // The text alone is a stream of the crate of futures; the events that also tell of calls are read by a method of ours.
+  const isText = form === "stream" && calls === null;
+  const crates = ["gatewright", ...(isText ? ["futures-util"] : []), "serde_json", "tokio"];
+  return `// cargo add ${crates.join(" ")} -F tokio/macros,tokio/rt-multi-thread
+${isText ? "use futures_util::TryStreamExt;\n" : ""}${uses(type)}
 use serde_json::json;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let client = Client::from_env()?;
     let request: ${type} = serde_json::from_value(json!(${json}))?;
-${end(`client${resource}.${name}(${given}).await?`)}
+${calls ? rustCalls(call, calls) : end(call)}
     Ok(())
 }
 `;
 }
+
+const rustCalls = (call: string, { rust }: Calls): string => `    let mut stream = ${call};
+    while let Some(event) = stream.try_next().await? {
+        print!("{}", ${rust.text});
+    }
+    println!();
+    let answer = stream.finish().await?;
+${rust.calls}`;
 
 const RUST_ENDS: Record<Form, { uses: (type: string) => string; end: (call: string) => string }> = {
   stream: {

@@ -24,6 +24,7 @@ mod advise;
 mod annotations;
 mod blocks;
 mod canonical;
+mod causes;
 mod clock;
 mod diff;
 mod evidence;

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use crate::matrix::duration;
 use crate::model::{CheckId, OverallStatus, Status};
 use gatewright_safe::visible::visible;
 
@@ -106,6 +107,35 @@ fn check_name(id: CheckId) -> Markup {
     }
 }
 
+/// A duration for people; no line ends inside.
+fn time(ms: u64) -> String {
+    duration(ms).replace(' ', NO_BREAK)
+}
+
+/// A space at which no line ends.
+const NO_BREAK: &str = "\u{a0}";
+/// What numbers on a page are of.
+const UNITS: [&str; 6] = ["ms", "s", "min", "bytes", "events", "%"];
+
+/// Prose in which no line ends between a number and its unit.
+fn together(text: &str) -> String {
+    let is_number = |word: &str| {
+        let digits = word.trim_start_matches('(');
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    let is_unit = |word: &str| UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')', '?', '!']));
+    let mut kept = String::with_capacity(text.len());
+    let mut last = "";
+    for (place, word) in text.split(' ').enumerate() {
+        if place > 0 {
+            kept.push_str(if is_number(last) && is_unit(word) { NO_BREAK } else { " " });
+        }
+        kept.push_str(word);
+        last = word;
+    }
+    kept
+}
+
 fn code(value: &str) -> Markup {
     html! { code { (shown(value)) } }
 }
@@ -116,6 +146,20 @@ mod tests {
     use sha2::{Digest as _, Sha256};
 
     use super::*;
+
+    #[test]
+    fn no_line_ends_between_a_number_and_its_unit() {
+        for (prose, kept) in [
+            ("no answer within 5000 ms.", "no answer within 5000\u{a0}ms."),
+            ("broke off (after 213 to 219 bytes, in", "broke off (after 213 to 219\u{a0}bytes, in"),
+            ("by more than 20 % and 100 ms", "by more than 20\u{a0}% and 100\u{a0}ms"),
+            ("the 3 models  s", "the 3 models  s"),
+            ("", ""),
+        ] {
+            assert_eq!(together(prose), kept);
+        }
+        assert_eq!(time(125_000), "2\u{a0}min\u{a0}5\u{a0}s");
+    }
 
     #[test]
     fn policy_allows_the_style_of_the_page() {

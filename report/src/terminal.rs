@@ -1,10 +1,10 @@
 //! A report in a terminal: verdict, matrix, and what went wrong.
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
+use crate::causes::{Cause, causes};
 use crate::matrix::{Headline, Matrix, duration, model_name, participle, tally};
-use crate::model::{Check, CheckId, Report, Status};
+use crate::model::{Check, Report, Status};
 use gatewright_safe::visible::visible;
 
 const RED: &str = "\x1b[1;31m";
@@ -126,20 +126,20 @@ fn explanations(text: &mut String, report: &Report, colour: bool) {
         text.push('\n');
     }
     for cause in failed {
-        told(text, Status::Fail, &cause.cells(), &cause.explanation(), colour);
+        told(text, Status::Fail, &cells(&cause), &cause.explanation(), colour);
     }
     let skipped = causes(report, Status::Skip);
-    let count: usize = skipped.iter().map(|cause| cause.checks.len()).sum();
+    let count: usize = skipped.iter().map(|cause| cause.cells.len()).sum();
     match skipped.as_slice() {
         [] => {}
         [cause] if count == 1 => {
             text.push('\n');
-            told(text, Status::Skip, &cause.cells(), &cause.explanation(), colour);
+            told(text, Status::Skip, &cells(cause), &cause.explanation(), colour);
         }
         several => {
             let reason = |cause: &Cause<'_>| match several.len() {
                 1 => cause.explanation(),
-                _ => format!("{} ({})", cause.explanation(), cause.checks.len()),
+                _ => format!("{} ({})", cause.explanation(), cause.cells.len()),
             };
             let mut reasons: Vec<String> = several.iter().take(MOST_REASONS).map(reason).collect();
             if several.len() > MOST_REASONS {
@@ -156,107 +156,19 @@ fn told(text: &mut String, status: Status, cells: &str, explanation: &str, colou
     writeln!(text, "{word} {cells}: {explanation}").expect("writing to a string succeeds");
 }
 
-/// Cells with one explanation.
-struct Cause<'r> {
-    /// That of the first cell.
-    first: String,
-    /// That of all, without the model's name and with [`COUNT`] in the place of each count.
-    general: String,
-    /// The least and the most of each count.
-    counts: Vec<(u64, u64)>,
-    checks: Vec<&'r Check>,
-}
-
-impl Cause<'_> {
-    /// In words that hold for all its cells: with `213 to 219 bytes` where they differ in that.
-    fn explanation(&self) -> String {
-        let one_model = self.checks.iter().all(|check| check.model == self.checks[0].model);
-        if one_model && self.counts.iter().all(|(least, most)| least == most) {
-            return self.first.clone();
+/// `responses_text model-sol, model-terra; responses_stream model-sol`.
+fn cells(cause: &Cause<'_>) -> String {
+    let mut text = String::new();
+    let mut last = None;
+    for (_, check) in &cause.cells {
+        if last == Some(check.id) {
+            text.push_str(", ");
+        } else {
+            let between = if last.is_some() { "; " } else { "" };
+            write!(text, "{between}{} ", check.id).expect("writing to a string succeeds");
         }
-        let mut words = self.general.split(COUNT);
-        let mut text = words.next().unwrap_or_default().to_owned();
-        for (words, (least, most)) in words.zip(&self.counts) {
-            let until = if least == most { String::new() } else { format!(" to {most}") };
-            write!(text, "{least}{until}{words}").expect("writing to a string succeeds");
-        }
-        text
+        last = Some(check.id);
+        text.push_str(&visible(model_name(check.model.as_deref())));
     }
-
-    /// `responses_text model-sol, model-terra; responses_stream model-sol`.
-    fn cells(&self) -> String {
-        let mut text = String::new();
-        let mut last = None;
-        for check in &self.checks {
-            if last == Some(check.id) {
-                text.push_str(", ");
-            } else {
-                let between = if last.is_some() { "; " } else { "" };
-                write!(text, "{between}{} ", check.id).expect("writing to a string succeeds");
-            }
-            last = Some(check.id);
-            text.push_str(&visible(model_name(check.model.as_deref())));
-        }
-        text
-    }
-}
-
-/// What stands for a count. No text that has become visible holds it.
-const COUNT: char = '\0';
-/// What is counted where an answer ends too early or too late: one cause, however much of each answer had come.
-const COUNTED: [&str; 3] = ["bytes", "events", "ms"];
-
-/// The text with its counts taken out.
-fn counted(text: &str) -> (String, Vec<u64>) {
-    let (mut words, mut counts) = (String::with_capacity(text.len()), Vec::new());
-    let mut rest = text.split(' ').peekable();
-    while let Some(word) = rest.next() {
-        let next = rest.peek();
-        let unit = next.map_or("", |next| next.trim_end_matches(|end: char| !end.is_alphanumeric()));
-        match word.parse() {
-            Ok(count) if COUNTED.contains(&unit) => {
-                words.push(COUNT);
-                counts.push(count);
-            }
-            _ => words.push_str(word),
-        }
-        if next.is_some() {
-            words.push(' ');
-        }
-    }
-    (words, counts)
-}
-
-/// The cells of a status by their explanation, in the order of the report. One that differs only in the model's name, or
-/// in how much had come, is the same.
-fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
-    let mut causes: Vec<Cause<'_>> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    for check in report.checks.iter().filter(|check| check.status == status) {
-        let explanation = check.in_words().unwrap_or_default();
-        let general = match check.model.as_deref() {
-            Some(model) if !model.is_empty() => explanation.replace(model, "the model"),
-            _ => explanation.clone(),
-        };
-        let (general, counts) = counted(&visible(&general));
-        let place = *places.entry(general.clone()).or_insert(causes.len());
-        match causes.get_mut(place) {
-            None => {
-                let counts = counts.into_iter().map(|count| (count, count)).collect();
-                let first = visible(&explanation).into_owned();
-                causes.push(Cause { first, general, counts, checks: vec![check] });
-            }
-            Some(cause) => {
-                for (known, count) in cause.counts.iter_mut().zip(counts) {
-                    *known = (known.0.min(count), known.1.max(count));
-                }
-                cause.checks.push(check);
-            }
-        }
-    }
-    // Cells of one check stand together.
-    for cause in &mut causes {
-        cause.checks.sort_by_key(|check| CheckId::ALL.iter().position(|id| *id == check.id));
-    }
-    causes
+    text
 }

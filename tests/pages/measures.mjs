@@ -41,6 +41,24 @@ export function brokenWords() {
   return broken;
 }
 
+/** Times whose number and unit stand on two lines. */
+export function partedTimes() {
+  const parted = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const element = node.parentElement;
+    if (element.closest("pre, code, style, .hidden") || !element.checkVisibility()) continue;
+    for (const { 0: time, index } of node.data.matchAll(/\d\s(?:ms|s|min)\b/gu)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + time.length);
+      const tops = new Set([...range.getClientRects()].map((line) => Math.round(line.top)));
+      if (tops.size > 1) parted.push(element.textContent);
+    }
+  }
+  return parted;
+}
+
 /** Links whose line crosses the underscores of their text: the line begins above the foot of the glyph. */
 export function hiddenUnderscores() {
   const canvas = document.createElement("canvas").getContext("2d");

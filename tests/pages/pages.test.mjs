@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import axe from "axe-core";
 import { open, withBrowser } from "./browser.mjs";
 import { alike, distance, fromPng, picture, settleFonts, style, TOLERANCE, toPng } from "./likeness.mjs";
-import { brokenWords, cells, faintTexts, hiddenUnderscores, overflow } from "./measures.mjs";
+import { brokenWords, cells, faintTexts, hiddenUnderscores, overflow, partedTimes } from "./measures.mjs";
 
 const WIDTHS = [360, 500, 1100];
 const SCHEMES = ["light", "dark"];
@@ -45,6 +45,7 @@ for (const name of PAGES) {
         const page = await open(context, address(name), width, scheme);
         assert.ok((await page.evaluate(overflow)) <= 0, "the page scrolls sideways");
         assert.deepEqual(await page.evaluate(brokenWords), [], "words are broken inside");
+        assert.deepEqual(await page.evaluate(partedTimes), [], "a time and its unit stand on two lines");
         assert.deepEqual(await page.evaluate(hiddenUnderscores), [], "lines of links hide underscores");
         assert.deepEqual(await page.evaluate(faintTexts), [], "texts are faint");
         await page.evaluate(() => {
@@ -212,6 +213,15 @@ test("cells that failed are open, all others are one line", async () => {
   for (const { result, open: isOpen, shown } of found) {
     assert.equal(isOpen, result === "fail", result);
     assert.equal(shown, isOpen);
+  }
+  await page.close();
+});
+
+test("no width parts a time and its unit", async () => {
+  const page = await open(context, address("faults"), 360, "light");
+  for (let width = 320; width <= 420; width += 4) {
+    await page.setViewportSize({ width, height: 900 });
+    assert.deepEqual(await page.evaluate(partedTimes), [], `at ${width} pixels`);
   }
   await page.close();
 });

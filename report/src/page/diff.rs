@@ -3,9 +3,9 @@
 use maud::{Markup, html};
 
 use super::bar::bar;
-use super::{check_name, page, shown, status, verdict};
+use super::{check_name, page, shown, status, time, together, verdict};
 use crate::diff::{Diff, Setting, Side, Timing, Turn, Words};
-use crate::matrix::{duration, model_name};
+use crate::matrix::model_name;
 use crate::model::CheckId;
 use crate::words::of_reason;
 
@@ -33,8 +33,8 @@ impl Diff {
                     (words("otherwise", "Fails for another reason", &self.fails_otherwise))
                     (turns("hidden", "Failed, and was not run now", &self.hidden))
                     (words("models", "Another model answers", &self.other_model))
-                    (timings("slower", "Slower", &self.slower, &self.thresholds.words()))
-                    (timings("faster", "Faster", &self.faster, &self.thresholds.words()))
+                    (timings("slower", "Slower", &self.slower, &together(&self.thresholds.words())))
+                    (timings("faster", "Faster", &self.faster, &together(&self.thresholds.words())))
                     (turns("better", "Better", &self.better))
                 }
             },
@@ -158,8 +158,8 @@ fn timings(id: &str, title: &str, timings: &[Timing], threshold: &str) -> Markup
                 @for timing in timings {
                     tr {
                         (cell(timing.id, timing.model.as_deref()))
-                        td.number { (duration(timing.old_ms)) }
-                        td.number { (duration(timing.new_ms)) }
+                        td.number { (time(timing.old_ms)) }
+                        td.number { (time(timing.new_ms)) }
                         td { (bar(timing.old_ms, most, "skipped")) (bar(timing.new_ms, most, "first")) }
                     }
                 }

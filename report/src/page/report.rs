@@ -6,10 +6,11 @@ use maud::{Markup, html};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::bar::{bar, results};
-use super::{check_name, code, facts, page, shown, shown_lines, status, text};
+use super::{check_name, code, facts, page, shown, shown_lines, status, text, time, together};
+use crate::causes::{Cause, causes};
 use crate::evidence::{Assertion, Evidence, EvidenceFile};
 use crate::finding::counted;
-use crate::matrix::{Headline, Matrix, Row, duration, model_name, participle, tally};
+use crate::matrix::{Headline, Matrix, Row, model_name, participle, tally};
 use crate::model::{Check, CheckError, CheckId, Report, Status, Usage};
 use crate::words;
 
@@ -144,26 +145,40 @@ fn meanings(report: &Report) -> Markup {
 fn result(index: usize, check: &Check) -> Markup {
     html! {
         a href={ "#cell-" (index) } { (status(check.status)) }
-        @if let Some(ms) = check.duration_ms { " " span.soft { (duration(ms)) } }
+        @if let Some(ms) = check.duration_ms { " " span.soft { (time(ms)) } }
     }
 }
 
+/// Each cause with the cells that it is the cause of, as in a terminal.
 fn failures(report: &Report) -> Markup {
-    let failed = || report.checks.iter().enumerate().filter(|(_, check)| check.status == Status::Fail);
+    let failed = causes(report, Status::Fail);
     html! {
-        @if failed().next().is_some() {
+        @if !failed.is_empty() {
             section aria-labelledby="failures" {
                 h2 #failures { "Failures" }
                 ul {
-                    @for (index, check) in failed() {
+                    @for cause in &failed {
                         li {
-                            a href={ "#cell-" (index) } {
-                                (check_name(check.id)) " " (shown(model_name(check.model.as_deref())))
-                            }
-                            @if let Some(why) = check.in_words() { ": " (shown(&why)) }
+                            (cells_of(cause))
+                            @let why = cause.explanation();
+                            @if !why.is_empty() { ": " (together(&why)) }
                         }
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Links to the cells of a cause. Those of one check stand together, and name it once.
+fn cells_of(cause: &Cause<'_>) -> Markup {
+    html! {
+        @for (place, (index, check)) in cause.cells.iter().enumerate() {
+            @let is_of_last = place > 0 && cause.cells[place - 1].1.id == check.id;
+            @if place > 0 { (if is_of_last { ", " } else { "; " }) }
+            a href={ "#cell-" (index) } {
+                @if !is_of_last { (check_name(check.id)) " " }
+                (shown(model_name(check.model.as_deref())))
             }
         }
     }
@@ -197,7 +212,7 @@ fn times(report: &Report) -> Markup {
                                     th scope="row" { (check_name(check.id)) }
                                     td { (shown(model_name(check.model.as_deref()))) }
                                     td { (check.layer) }
-                                    td.number { (duration(*ms)) }
+                                    td.number { (time(*ms)) }
                                     td { (bar(*ms, most(check.layer).unwrap_or(0), "first")) }
                                 }
                             }
@@ -268,8 +283,8 @@ fn run(report: &Report) -> Markup {
         ("Agent", Some(text(configuration.agent_mode.name()))),
         ("Agent version", environment.agent_version.as_deref().map(text)),
         ("Environment of the agent", list(&environment.agent_passthrough_env)),
-        ("Time limit of a request", Some(text(&duration(configuration.timeout_ms)))),
-        ("Time limit of an agent", Some(text(&duration(configuration.agent_timeout_ms)))),
+        ("Time limit of a request", Some(text(&time(configuration.timeout_ms)))),
+        ("Time limit of an agent", Some(text(&time(configuration.agent_timeout_ms)))),
         ("Platform", Some(html! { (shown(&environment.platform)) ", " (shown(&environment.architecture)) })),
         ("Runtime", Some(text(&environment.runtime_version))),
     ])
@@ -287,11 +302,11 @@ fn cell(index: usize, check: &Check, evidence: Option<&EvidenceFile>) -> Markup 
                     (status(check.status)) " " (check_name(check.id)) " "
                     (shown(model_name(check.model.as_deref())))
                 }
-                @if let Some(ms) = check.duration_ms { " " span.soft { (duration(ms)) } }
+                @if let Some(ms) = check.duration_ms { " " span.soft { (time(ms)) } }
             }
             article id=(id) aria-labelledby=(name) {
                 p.soft { (check.id.meaning()) }
-                @if let Some(reason) = &check.reason { p { (shown(&words::of_reason(reason))) } }
+                @if let Some(reason) = &check.reason { p { (together(&shown(&words::of_reason(reason)))) } }
                 @if let Some(error) = &check.error { (failure(error)) }
                 (observed(check))
                 @if let Some(file) = evidence { (evidence_of(file)) }
@@ -303,7 +318,7 @@ fn cell(index: usize, check: &Check, evidence: Option<&EvidenceFile>) -> Markup 
 fn failure(error: &CheckError) -> Markup {
     facts(&[
         ("Error", Some(html! { strong { (shown(&words::of_category(&error.category))) } })),
-        ("Message", Some(text(&error.message))),
+        ("Message", Some(text(&together(&error.message)))),
         ("Code", error.code.as_deref().map(code)),
         ("Parameter", error.param.as_deref().map(code)),
         ("Type", error.error_type.as_deref().map(code)),
@@ -331,7 +346,7 @@ fn observed(check: &Check) -> Markup {
     html! {
         (facts(&[
             ("HTTP status", number(check.http_status)),
-            ("Time", check.duration_ms.map(|ms| text(&duration(ms)))),
+            ("Time", check.duration_ms.map(|ms| text(&time(ms)))),
             ("Content type", nullable(&check.content_type)),
             ("Content type as it should be", truth(check.content_type_verified, true)),
             ("Reported model", nullable(&check.reported_model)),

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use maud::{Markup, html};
 
 use super::bar::{bar, key, results, scaled};
-use super::{check_name, page, shown, status, verdict};
+use super::{check_name, page, shown, status, time, verdict};
 use crate::clock::instant;
 use crate::finding::{brief, counted};
-use crate::matrix::{duration, model_name, participle, tally};
+use crate::matrix::{model_name, participle, tally};
 use crate::model::{CheckId, OverallStatus, Report, Status};
 
 /// Maximum number of reports in a trend; if there are more, the newest are kept.
@@ -275,7 +275,7 @@ fn alone(point: &Point) -> Markup {
                         @for (id, ms) in &times {
                             tr {
                                 th scope="row" { (check_name(*id)) }
-                                td.number { (duration(*ms)) }
+                                td.number { (time(*ms)) }
                                 td { (bar(*ms, most, "first")) }
                             }
                         }
@@ -379,8 +379,8 @@ fn times(points: &[&Point]) -> Markup {
     }
     figure(
         "Times",
-        &format!("{}, the median over the models of a report", duration(most)),
-        &format!("Times of {} reports, at most {}", points.len(), duration(most)),
+        &format!("{}, the median over the models of a report", time(most)),
+        &format!("Times of {} reports, at most {}", points.len(), time(most)),
         points.len(),
         &html! {
             @for (index, (_, curve)) in curves.iter().enumerate() {
@@ -391,7 +391,7 @@ fn times(points: &[&Point]) -> Markup {
         &html! {
             @for (index, (id, curve)) in curves.iter().enumerate() {
                 @if let Some(ms) = curve.iter().rev().flatten().next() {
-                    (line_key(index, id.name(), &duration(*ms)))
+                    (line_key(index, id.name(), &time(*ms)))
                 }
             }
         },

@@ -1,6 +1,6 @@
 //! Reports and verdicts in the forms that terminals and CI systems read.
 
-use gatewright_report::{SARIF_FOOT, Status, annotations, junit, sarif_head, terminal, validate};
+use gatewright_report::{SARIF_FOOT, Status, annotations, html, junit, sarif_head, terminal, validate};
 use insta::assert_snapshot;
 use serde_sarif::sarif::Sarif;
 
@@ -58,6 +58,25 @@ fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
         on("model-a", "status 500"),
         on("model-bb", "status 503"),
     ];
+    let page = html(&report, &[]);
+    let failures = page
+        .split_once("id=\"failures\"")
+        .and_then(|(_, rest)| rest.split_once("</section>"))
+        .expect("a list")
+        .0;
+    assert_eq!(failures.matches("<li>").count(), 3, "{failures}");
+    let first = failures.split("<li>").nth(1).expect("an item");
+    let cells = [("cell-0", "model-a"), ("cell-1", "model-bb"), ("cell-2", "model-c")];
+    for (cell, model) in cells {
+        let link =
+            first.split_once(&format!("href=\"#{cell}\">")).and_then(|(_, rest)| rest.split_once("</a>"));
+        assert!(link.expect("a link").0.ends_with(model), "{first}");
+    }
+    assert_eq!(first.matches("<code>").count(), 1, "the check is named once: {first}");
+    assert!(
+        first.contains("broke off after 213 to 219\u{a0}bytes, in the middle of its JSON</li>"),
+        "{first}"
+    );
     let text = terminal(&report, false);
     let told: Vec<&str> = text.lines().filter(|line| line.starts_with("FAIL agent")).collect();
     assert_eq!(

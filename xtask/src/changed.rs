@@ -113,8 +113,68 @@ const PROGRAM: &[&str] = &[
     "promise",
 ];
 
-/// Steps by the beginning of a path; the longest beginning decides. Left out is what all steps depend on: the crates
-/// but for the program, the specification, these commands.
+/// The gateway, which is part of the program: what runs it, and what feeds it. Not the program without it (`features`), nor who judges
+/// reports alone (`peers`, `distributed`).
+const GATEWAY: &[&str] = &[
+    "codegen",
+    "format",
+    "rooms",
+    "clippy",
+    "rust",
+    "nodes",
+    "torture",
+    "doc",
+    "python",
+    "node",
+    "runtimes",
+    "checkkit",
+    "examples",
+    "videos",
+    "story",
+    "guides",
+    "pages",
+    "migration",
+    "clients",
+    "console",
+    "client-pages",
+    "requests",
+    "deploy",
+    "soak",
+    "deny",
+    "fuzz",
+    "package",
+    "promise",
+];
+
+/// What judges, compares and shows reports, which is part of every package. Not the steps in which no report is: those that call a
+/// gateway, break it or lint what is around it.
+const REPORT: &[&str] = &[
+    "codegen",
+    "format",
+    "rooms",
+    "clippy",
+    "features",
+    "rust",
+    "doc",
+    "python",
+    "node",
+    "runtimes",
+    "peers",
+    "checkkit",
+    "examples",
+    "distributed",
+    "story",
+    "guides",
+    "pages",
+    "console",
+    "deny",
+    "fuzz",
+    "package",
+    "promise",
+];
+
+/// Steps by the beginning of a path; the longest beginning decides. Left out is what all steps depend on: most of the
+/// crates, the specification, these commands.
 const TABLE: &[(&str, &[&str])] = &[
     (".ci/", &["rust", "workflows"]),
     (".github/", &["rust", "workflows"]),
@@ -123,7 +183,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("CHANGELOG.md", &["rust", "book"]),
     ("CONTRIBUTING.md", &["rust", "book"]),
     ("LICENSE", &["package"]),
-    ("README.md", &["rust", "readme", "book"]),
+    ("README.md", &["rust", "readme", "book", "package"]),
     ("SECURITY.md", &["rust", "book"]),
     ("bench/", &["format", "clippy", "rust", "python", "node", "deny"]),
     ("bindings-node/", NODE),
@@ -147,6 +207,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("docs/decisions/", &["rust", "readme", "book"]),
     ("docs/guides/", &["codegen", "rust", "doc", "readme", "guides", "migration", "book"]),
     ("docs/pictures/", &["readme", "book", "pages", "console"]),
+    ("docs/tutorial.md", &["codegen", "rust", "doc", "readme", "guides", "book", "package"]),
     ("docs/reference/", &["codegen", "rust", "doc", "readme", "guides", "book"]),
     ("examples/distributed/", &["python", "distributed"]),
     ("examples/node/", &["node", "examples", "story", "readme"]),
@@ -156,7 +217,9 @@ const TABLE: &[(&str, &[&str])] = &[
         &["format", "clippy", "examples", "console", "story", "readme", "soak", "promise", "deny"],
     ),
     ("fuzz/", &["format", "fuzz"]),
+    ("gateway/src/", GATEWAY),
     ("gateway/tests/", &["format", "clippy", "rust", "nodes", "videos", "deny"]),
+    ("report/src/", REPORT),
     ("report/tests/", RUST_TESTS),
     ("server/", &["format", "clippy", "rust", "nodes", "deny", "package"]),
     ("tests/agent/", &["checkkit", "clients", "client-pages"]),
@@ -252,6 +315,51 @@ mod tests {
         let steps = steps_of(&["cli/src/lib.rs"], &all);
         let spared: Vec<_> = AFTER_BUILD.iter().filter(|step| !steps.contains(step)).collect();
         assert_eq!(spared, [&"spec", &"other-api", &"book"]);
+    }
+
+    /// What a step is made of says whether a report or a gateway is in it.
+    #[test]
+    fn a_change_of_the_gateway_or_of_reports_spares_the_steps_that_have_none_alone() {
+        let all = crate::test::names();
+        let spared = |path: &str| -> Vec<&str> {
+            let steps = steps_of(&[path], &all);
+            all.iter().copied().filter(|step| !steps.contains(step)).collect()
+        };
+        assert_eq!(
+            spared("gateway/src/relay.rs"),
+            ["spec", "features", "other-api", "peers", "distributed", "readme", "book", "workflows"]
+        );
+        assert_eq!(
+            spared("report/src/page.rs"),
+            [
+                "spec",
+                "nodes",
+                "torture",
+                "other-api",
+                "videos",
+                "readme",
+                "book",
+                "migration",
+                "clients",
+                "client-pages",
+                "requests",
+                "workflows",
+                "deploy",
+                "soak",
+            ]
+        );
+        for path in ["gateway/Cargo.toml", "report/Cargo.toml"] {
+            assert_eq!(spared(path), [""; 0], "{path}");
+        }
+        // A page about other clients that checked a gateway would have a report.
+        for page in crate::clients::pages().expect("the pages") {
+            let text = std::fs::read_to_string(&page).expect("it is read");
+            for block in crate::fences::blocks(&text).expect("its fences are closed") {
+                let asks =
+                    ["gatewright check", "gatewright report"].iter().any(|call| block.text.contains(call));
+                assert!(!asks, "{}:{}", page.display(), block.line);
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `cargo xtask package`: what the registries get. The wheel and the npm tarballs for a target, or the source distribution
 //! and the crates; and the test that installs them into clean environments.
 
+mod as_told;
 mod crates;
 mod included;
 mod node;
@@ -97,7 +98,8 @@ pub(crate) fn check_installed() -> Result<()> {
     step("use the installed wheel", || use_wheel(&place))?;
     step("use the installed tarballs", || use_tarballs(&place))?;
     step("use the wheel without the gateway, alone and with the server", || use_lean_wheel(&place))?;
-    step("use the tarballs without the gateway, alone and with the server", || use_lean_tarballs(&place))
+    step("use the tarballs without the gateway, alone and with the server", || use_lean_tarballs(&place))?;
+    step("install as the README and the tutorial tell", || as_told::install(&place))
 }
 
 fn use_wheel(place: &Path) -> Result<()> {

@@ -2,9 +2,16 @@
 
 Without `alt`, a native stream is an array, as its official clients want it (spec/gaps.md), but the
 specification shows only the events.
+
+In the native form a missing key is 403, and a wrong one is 400 with a reason that says so, as its clients
+expect (spec/gaps.md). The check `ignored_auth` takes 401 and 403 for a refusal of a key. It learns the native
+form here, and no other 400 is one.
 """
 
+from urllib.parse import parse_qs, urlsplit
+
 import schemathesis
+from schemathesis.specs.openapi import checks
 
 MODELS = {"image": "image_model_2", "video": "video_model_3"}
 TEXT = ["model-sol", "model-breeze", "model-cedar"]
@@ -37,3 +44,23 @@ def map_path_parameters(context, path_parameters):
 def before_call(context, case, kwargs):  # noqa: ARG001 (Schemathesis goes by these names)
     if case.operation.path.endswith(":streamGenerateContent"):
         case.query = {**(case.query or {}), "alt": "sse"}
+
+
+takes_for_refusal = checks._enforces_auth
+
+
+def refuses_key(response, authenticated) -> bool:
+    """Whether the answer to a request without the right key refuses the key, as the protocol says it."""
+    is_native = authenticated.request.path_url.startswith("/v1beta/")
+    if not is_native or response.status_code not in (400, 403):
+        return takes_for_refusal(response, authenticated)
+    asked = response.request
+    places = ["authorization" in asked.headers, "x-goog-api-key" in asked.headers]
+    has_key = any(places) or "key" in parse_qs(urlsplit(asked.url).query)
+    error = response.json()["error"]
+    reasons = [detail.get("reason") for detail in error.get("details", [])]
+    wrong, missing = (400, "INVALID_ARGUMENT", ["API_KEY_INVALID"]), (403, "PERMISSION_DENIED", [])
+    return (response.status_code, error["status"], reasons) == (wrong if has_key else missing)
+
+
+checks._enforces_auth = refuses_key

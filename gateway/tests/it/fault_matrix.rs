@@ -196,35 +196,35 @@ async fn whatever_an_upstream_of_native_does_wrong_is_told_or_another_one_helps(
     go_through(Protocol::Native).await;
 }
 
-/// How an upstream says where its stream ends.
+/// How an upstream says where its answer ends.
 #[derive(Debug, Clone, Copy)]
 enum Framing {
     Length,
     Chunks,
-    /// The stream ends with the connection.
+    /// The answer ends with the connection.
     Close,
 }
 
 impl Framing {
-    /// Each byte that an upstream sends, and how much of the stream comes up to it; and the length of the head.
-    fn wire(self, events: &str) -> (Vec<(u8, usize)>, usize) {
+    /// Each byte that an upstream sends, and how much of its body comes up to it; and the length of the head.
+    fn wire(self, media_type: &str, body: &str) -> (Vec<(u8, usize)>, usize) {
         let head = match self {
-            Self::Length => format!("content-length: {}\r\n\r\n", events.len()),
+            Self::Length => format!("content-length: {}\r\n\r\n", body.len()),
             Self::Chunks => "transfer-encoding: chunked\r\n\r\n".to_owned(),
             Self::Close => "\r\n".to_owned(),
         };
-        let head = STREAM_HEAD.trim_end().to_owned() + "\r\nconnection: close\r\n" + &head;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {media_type}\r\nconnection: close\r\n{head}");
         let (mut wire, mut told) = (Vec::new(), 0);
-        let mut send = |text: &str, is_stream: bool| {
+        let mut send = |text: &str, is_body: bool| {
             for byte in text.bytes() {
-                told += usize::from(is_stream);
+                told += usize::from(is_body);
                 wire.push((byte, told));
             }
         };
         send(&head, false);
         let is_chunked = matches!(self, Self::Chunks);
         // Chunks end where no event does.
-        for piece in events.as_bytes().chunks(97) {
+        for piece in body.as_bytes().chunks(97) {
             let piece = std::str::from_utf8(piece).expect("ASCII");
             if is_chunked {
                 send(&format!("{:x}\r\n", piece.len()), false);
@@ -251,11 +251,15 @@ const WAYS: [(Framing, Step); 6] = [
     (Framing::Chunks, Step::Reset),
 ];
 
-/// A death of an upstream, and what its client has to take it for.
+/// The ways in which it falls silent for good.
+const SILENCES: [(Framing, Step); 3] =
+    [(Framing::Length, Step::Hang), (Framing::Close, Step::Hang), (Framing::Chunks, Step::Hang)];
+
+/// A death of an upstream, or its silence, and what its client has to take it for.
 struct Death {
     sends: Vec<u8>,
     by: Step,
-    /// How much of the stream comes before it.
+    /// How much of the body comes before it.
     told: usize,
     /// The head was not whole.
     is_headless: bool,
@@ -264,10 +268,11 @@ struct Death {
     here: String,
 }
 
-/// Deaths behind each byte of head and stream, none and all among them.
-fn deaths(spoken: Protocol, framing: Framing, by: &Step) -> Vec<Death> {
-    let (wire, head) = framing.wire(&spoken.events());
-    let (whole_from, ended_from) = (spoken.whole_from(), ended_from(spoken));
+/// Deaths behind each byte of head and body, none and all among them.
+fn deaths(spoken: Protocol, form: Form, framing: Framing, by: &Step) -> Vec<Death> {
+    let (media_type, body) = form.body(spoken);
+    let (wire, head) = framing.wire(media_type, &body);
+    let (whole_from, ended_from) = form.ends(spoken);
     let death = |at: usize| {
         let told = if at == 0 { 0 } else { wire[at - 1].1 };
         // Whether HTTP takes the end of the connection for the end of the answer, or the answer has ended before.
@@ -287,18 +292,37 @@ fn deaths(spoken: Protocol, framing: Framing, by: &Step) -> Vec<Death> {
     (0..=wire.len()).map(death).collect()
 }
 
-/// How the client reads its stream.
+/// How the client reads its answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Form {
     Events,
-    /// One JSON array, of the native protocol.
+    /// A stream as one JSON array, of the native protocol.
     Array,
+    /// No stream.
+    Document,
 }
 
 impl Form {
+    /// What an upstream answers, and its type.
+    fn body(self, spoken: Protocol) -> (&'static str, String) {
+        match self {
+            Self::Events | Self::Array => ("text/event-stream", spoken.events()),
+            Self::Document => ("application/json", spoken.answer().to_string()),
+        }
+    }
+
+    /// The places in this body behind which the answer is whole, and behind which nothing more can come, however the connection
+    /// ends.
+    fn ends(self, spoken: Protocol) -> (usize, usize) {
+        match self {
+            Self::Events | Self::Array => (spoken.whole_from(), ended_from(spoken)),
+            Self::Document => (self.body(spoken).1.len(), usize::MAX),
+        }
+    }
+
     pub(crate) fn path(self, path: &str) -> &str {
         match self {
-            Self::Events => path,
+            Self::Events | Self::Document => path,
             Self::Array => path.strip_suffix("?alt=sse").expect("the native protocol"),
         }
     }
@@ -307,6 +331,11 @@ impl Form {
     pub(crate) fn read(self, client: Protocol, text: &str) -> (End, String) {
         if self == Self::Events {
             return (client.end(text), text_of(client, &events(text)));
+        }
+        if self == Self::Document {
+            let answer: Value = serde_json::from_str(text).unwrap_or_default();
+            let told = client.text(&answer).map(str::to_owned);
+            return (if told.is_some() { End::Success } else { End::Nothing }, told.unwrap_or_default());
         }
         // An array that is not closed is no success for any client, but an end that nobody told.
         let Ok(documents) = serde_json::from_str::<Vec<Value>>(text) else {
@@ -352,17 +381,27 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
         model.translate_responses = true;
         model
     });
-    let upstreams = vec![upstream("one", speaks.kind(), &scripted.url)];
+    let mut one = upstream("one", speaks.kind(), &scripted.url);
+    let is_silent = matches!(deaths[0].by, Step::Hang);
+    if is_silent {
+        (one.timeout, one.idle_timeout) = (TIMEOUT, TIMEOUT);
+    }
+    let upstreams = vec![one];
     let server = start_with(Config { upstreams, models: models.collect(), ..Config::default() }).await;
     let asked = deaths.iter().enumerate().map(async |(number, death)| {
         let here = format!("{client:?} ({form:?}) at {speaks:?}: {}", death.here);
-        let (path, body) = client.request(&format!("at-{number}"), true);
+        let (path, body) = client.request(&format!("at-{number}"), form != Form::Document);
         let response = send(server.post(form.path(&path), &body)).await;
         let status = response.status().as_u16();
         let text = response.text().await.unwrap_or_else(|error| panic!("{here}: {error}"));
         if status != 200 {
             // Nothing had been said. The native protocol has no 502.
-            assert_eq!(status, if client == Protocol::Native { 503 } else { 502 }, "{here}: {text}");
+            let expected = match (is_silent, client) {
+                (true, _) => 504,
+                (false, Protocol::Native) => 503,
+                (false, _) => 502,
+            };
+            assert_eq!(status, expected, "{here}: {text}");
             assert!(!death.is_end, "{here}: {text}");
             let told: Value = serde_json::from_str(&text).expect("JSON");
             assert!(client.is_error(&told), "{here}: {text}");
@@ -380,17 +419,17 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
     assert_eq!(scripted.count(), deaths.len(), "each was asked for once");
 }
 
-/// An upstream dies behind each byte of its head and of its stream, in one way after another; where whole and broken are
-/// close together, in each way.
-async fn die_everywhere(speaks: Protocol) {
-    let arrays = [(Protocol::Native, Form::Array)];
-    for (client, form) in Protocol::ALL.map(|client| (client, Form::Events)).into_iter().chain(arrays) {
+/// An upstream dies, in one way after another, behind each byte of its head and of its answer, or behind each that is a
+/// number of steps further; where whole and broken are close together, in each way and behind each byte.
+async fn die_everywhere(speaks: Protocol, ways: &[(Framing, Step)], step: usize) {
+    let forms = Protocol::ALL.map(|client| [(client, Form::Events), (client, Form::Document)]);
+    for (client, form) in forms.into_iter().flatten().chain([(Protocol::Native, Form::Array)]) {
         let spoken = speaks.spoken_for(client);
-        let ends = [spoken.whole_from(), spoken.events().len()];
-        let here = (0..).zip(WAYS).flat_map(|(way, (framing, by))| {
-            deaths(spoken, framing, &by).into_iter().filter(move |death| {
+        let ends = [form.ends(spoken).0, form.body(spoken).1.len()];
+        let here = ways.iter().enumerate().flat_map(|(way, (framing, by))| {
+            deaths(spoken, form, *framing, by).into_iter().filter(move |death| {
                 let at = if death.is_headless { death.sends.len() } else { death.told };
-                at % WAYS.len() == way || ends.iter().any(|end| end.abs_diff(death.told) <= 8)
+                at % (ways.len() * step) == way * step || ends.iter().any(|end| end.abs_diff(death.told) <= 8)
             })
         });
         die_again_and_again(client, form, speaks, here.collect()).await;
@@ -399,13 +438,13 @@ async fn die_everywhere(speaks: Protocol) {
 
 #[tokio::test]
 async fn an_answer_of_chat_that_is_cut_behind_each_byte_of_head_and_stream_in_each_way_is_no_success() {
-    let all = WAYS.iter().flat_map(|(framing, by)| deaths(Protocol::Chat, *framing, by));
+    let all = WAYS.iter().flat_map(|(framing, by)| deaths(Protocol::Chat, Form::Events, *framing, by));
     die_again_and_again(Protocol::Chat, Form::Events, Protocol::Chat, all.collect()).await;
 }
 
 #[tokio::test]
 async fn an_array_of_native_that_is_cut_behind_each_byte_of_head_and_stream_in_each_way_is_no_success() {
-    let all = WAYS.iter().flat_map(|(framing, by)| deaths(Protocol::Native, *framing, by));
+    let all = WAYS.iter().flat_map(|(framing, by)| deaths(Protocol::Native, Form::Array, *framing, by));
     die_again_and_again(Protocol::Native, Form::Array, Protocol::Native, all.collect()).await;
 }
 
@@ -421,20 +460,40 @@ pub(crate) fn ended_from(speaks: Protocol) -> usize {
 
 #[tokio::test]
 async fn an_upstream_of_chat_that_dies_at_any_byte_is_no_success_for_any_client() {
-    die_everywhere(Protocol::Chat).await;
+    die_everywhere(Protocol::Chat, &WAYS, 1).await;
 }
 
 #[tokio::test]
 async fn an_upstream_of_responses_that_dies_at_any_byte_is_no_success_for_any_client() {
-    die_everywhere(Protocol::Responses).await;
+    die_everywhere(Protocol::Responses, &WAYS, 1).await;
 }
 
 #[tokio::test]
 async fn an_upstream_of_messages_that_dies_at_any_byte_is_no_success_for_any_client() {
-    die_everywhere(Protocol::Messages).await;
+    die_everywhere(Protocol::Messages, &WAYS, 1).await;
 }
 
 #[tokio::test]
 async fn an_upstream_of_native_that_dies_at_any_byte_is_no_success_for_any_client() {
-    die_everywhere(Protocol::Native).await;
+    die_everywhere(Protocol::Native, &WAYS, 1).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_chat_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Chat, &SILENCES, 7).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_responses_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Responses, &SILENCES, 7).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_messages_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Messages, &SILENCES, 7).await;
+}
+
+#[tokio::test]
+async fn an_upstream_of_native_that_falls_silent_for_good_at_any_place_is_no_success_for_any_client() {
+    die_everywhere(Protocol::Native, &SILENCES, 7).await;
 }

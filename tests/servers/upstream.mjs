@@ -6,6 +6,7 @@
  * `tests/clients`. Prints its address; ends with its standard input.
  */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { readFileSync } from "node:fs";
 
 import { LLMock } from "@copilotkit/aimock";
@@ -21,12 +22,32 @@ const textOf = (message) =>
   partsOf(message)
     .map((part) => part.text ?? "")
     .join("");
-const isPicture = (part) => part.text === undefined;
-const picturesOf = ({ messages }) => messages.flatMap(partsOf).filter(isPicture).length;
+/** The request that is being answered, as it came: what the server shows of it has pictures in chat only. */
+const asItCame = new AsyncLocalStorage();
+const PICTURES = new Set(["image_url", "input_image", "image"]);
+
+function picturesIn(value) {
+  if (value === null || typeof value !== "object") return 0;
+  if (PICTURES.has(value.type) || value.inlineData || value.inline_data) return 1;
+  return Object.values(value).reduce((sum, each) => sum + picturesIn(each), 0);
+}
+
+const picturesAsked = () => picturesIn(JSON.parse(Buffer.concat(asItCame.getStore()).toString()));
+
+/** Keeps the pieces of each request as the server reads them. */
+function keepPieces(request) {
+  const pieces = [];
+  const { emit } = request;
+  request.emit = function (name, ...rest) {
+    if (name === "data") pieces.push(rest[0]);
+    return emit.call(this, name, ...rest);
+  };
+  asItCame.enterWith(pieces);
+}
 
 /** Usage under the names of every protocol: the server takes those of the one that it answers in. */
 function usageOf(request) {
-  const asked = request.messages.map(textOf).join("").length + picturesOf(request) * TOKENS_OF_A_PICTURE;
+  const asked = request.messages.map(textOf).join("").length + picturesAsked() * TOKENS_OF_A_PICTURE;
   return {
     ...{ prompt_tokens: asked, completion_tokens: 7 },
     ...{ input_tokens: asked, output_tokens: 7 },
@@ -57,7 +78,8 @@ function answerOf(request) {
   const results = messages.filter(({ role }) => role === "tool");
   const next = writtenCalls(question, tools)[results.length];
   if (next) return { toolCalls: [next] };
-  if (question.includes("How many pictures")) return { content: `${picturesOf(request)} pictures` };
+  // LiteLLM's proxy moves what a tool has shown into a message of the user behind the question.
+  if (asked.some((text) => text.includes("How many pictures"))) return { content: `${picturesAsked()} pictures` };
   if (results.length > 0) return { content: `It is ${results.map(textOf).join(" and ")}.` };
   const trip = question.includes("a trip");
   const document = JSON.stringify(trip ? TRIP : { city: "Paris" });
@@ -84,6 +106,7 @@ const b64Json = readFileSync(new URL("../clients/picture.png", import.meta.url))
 server.on({ model: /^image-/, endpoint: "image" }, { image: { b64Json } });
 server.on({ model: /^model-/ }, (request) => ({ ...answerOf(request), usage: usageOf(request) }));
 await server.start();
+server.serverInstance.server.prependListener("request", keepPieces);
 console.log(server.url);
 process.stdin.resume();
 process.stdin.on("end", () => server.stop());

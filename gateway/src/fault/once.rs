@@ -4,8 +4,14 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};
 
+use serde_json::Value;
+
+use crate::bounds::tree;
+
 /// Maximum number of requests that are remembered; the oldest is forgotten, and fails once more.
 const MOST: usize = 1000;
+/// Bytes in memory up to which a body is read for what it says; a larger one is the same only byte by byte.
+const READ: usize = 8 << 20;
 
 /// Digests of the requests that have failed and not come again.
 #[derive(Debug, Default)]
@@ -15,9 +21,14 @@ pub(crate) struct FailedOnce {
 }
 
 impl FailedOnce {
-    /// Whether a request has to fail: it comes for the first time, or has come again since it failed.
-    pub(crate) fn is_new(&self, request: impl Hash) -> bool {
-        let digest = self.digests.hash_one(request);
+    /// Whether a request has to fail: it comes for the first time, or has come again since it failed. Some clients write
+    /// members in another order when they try again.
+    pub(crate) fn is_new(&self, request: impl Hash, body: &[u8]) -> bool {
+        let text = std::str::from_utf8(body).ok().filter(|text| tree::bytes_of_text(text) <= READ);
+        let digest = match text.and_then(|text| serde_json::from_str::<Value>(text).ok()) {
+            Some(said) => self.digests.hash_one((request, said)),
+            None => self.digests.hash_one((request, body)),
+        };
         let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = failed.iter().position(|known| *known == digest) {
             failed.remove(place);
@@ -38,10 +49,26 @@ mod tests {
     #[test]
     fn requests_fail_every_other_time_each_on_its_own_and_the_oldest_is_forgotten() {
         let failed = FailedOnce::default();
-        let told = ["a", "b", "a", "a", "b"].map(|request| failed.is_new(request));
+        let told = ["a", "b", "a", "a", "b"].map(|request| failed.is_new(request, b""));
         assert_eq!(told, [true, true, false, true, false]);
-        assert!((0..MOST).all(|number| failed.is_new(number)));
-        assert!(failed.is_new("a"), "it was forgotten");
+        assert!((0..MOST).all(|number| failed.is_new(number, b"")));
+        assert!(failed.is_new("a", b""), "it was forgotten");
         assert_eq!(failed.failed.into_inner().expect("no panic").len(), MOST);
+    }
+
+    #[test]
+    fn a_body_is_the_same_in_another_order_of_its_members_and_a_large_one_byte_by_byte() {
+        let failed = FailedOnce::default();
+        let is_new = |body: &str| failed.is_new("a", body.as_bytes());
+        assert!(is_new(r#"{"a": {"b": 1, "c": [1, 2]}, "d": 2}"#));
+        assert!(is_new(r#"{"a": {"b": 1, "c": [2, 1]}, "d": 2}"#), "elements in another order");
+        assert!(!is_new(r#"{"d":2,"a":{"c":[1,2],"b":1}}"#));
+        assert!(is_new("{"));
+        assert!(is_new("{ "), "no JSON");
+        assert!(!is_new("{"));
+        let text = "x".repeat(READ);
+        assert!(is_new(&format!(r#"{{"a": 1, "b": "{text}"}}"#)));
+        assert!(is_new(&format!(r#"{{"b": "{text}", "a": 1}}"#)));
+        assert!(!is_new(&format!(r#"{{"a": 1, "b": "{text}"}}"#)));
     }
 }

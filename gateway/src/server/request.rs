@@ -199,7 +199,7 @@ async fn route(
     };
     let faults = take_faults(app, &caller, operation, &mut head.headers, &mut path, &mut body)?;
     let is_new =
-        || app.failed_once.is_new((operation.id, caller.id(), path.as_slice(), query.as_slice(), &body));
+        || app.failed_once.is_new((operation.id, caller.id(), path.as_slice(), query.as_slice()), &body);
     if let Some(response) = faults.before(operation, is_new).await {
         return Ok(response);
     }

@@ -51,7 +51,7 @@ function connect(model, drawing) {
           throw new Refused(part.error?.message ? part.error : { message: `${part.error}` });
       }
       assert.equal(await result.finishReason, "stop");
-      assert.ok((await result.usage).outputTokens > 0);
+      this.written = (await result.usage).outputTokens;
     },
     async call(text, tool, streamed) {
       const messages = promptOf(text);

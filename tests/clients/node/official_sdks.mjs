@@ -61,7 +61,7 @@ function connectChat(target, model) {
         if (chunk.choices[0]?.delta.content) yield chunk.choices[0].delta.content;
       }
       assert.equal(ended, "stop");
-      assert.ok(usage.completion_tokens > 0);
+      this.written = usage?.completion_tokens;
     },
     async call(text, tool, streamed) {
       const options = { tools: [toolOf(tool)], tool_choice: "required" };
@@ -119,7 +119,7 @@ function connectResponses(target, model) {
         if (event.type === "response.failed") throw new Refused(event.response.error);
         if (event.type === "response.completed") ended = event.response;
       }
-      assert.ok(ended.usage.output_tokens > 0);
+      this.written = ended.usage?.output_tokens;
     },
     async call(text, tool, streamed) {
       const options = { tools: [toolOf(tool)], tool_choice: "required" };
@@ -169,7 +169,7 @@ function connectMessages(target, model) {
       }
       const message = await stream.finalMessage();
       assert.equal(message.stop_reason, "end_turn");
-      assert.ok(message.usage.output_tokens > 0);
+      this.written = message.usage.output_tokens;
     },
     async call(text, tool, streamed) {
       const options = { tools: [toolOf(tool)], tool_choice: { type: "any" } };
@@ -217,7 +217,7 @@ function connectNative(target, model) {
         if (last.text) yield last.text;
       }
       assert.equal(last.candidates[0].finishReason, "STOP");
-      assert.ok(last.usageMetadata.candidatesTokenCount > 0);
+      this.written = last.usageMetadata?.candidatesTokenCount;
     },
     async call(text, tool, streamed) {
       const toolConfig = { functionCallingConfig: { mode: FunctionCallingConfigMode.ANY } };

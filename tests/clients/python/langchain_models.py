@@ -62,7 +62,7 @@ class LangChain(Client):
                 whole = chunk if whole is None else whole + chunk
                 if chunk.text:
                     yield chunk.text
-            assert whole.usage_metadata["output_tokens"] > 0, whole
+        self.written = (whole.usage_metadata or {}).get("output_tokens")
 
     def call(self, text: str, tool: Tool, streamed: bool) -> Call:
         model = self.model_of().bind_tools([self.tool(tool)], tool_choice="any")

@@ -59,10 +59,14 @@ class LiteLlm(Client):
         return Answer(completion.choices[0].message.content, usage.prompt_tokens, usage.completion_tokens)
 
     def stream(self, text: str) -> Iterator[str]:
+        usage = None
         with refusals():
-            for chunk in self.send(self.prompt(text), stream=True):
-                if chunk.choices[0].delta.content:
-                    yield chunk.choices[0].delta.content
+            for chunk in self.send(self.prompt(text), stream=True, stream_options={"include_usage": True}):
+                usage = getattr(chunk, "usage", None) or usage
+                for choice in chunk.choices:
+                    if choice.delta.content:
+                        yield choice.delta.content
+        self.written = usage and usage.completion_tokens
 
     def call(self, text: str, tool: Tool, streamed: bool) -> Call:
         options = {"tools": [self.tool(tool)], "tool_choice": "required", "stream": streamed}
@@ -183,7 +187,7 @@ class LiteLlmResponses(Client):
             elif event.type == "response.completed":
                 ended = event.response
         assert ended is not None
-        assert ended.usage.output_tokens > 0, ended
+        self.written = ended.usage and ended.usage.output_tokens
 
     def call(self, text: str, tool: Tool, streamed: bool) -> Call:
         options = {"tools": [self.tool(tool)], "tool_choice": "required"}

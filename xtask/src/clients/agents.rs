@@ -2,7 +2,7 @@
 
 mod programs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ use anyhow::{Context, Result, bail};
 
 use self::programs::{AGENTS, Agent, Heard, Turn};
 use super::outcomes::{Outcomes, Row};
-use super::upstreams::{Place, Upstreams};
+use super::upstreams::{BROKEN, HICCUP, Place, Upstreams};
 use crate::artefacts::target;
 use crate::process::missing;
 
@@ -50,26 +50,13 @@ enum Scenario {
     Image,
     UnknownModel,
     WrongKey,
-    /// The first request is answered 429; it tries again by itself.
+    /// The first request is answered 429; it tries again by itself, or says so.
     RateLimit,
     /// A part of an answer is not passed off as the whole.
     BrokenStream,
 }
 
-/// Whatever the upstream is. An agent that tries again after 429 does so for the answer of our gateway: the simulator and
-/// the other maker's server are enough for that.
-const EVERYWHERE: [Scenario; 8] = [
-    Scenario::Chat,
-    Scenario::Stream,
-    Scenario::Tools,
-    Scenario::Structured,
-    Scenario::Image,
-    Scenario::UnknownModel,
-    Scenario::WrongKey,
-    Scenario::BrokenStream,
-];
-/// What the simulator can be asked for, and the other maker's server.
-const ALL: [Scenario; 9] = [
+const SCENARIOS: [Scenario; 9] = [
     Scenario::Chat,
     Scenario::Stream,
     Scenario::Tools,
@@ -97,8 +84,24 @@ impl Scenario {
     }
 }
 
-/// Successful answers, by the address of a gateway and the operation.
-type Answers = BTreeMap<(String, &'static str), u64>;
+/// What each gateway tells in its metrics, by its address, before the agents work and afterwards.
+struct Told {
+    before: BTreeMap<String, String>,
+    after: BTreeMap<String, String>,
+}
+
+impl Told {
+    /// How much a counter grew. name: with its labels.
+    fn grew(&self, place: &Place<'_>, name: &str) -> Result<u64> {
+        let counted = |metrics: &BTreeMap<String, String>| {
+            let mut lines = metrics[place.gateway.address()].lines();
+            let count = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+            // A counter appears when it counts for the first time.
+            count.map_or(Ok(0), str::parse::<u64>)
+        };
+        Ok(counted(&self.after)?.saturating_sub(counted(&self.before)?))
+    }
+}
 
 /// A scenario of an agent at a place.
 struct Job<'a> {
@@ -119,11 +122,9 @@ pub(super) fn work(upstreams: &Upstreams, outcomes: &mut Outcomes) -> Result<()>
         .iter()
         .rev()
         .flat_map(|agent| places.iter().map(move |place| (agent, place)))
-        .flat_map(|(agent, place)| {
-            scenarios(place).iter().map(move |scenario| Job { agent, place, scenario: *scenario })
-        })
+        .flat_map(|(agent, place)| SCENARIOS.map(|scenario| Job { agent, place, scenario }))
         .collect();
-    let before = answered(&places)?;
+    let before = metrics(&places)?;
     let next = Mutex::new(jobs.iter().enumerate());
     let take = || next.lock().unwrap_or_else(PoisonError::into_inner).next();
     let rows = Mutex::new(Vec::new());
@@ -139,54 +140,86 @@ pub(super) fn work(upstreams: &Upstreams, outcomes: &mut Outcomes) -> Result<()>
     });
     let mut rows = rows.into_inner().unwrap_or_else(PoisonError::into_inner);
     rows.sort_by_key(|(number, _)| *number);
-    for (_, row) in rows {
+    let told = Told { before, after: metrics(&places)? };
+    for (number, mut row) in rows {
+        let job = &jobs[number];
+        if row.failed.is_none() && job.is_limited() && told.grew(job.place, &job.limits())? == 0 {
+            row.failed = Some(format!("it met no 429: {} did not grow", job.limits()));
+        }
         outcomes.add(row);
     }
-    expect_counted(&jobs, &before, &answered(&places)?)
-}
-
-/// What agents play with an upstream.
-fn scenarios(place: &Place<'_>) -> &'static [Scenario] {
-    if place.name == "simulator" || place.name.starts_with("other-") { &ALL } else { &EVERYWHERE }
-}
-
-/// Whatever an agent printed, it had it from the gateway, by its own protocol.
-fn expect_counted(jobs: &[Job<'_>], before: &Answers, after: &Answers) -> Result<()> {
-    for ((address, operation), counted) in after {
-        let here = |job: &&Job<'_>| {
-            job.place.gateway.address() == address && job.agent.operation == *operation && job.is_answered()
-        };
-        let asked = jobs.iter().filter(here).count() as u64;
-        let counted = counted - before.get(&(address.clone(), operation)).unwrap_or(&0);
-        if counted < asked {
-            bail!("{asked} scenarios had only {counted} answers of {operation}");
-        }
+    for miscount in miscounts(&jobs, &told)? {
+        outcomes.complain(miscount);
     }
     Ok(())
+}
+
+/// Whatever an agent printed, it had it from the gateway, by its own protocol, and where it tried again, it had been told to.
+fn miscounts(jobs: &[Job<'_>], told: &Told) -> Result<BTreeSet<String>> {
+    let mut miscounts = BTreeSet::new();
+    for job in jobs {
+        let here = |other: &&Job<'_>| {
+            other.place.gateway.address() == job.place.gateway.address()
+                && other.agent.package == job.agent.package
+        };
+        for status in [200, 429] {
+            let is_told =
+                |other: &&Job<'_>| if status == 200 { other.is_answered() } else { other.is_limited() };
+            let asked = jobs.iter().filter(here).filter(is_told).count() as u64;
+            let counted = told.grew(job.place, &job.answers(status))?;
+            if counted < asked {
+                let here = job.place.gateway.address();
+                let what = job.answers(status);
+                miscounts.insert(format!("{asked} scenarios had only {counted} answers {what} of {here}"));
+            }
+        }
+    }
+    Ok(miscounts)
 }
 
 impl Job<'_> {
     /// Whether the gateway answers with success, whatever else it answers.
     fn is_answered(&self) -> bool {
         let refused =
-            matches!(self.scenario, Scenario::UnknownModel | Scenario::WrongKey | Scenario::BrokenStream);
+            matches!(self.scenario, Scenario::UnknownModel | Scenario::WrongKey | Scenario::BrokenStream)
+                || self.gives_up();
         !refused && self.lacking().is_none()
+    }
+
+    /// Whether the gateway answers 429 first.
+    fn is_limited(&self) -> bool {
+        self.scenario == Scenario::RateLimit && self.lacking().is_none()
+    }
+
+    /// Whether the agent takes a 429 as final: behind the proxy, nobody says how long to wait.
+    fn gives_up(&self) -> bool {
+        self.is_limited() && self.agent.needs_wait && self.place.hides_wait()
+    }
+
+    /// The counter of the gateway's answers to the agent.
+    fn answers(&self, status: u16) -> String {
+        let operation = self.agent.operation;
+        format!("gatewright_requests_total{{operation=\"{operation}\",status=\"{status}\"}}")
+    }
+
+    /// The counter of those 429 that only this agent can have met at this place.
+    fn limits(&self) -> String {
+        let model = self.place.failing(HICCUP, self.agent.protocol);
+        self.place.upstream().map_or_else(
+            || self.answers(429),
+            |upstream| {
+                let labels = format!("upstream=\"{upstream}\",model=\"{model}\",outcome=\"rate_limited\"");
+                format!("gatewright_upstream_attempts_total{{{labels}}}")
+            },
+        )
     }
 
     /// Why the scenario cannot be played.
     fn lacking(&self) -> Option<&'static str> {
         let lacks =
             |(scenario, reason): &(Scenario, &'static str)| (*scenario == self.scenario).then_some(*reason);
-        let blind = self.scenario == Scenario::Image
-            && self.place.is_other_makers()
-            && !self.place.name.ends_with("-chat");
-        // Each attempt of this program is told apart from the one before, which the simulator lets fail once, too.
-        let changes = self.scenario == Scenario::RateLimit
-            && self.place.name == "simulator"
-            && self.agent.package == "@openai/codex";
-        let of_place = blind
-            .then_some("the other maker's server sees pictures in chat only")
-            .or_else(|| changes.then_some("what the program sends again is another request"));
+        let blind = self.scenario == Scenario::Image && self.place.name == "litellm-native";
+        let of_place = blind.then_some("the proxy drops pictures of native requests");
         self.agent.lacks.iter().find_map(lacks).or(of_place)
     }
 
@@ -225,8 +258,8 @@ impl Job<'_> {
         let Self { agent, place, scenario } = self;
         let model = match scenario {
             Scenario::UnknownModel => "no-such-model".to_owned(),
-            Scenario::RateLimit => place.failing("hiccup", agent.protocol),
-            Scenario::BrokenStream => place.failing("broken", agent.protocol),
+            Scenario::RateLimit => place.failing(HICCUP, agent.protocol),
+            Scenario::BrokenStream => place.failing(BROKEN, agent.protocol),
             _ => place.model(agent.protocol),
         };
         let key = if *scenario == Scenario::WrongKey { WRONG_KEY } else { place.gateway.key() };
@@ -262,6 +295,7 @@ impl Job<'_> {
         let failing = match self.scenario {
             Scenario::UnknownModel => Some("no-such-model"),
             Scenario::WrongKey => Some("Incorrect API key"),
+            Scenario::RateLimit if self.gives_up() => Some("429 Too Many Requests"),
             Scenario::BrokenStream if !self.is_whole(&heard.answer) => Some(""),
             _ => None,
         };
@@ -324,23 +358,19 @@ fn bounded(command: &mut Command, folder: &Path) -> Result<Ended> {
     Ok(Ended { success: status.map(|status| status.success()), printed })
 }
 
-/// How often each gateway has answered each agent's operation with success, by its metrics.
-fn answered(places: &[Place<'_>]) -> Result<Answers> {
-    let mut counts = BTreeMap::new();
-    for place in places {
-        let address = place.gateway.address();
+/// The metrics of each gateway, by its address.
+fn metrics(places: &[Place<'_>]) -> Result<BTreeMap<String, String>> {
+    let mut told = BTreeMap::new();
+    for address in places.iter().map(|place| place.gateway.address()) {
+        if told.contains_key(address) {
+            continue;
+        }
         let host = address.strip_prefix("http://").context("the gateway speaks plain HTTP")?;
         let mut socket = TcpStream::connect(host)?;
         write!(socket, "GET /metrics HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n")?;
-        let mut metrics = String::new();
-        socket.read_to_string(&mut metrics)?;
-        for agent in &AGENTS {
-            let name =
-                format!("gatewright_requests_total{{operation=\"{}\",status=\"200\"}} ", agent.operation);
-            let count = metrics.lines().find_map(|line| line.strip_prefix(&name));
-            // A counter appears with the first answer.
-            counts.insert((address.to_owned(), agent.operation), count.map_or(Ok(0), str::parse)?);
-        }
+        let mut text = String::new();
+        socket.read_to_string(&mut text)?;
+        told.insert(address.to_owned(), text);
     }
-    Ok(counts)
+    Ok(told)
 }

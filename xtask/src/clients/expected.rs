@@ -32,8 +32,8 @@ const PLAYED_BY_PLAYERS: [&str; 21] = [
 ];
 const AGENTS: [&str; 3] =
     ["agent: @openai/codex", "agent: @anthropic-ai/claude-code", "agent: @google/gemini-cli"];
-/// Rows of an agent: 8 at each place, and one more at the simulator and at each upstream of the other maker.
-const BY_AN_AGENT: usize = PLACES * 8 + 1 + 4;
+/// Scenarios that agents play.
+const BY_AN_AGENT: usize = PLACES * 9;
 /// Clients of the players that draw, too.
 const DRAW: [&str; 5] = [
     "Node: openai, chat",
@@ -43,12 +43,10 @@ const DRAW: [&str; 5] = [
     "Python: litellm, chat",
 ];
 
-/// What every player skips, at how many upstreams, and why.
-const SKIPPED_BY_PLAYERS: (&str, usize) = ("stream: the proxy tells no usage of native streams", 1);
 /// What every client that draws skips: at upstreams of messages and native, of three makers.
 const SKIPPED_BY_DRAWING: (&str, usize) = ("draw: its protocol has no images to ask for", 6);
 /// What a client skips besides.
-const SKIPPED: [(&str, &str, usize); 10] = [
+const SKIPPED: [(&str, &str, usize); 9] = [
     ("Python: litellm, native", "tools: litellm drops calls of its own proxy", 1),
     ("Python: litellm, native", "streamed_tools: litellm drops calls of its own proxy", 1),
     (
@@ -62,11 +60,10 @@ const SKIPPED: [(&str, &str, usize); 10] = [
         1,
     ),
     (AGENTS[0], "stream: `codex exec` reads streams, but prints whole messages only", PLACES),
-    (AGENTS[0], "rate_limit: what the program sends again is another request", 1),
     (AGENTS[2], "structured: the program takes no schema", PLACES),
-    (AGENTS[0], "image: the other maker's server sees pictures in chat only", 6),
-    (AGENTS[1], "image: the other maker's server sees pictures in chat only", 6),
-    (AGENTS[2], "image: the other maker's server sees pictures in chat only", 6),
+    (AGENTS[0], "image: the proxy drops pictures of native requests", 1),
+    (AGENTS[1], "image: the proxy drops pictures of native requests", 1),
+    (AGENTS[2], "image: the proxy drops pictures of native requests", 1),
 ];
 
 /// What has to come of the scenarios, besides that none fails.
@@ -84,11 +81,9 @@ pub(super) fn of_everything() -> Expected {
         (client, PLACES * scenarios)
     });
     let rows = players.into_iter().chain(AGENTS.map(|agent| (agent, BY_AN_AGENT)));
-    let (what, times) = SKIPPED_BY_PLAYERS;
-    let of_players = PLAYED_BY_PLAYERS.into_iter().map(|client| (client, what, times));
     let (undrawn, places) = SKIPPED_BY_DRAWING;
     let of_drawing = DRAW.into_iter().map(|client| (client, undrawn, places));
-    let skipped = of_players.chain(of_drawing).chain(SKIPPED);
+    let skipped = of_drawing.chain(SKIPPED);
     Expected {
         rows: rows.map(|(client, rows)| (client.to_owned(), rows)).collect(),
         skipped: skipped.map(|(client, what, times)| (format!("{client}, {what}"), times)).collect(),

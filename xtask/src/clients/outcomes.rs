@@ -70,6 +70,11 @@ impl Outcomes {
         }
     }
 
+    /// Something is wrong beside the scenarios.
+    pub(super) fn complain(&mut self, failure: String) {
+        self.failures.push(failure);
+    }
+
     /// Prints everything. Errors: a scenario failed, or what was played or skipped is not what is expected.
     pub(super) fn judge(&self, expected: &Expected) -> Result<()> {
         self.print();

@@ -23,12 +23,14 @@ const PROTOCOLS: [(&str, &str); 4] = [
 const KINDS: [(&str, &str); 5] =
     [("chat", "/v1"), ("responses", "/v1"), ("messages", "/v1"), ("native", "/v1beta"), ("gatewright", "")];
 /// Kinds of models that fail: what the simulator is told with the model.
-const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), BROKEN];
-const BROKEN: (&str, &str) = ("broken", "stream_error=9");
-/// What fails for agents at the simulator besides: each request of theirs once.
-const HICCUP: (&str, &str) = ("hiccup", "fail_once");
-/// Models of the other maker's server that fail for agents: the first answer of one is 429, streams of the other break off.
-const FAILING_FOR_AGENTS: [&str; 2] = ["hiccup", "broken"];
+const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), (BROKEN, STREAM_ERROR)];
+/// Streams break off.
+pub(super) const BROKEN: &str = "broken";
+/// The first answer is 429.
+pub(super) const HICCUP: &str = "hiccup";
+const STREAM_ERROR: &str = "stream_error=9";
+/// The same for agents, which try again by themselves.
+const FAILING_FOR_AGENTS: [(&str, &str); 2] = [(HICCUP, "fail_once"), (BROKEN, STREAM_ERROR)];
 /// A model of the simulator that draws, and the kinds of upstreams that clients may ask for images.
 const DRAWING: &str = "image_model_2";
 const DRAW: [&str; 3] = ["chat", "responses", "gatewright"];
@@ -67,7 +69,7 @@ impl Upstreams {
             middle.drawing(kind, kind, DRAWING)?;
         }
         // For the gateway in front: what it asks here nobody else does.
-        let behind = MOST_CLIENTS * players.len() + PROTOCOLS.len();
+        let behind = MOST_CLIENTS * players.len() + failing_for_agents().count();
         simulated(&mut middle, HOP, "messages", players, behind)?;
         litellm.wait()?;
         let others = [("other", &other.address, "any-key"), ("litellm", &litellm.address, LitellmProxy::KEY)];
@@ -82,10 +84,7 @@ impl Upstreams {
                 None => "model-a".to_owned(),
             })?;
             middle.drawing(&name, kind, "image-a")?;
-            for (failing, (protocol, _)) in FAILING_FOR_AGENTS
-                .into_iter()
-                .flat_map(|failing| PROTOCOLS.map(|protocol| (failing, protocol)))
-            {
+            for (failing, _, protocol) in failing_for_agents() {
                 let model = format!("{failing}-{name}-{protocol}");
                 middle.model(&model_of_agent(&name, failing, protocol), &name, &model)?;
             }
@@ -101,8 +100,8 @@ impl Upstreams {
             None => format!("via-{HOP}"),
         })?;
         front.drawing("middle", "gatewright", &drawing_id("chat"))?;
-        for (protocol, _) in PROTOCOLS {
-            let model = |upstream| model_of_agent(upstream, BROKEN.0, protocol);
+        for (failing, _, protocol) in failing_for_agents() {
+            let model = |upstream| model_of_agent(upstream, failing, protocol);
             front.model(&model("middle"), "middle", &model(HOP))?;
         }
         let front = front.serve()?;
@@ -154,12 +153,21 @@ impl Place<'_> {
 
     /// A model that fails, for the agent of a protocol.
     pub(super) fn failing(&self, failing: &str, protocol: &str) -> String {
-        let mut faults = FAILING.iter().chain([&HICCUP]);
-        let fault = faults.find(|(name, _)| *name == failing && self.upstream.is_empty());
+        let fault = FAILING_FOR_AGENTS.iter().find(|(name, _)| *name == failing && self.upstream.is_empty());
         fault.map_or_else(
             || model_of_agent(&self.upstream, failing, protocol),
             |(_, fault)| format!("{}~{fault}", self.model(protocol)),
         )
+    }
+
+    /// The upstream of its models. None: the gateway answers itself.
+    pub(super) fn upstream(&self) -> Option<&str> {
+        (!self.upstream.is_empty()).then_some(&*self.upstream)
+    }
+
+    /// Whether nobody tells there how long to wait after 429.
+    pub(super) fn hides_wait(&self) -> bool {
+        self.name.starts_with("litellm-")
     }
 
     /// Whether the answers come from the other maker's server.
@@ -184,8 +192,7 @@ fn simulated(
         None => "model-sol".to_owned(),
     })?;
     let agents = first + MOST_CLIENTS * players.len();
-    for (number, (protocol, _)) in (agents..).zip(PROTOCOLS) {
-        let (kind, fault) = BROKEN;
+    for (number, (kind, fault, protocol)) in (agents..).zip(failing_for_agents()) {
         middle.model(&model_of_agent(name, kind, protocol), upstream, &failing(fault, number))?;
     }
     Ok(())
@@ -199,6 +206,12 @@ fn names_of_middle() -> impl Iterator<Item = String> {
         .into_iter()
         .flat_map(|maker| protocols.iter().map(move |(kind, _)| format!("{maker}-{kind}")));
     ours.chain(others)
+}
+
+/// What fails for the agent of each protocol: its kind, what the simulator is told, and the protocol.
+fn failing_for_agents() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    let of = |(failing, fault)| PROTOCOLS.map(|(protocol, _)| (failing, fault, protocol));
+    FAILING_FOR_AGENTS.into_iter().flat_map(of)
 }
 
 /// The id of a model that fails, for the agent of a protocol.
@@ -244,8 +257,6 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
         "url": gateway.address(),
         "key": gateway.key(),
         "models": models(""),
-        // The other maker's server sees pictures in chat only, also behind LiteLLM's.
-        "counts_pictures": name.ends_with("-chat") || !(name.starts_with("other-") || name.starts_with("litellm-")),
     });
     for (failing, _) in FAILING {
         target[failing] = models(&format!("-{failing}-{{}}"));
@@ -264,9 +275,10 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
             target["lacks"]["litellm, native"] = json!({ "tools": reason, "streamed_tools": reason });
         }
         "litellm-native" => {
-            let (usage, calls) =
-                ("the proxy tells no usage of native streams", "litellm drops calls of its own proxy");
-            target["lacks"]["*"]["stream"] = json!(usage);
+            // The proxy tells no usage of native streams, and knows pictures in native requests as `inline_data` alone.
+            target["hides_usage"] = json!(true);
+            target["drops_pictures"] = json!(true);
+            let calls = "litellm drops calls of its own proxy";
             target["lacks"]["litellm, native"] = json!({ "tools": calls, "streamed_tools": calls });
         }
         _ => {}

@@ -33,6 +33,8 @@ pub(super) struct Agent {
     pub(super) operation: &'static str,
     /// What it cannot do, and why.
     pub(super) lacks: &'static [(Scenario, &'static str)],
+    /// Whether it tries again after 429 only if it is told how long to wait.
+    pub(super) needs_wait: bool,
     pub(super) command: fn(&Turn<'_>) -> Result<Command>,
     /// The prompt with calls of its tools that read `notes.txt` and write `copy.txt` in a folder.
     pub(super) calls: fn(&Path) -> String,
@@ -46,6 +48,7 @@ pub(super) const AGENTS: [Agent; 3] = [
         protocol: "responses",
         operation: "create_response",
         lacks: &[(Scenario::Stream, "`codex exec` reads streams, but prints whole messages only")],
+        needs_wait: true,
         command: responses,
         calls: |_| {
             let cmd = format!("cat notes.txt; printf '{WRITTEN}' > copy.txt");
@@ -58,6 +61,7 @@ pub(super) const AGENTS: [Agent; 3] = [
         protocol: "messages",
         operation: "create_message",
         lacks: &[],
+        needs_wait: false,
         command: messages,
         calls: |work| {
             let read = serde_json::json!({ "file_path": work.join("notes.txt") });
@@ -71,6 +75,7 @@ pub(super) const AGENTS: [Agent; 3] = [
         protocol: "native",
         operation: "stream_generate_content",
         lacks: &[(Scenario::Structured, "the program takes no schema")],
+        needs_wait: false,
         command: native,
         calls: |_| {
             let write = serde_json::json!({ "file_path": "copy.txt", "content": WRITTEN });

@@ -40,8 +40,8 @@ fn is_of(kind: &str, instance: &Json) -> bool {
     }
 }
 
-/// The checkers are sure of no invalid instance, and of most valid ones that they can be sure of: of an object with members
-/// that the schema does not name, and of a number with a fraction, they never are.
+/// The checkers are sure of no invalid instance, and of most valid ones. They never are of an object with members that the
+/// schema does not name, nor of what is written in a rare way: long integers, URIs with a query, leap seconds.
 #[test]
 fn generated_checkers_are_sure_of_valid_instances_only() {
     let names = Names::of(&Json::Null).expect("no schema of the suite has words of a deployment");
@@ -69,5 +69,5 @@ fn generated_checkers_are_sure_of_valid_instances_only() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!((CASES.len(), tests, invalid, valid, sure), (35, 213, 146, 67, 45));
+    assert_eq!((CASES.len(), tests, invalid, valid, sure), (35, 213, 146, 67, 50));
 }

@@ -55,7 +55,7 @@ enum Command {
     New(new::Arguments),
     /// Write the JSON Schema of reports, for editors
     Schema(schema::Arguments),
-    /// Explain a validation rule, or list all rules
+    /// Explain a validation rule or a check, or list all
     Explain(explain::Arguments),
 }
 

@@ -46,7 +46,8 @@ pub(super) fn install(place: &Path) -> Result<()> {
         bash.current_dir(&here).args(["-euo", "pipefail", "-c"]).arg(format!("{environment}{lines}{USED}"));
         // Neither asks a registry: what is made has all that it needs.
         bash.env("HOME", &home).env("PIP_NO_INDEX", "1").env("npm_config_offline", "true");
-        run(bash.env("npm_config_audit", "false")).with_context(|| page.to_owned())?;
+        run(bash.env("npm_config_audit", "false").env("npm_config_update_notifier", "false"))
+            .with_context(|| page.to_owned())?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub(crate) mod sse;
 
 pub use self::call::Call;
 pub use self::error::not_implemented;
-pub(crate) use self::error::{ApiError, SHOULD_RETRY};
+pub(crate) use self::error::{ApiError, Foreign, SHOULD_RETRY};
 pub(crate) use self::held::{held_json, hold};
 pub(crate) use self::presence::Presence;
 pub use self::response::Response;

@@ -15,7 +15,7 @@ use crate::conversation::{Beyond, Failure, FailureKind, Protocol};
 use crate::protocols::code_of;
 use crate::routing::{Unavailable, Why};
 use crate::upstream::{NoAnswer, retry_after};
-use crate::wire::ApiError;
+use crate::wire::{ApiError, Foreign};
 
 /// Tells which upstream answered, or failed.
 pub(crate) const UPSTREAM_HEADER: HeaderName = HeaderName::from_static("x-gatewright-upstream");
@@ -191,14 +191,12 @@ impl Fault {
     pub(crate) fn into_error(self) -> ApiError {
         let Failure { kind, message, code, param, beyond } = *self.failure;
         let mut error = ApiError::new(code_of(kind), message);
-        if let Some(status) = self.status {
-            error = error.foreign(status, code);
+        if self.status.is_some() || beyond.is_some() {
+            let (status, code) = (self.status, code.filter(|_| self.status.is_some()));
+            error = error.foreign(Foreign { status, code, beyond });
         }
         if let Some(param) = param {
             error = error.param(param);
-        }
-        if let Some(beyond) = beyond {
-            error = error.beyond(*beyond);
         }
         if let Some(upstream) = self.upstream {
             error = error.header(UPSTREAM_HEADER, *upstream);
@@ -246,7 +244,7 @@ impl<'a> LastWords<'a> {
     }
 
     pub(crate) fn of_error(error: &'a ApiError) -> Self {
-        let (code, beyond) = (error.code(), error.said_beyond());
+        let (code, beyond) = (error.code(), error.beyond());
         Self { code, message: error.message(), param: error.field(), beyond }
     }
 }

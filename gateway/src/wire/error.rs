@@ -39,15 +39,16 @@ pub(crate) struct ApiError {
     headers: Vec<(HeaderName, HeaderValue)>,
     /// What an upstream said, in place of what follows from the code.
     foreign: Option<Box<Foreign>>,
-    /// What it said besides, for clients of its protocol.
-    beyond: Option<Box<Beyond>>,
 }
 
-/// Status and code of an upstream.
-#[derive(Debug, Clone)]
-struct Foreign {
-    status: u16,
-    code: Option<String>,
+/// What an upstream said of an error. All of it has to be fit to be shown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Foreign {
+    /// Its status and its code, where the client gets them.
+    pub(crate) status: Option<u16>,
+    pub(crate) code: Option<String>,
+    /// What it said besides, for clients of its protocol.
+    pub(crate) beyond: Option<Box<Beyond>>,
 }
 
 impl fmt::Display for ApiError {
@@ -71,7 +72,6 @@ impl ApiError {
             violations: Violations::default(),
             headers: Vec::new(),
             foreign: None,
-            beyond: None,
         }
     }
 
@@ -106,14 +106,9 @@ impl ApiError {
         self.header(header::RETRY_AFTER, seconds.into())
     }
 
-    /// Passes status and code of an upstream on. Both have to be fit to be shown.
-    pub(crate) fn foreign(self, status: u16, code: Option<String>) -> Self {
-        Self { foreign: Some(Box::new(Foreign { status, code })), ..self }
-    }
-
-    /// Passes on what else an upstream said. It has to be fit to be shown.
-    pub(crate) fn beyond(self, beyond: Beyond) -> Self {
-        Self { beyond: Some(Box::new(beyond)), ..self }
+    /// Passes on what an upstream said.
+    pub(crate) fn foreign(self, foreign: Foreign) -> Self {
+        Self { foreign: Some(Box::new(foreign)), ..self }
     }
 
     /// Adds a header to the response.
@@ -138,8 +133,13 @@ impl ApiError {
     }
 
     /// What an upstream said besides.
-    pub(crate) fn said_beyond(&self) -> Option<&Beyond> {
-        self.beyond.as_deref()
+    pub(crate) fn beyond(&self) -> Option<&Beyond> {
+        self.foreign.as_ref()?.beyond.as_deref()
+    }
+
+    /// The status of an upstream, where the client gets it.
+    fn foreign_status(&self) -> Option<u16> {
+        self.foreign.as_ref()?.status
     }
 
     /// The response in the form of a protocol.
@@ -149,10 +149,10 @@ impl ApiError {
             ErrorStyle::Standard => (self.code.status, self.standard_body()),
             ErrorStyle::Messages => (self.code.status, self.messages_body()),
         };
-        if let Some(beyond) = self.beyond.as_ref().filter(|beyond| style_of(beyond.protocol) == style) {
+        if let Some(beyond) = self.beyond().filter(|beyond| style_of(beyond.protocol) == style) {
             beyond.write(&mut body);
         }
-        let status = self.foreign.as_ref().map_or(status, |foreign| foreign.status);
+        let status = self.foreign_status().unwrap_or(status);
         let mut response = json_response(&body);
         *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.headers_mut().extend(self.headers);
@@ -217,7 +217,7 @@ impl ApiError {
             details.push(json!({ "@type": NATIVE_BAD_REQUEST, "fieldViolations": fields }));
         }
         json!({ "error": {
-            "code": self.foreign.as_ref().map_or(self.code.native_http, |foreign| foreign.status),
+            "code": self.foreign_status().unwrap_or(self.code.native_http),
             "message": self.message,
             "status": self.code.native_status,
             "details": details,

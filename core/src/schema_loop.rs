@@ -19,6 +19,7 @@ const ANNOTATIONS: &[&str] = &[
     "deprecated",
     "x-assumed-kind",
     "x-built",
+    "x-form",
     "x-iterable",
     "x-json-mapping",
     "x-new",

@@ -73,7 +73,7 @@ fn lines_of(page: &str) -> Result<String> {
     let found = told.into_iter().find(|block| block.text.contains("pip install"));
     let text = &found.context("the page has no block that installs from a clone")?.text;
     let kept: Vec<_> = text.lines().filter(|line| !line.contains("cargo ")).collect();
-    let kept = kept.join("\n");
+    let kept = kept.join("\n") + "\n";
     for installer in ["pip install", "npm install"] {
         if !kept.contains(installer) {
             bail!("the block for a clone has no line with {installer}");

@@ -17,6 +17,7 @@ mod import;
 mod keys;
 #[cfg(unix)]
 mod nodes;
+mod observed;
 mod report;
 #[cfg(unix)]
 mod screen;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Given, Part, Place, Protocol};
 
@@ -170,6 +170,7 @@ pub(crate) struct Failure {
     pub(crate) code: Option<String>,
     /// The member of the request at fault, in the provider's words.
     pub(crate) param: Option<String>,
+    /// What else its document says.
     pub(crate) beyond: Option<Box<Beyond>>,
 }
 
@@ -184,8 +185,8 @@ pub(crate) struct Beyond {
 }
 
 impl Beyond {
-    /// Writes it into a document of the same protocol. What this says already stays, but for the names of the kind of error and
-    /// for details, which are the provider's.
+    /// Writes it into the gateway's own document of the error, in the same protocol. Members that the document has stay as they
+    /// are, with two exceptions: the name of the kind of error is the provider's, and its details stand before the gateway's.
     pub(crate) fn write(&self, document: &mut Value) {
         let Some(error) = document["error"].as_object_mut() else { return };
         for (name, value) in &self.error {
@@ -194,14 +195,13 @@ impl Beyond {
                     error.insert(name.clone(), value.clone());
                 }
                 ("details", Value::Array(theirs)) => {
-                    let ours = error.entry("details").or_insert_with(|| json!([]));
-                    let kind = |detail: &Value| detail["@type"].as_str().map(str::to_owned);
-                    let told: Vec<_> = theirs.iter().filter_map(kind).collect();
-                    let ours = ours.as_array_mut().map(std::mem::take).unwrap_or_default();
-                    let further =
-                        ours.into_iter().filter(|ours| kind(ours).is_none_or(|kind| !told.contains(&kind)));
-                    let all: Vec<Value> = theirs.iter().cloned().chain(further).collect();
-                    error.insert(name.clone(), all.into());
+                    let mut details = theirs.clone();
+                    if let Some(Value::Array(ours)) = error.insert(name.clone(), Value::Null) {
+                        let is_new =
+                            |ours: &Value| theirs.iter().all(|theirs| theirs["@type"] != ours["@type"]);
+                        details.extend(ours.into_iter().filter(is_new));
+                    }
+                    error.insert(name.clone(), details.into());
                 }
                 _ => {
                     error.entry(name.as_str()).or_insert_with(|| value.clone());

@@ -42,7 +42,7 @@ pub(crate) struct ApiError {
 }
 
 /// What an upstream said of an error. All of it has to be fit to be shown.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Foreign {
     /// Its status and its code, where the client gets them.
     pub(crate) status: Option<u16>,
@@ -336,6 +336,34 @@ mod tests {
         let details_of_limited = details(limited().retry_after(7));
         assert!(details_of_limited.as_array().is_some_and(|all| all.contains(&said)), "{details_of_limited}");
         assert!(!details(limited()).to_string().contains("RetryInfo"));
+    }
+
+    #[test]
+    fn details_of_an_upstream_stand_before_ours_and_none_of_a_kind_is_told_twice() {
+        let (retry, other) = ("type.googleapis.com/google.rpc.RetryInfo", "type.example/quota");
+        for (theirs, ours) in
+            [(json!([{ "@type": other }]), true), (json!([{ "@type": retry, "retryDelay": "6.5s" }]), false)]
+        {
+            let error = json!({ "details": theirs, "status": "ODD" });
+            let Value::Object(error) = error else { unreachable!("it is an object") };
+            let beyond =
+                Some(Box::new(Beyond { protocol: Protocol::Native, error, beside: serde_json::Map::new() }));
+            let limited = ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "told").retry_after(7);
+            let error = limited.foreign(Foreign { status: Some(503), code: None, beyond });
+            let mut body = error.native_body();
+            error.beyond().expect("it is there").write(&mut body);
+            let mut expected = theirs.as_array().cloned().expect("a list");
+            expected.extend(
+                error.native_body()["details"]
+                    .as_array()
+                    .expect("a list")
+                    .iter()
+                    .filter(|own| ours || own["@type"] != retry)
+                    .cloned(),
+            );
+            assert_eq!(body["error"]["details"], Value::Array(expected));
+            assert_eq!(body["error"]["status"], "ODD");
+        }
     }
 
     #[test]

@@ -28,10 +28,7 @@ pub(super) fn run_rounds(subject: Subject, settings: &Settings) -> Result<()> {
         let titles: Vec<_> = ROWS.iter().filter(|row| row.subject == subject).map(|row| row.title).collect();
         bail!("no row has all these words; the rows are:\n  {}", titles.join("\n  "));
     }
-    // What is counted once is the same again.
-    let whole = (settings.rounds >= ROUNDS || settings.callgrind)
-        && settings.only.is_empty()
-        && settings.scale >= 1.0;
+    let whole = settings.rounds >= ROUNDS && settings.only.is_empty() && settings.scale >= 1.0;
     if settings.write && (!whole || settings.compare.is_some()) {
         bail!("docs/ takes whole runs: all rows with their peers, {ROUNDS} rounds, unscaled");
     }

@@ -354,7 +354,7 @@ mod tests {
             error.beyond().expect("it is there").write(&mut body);
             let mut expected = theirs.as_array().cloned().expect("a list");
             expected.extend(
-                error.native_body()["details"]
+                error.native_body()["error"]["details"]
                     .as_array()
                     .expect("a list")
                     .iter()

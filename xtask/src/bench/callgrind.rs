@@ -30,19 +30,18 @@ pub(super) fn check() -> Result<()> {
 pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> {
     let mut tables = String::new();
     for row in rows {
-        let mut counted = Vec::new();
-        for turn in &row.turns {
-            if is_countable(turn.way) {
-                counted.push((&turn.name, instructions(turn.way, turn.ours, setting)?));
-            }
-        }
-        let Some((_, ours)) = counted.first() else {
+        let countable = || row.turns.iter().filter(|turn| is_countable(turn.way));
+        if !countable().any(|turn| turn.way.is_ours()) {
             eprintln!(
-                "\n{}: not counted, for valgrind reads neither Node nor a process from outside",
+                "\n{}: not counted, for ours is not compiled code that runs at its own pace",
                 row.row.title
             );
             continue;
-        };
+        }
+        let counted = countable()
+            .map(|turn| Ok((&turn.name, instructions(turn.way, turn.ours, setting)?)))
+            .collect::<Result<Vec<_>>>()?;
+        let (_, ours) = counted[0];
         let mut table = format!("| {} | instructions | ours takes |\n|---|---|---|\n", row.row.title);
         for (name, instructions) in &counted {
             let _ = writeln!(table, "| {name} | {instructions:.0} | {:.3} |", ours / instructions);

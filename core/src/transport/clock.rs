@@ -156,7 +156,7 @@ impl Clock for SystemClock {
     }
 
     fn random(&self) -> f64 {
-        rand::random()
+        fastrand::f64()
     }
 }
 

@@ -30,17 +30,18 @@ pub(super) fn check() -> Result<()> {
 pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> {
     let mut tables = String::new();
     for row in rows {
-        let countable = || row.turns.iter().filter(|turn| is_countable(turn.way));
-        if !countable().any(|turn| turn.way.is_ours()) {
+        // Ours is first in every row.
+        if !row.turns.first().is_some_and(|ours| is_countable(ours.way)) {
             eprintln!(
                 "\n{}: not counted, for ours is not compiled code that runs at its own pace",
                 row.row.title
             );
             continue;
         }
-        let counted = countable()
-            .map(|turn| Ok((&turn.name, instructions(turn.way, turn.ours, setting)?)))
-            .collect::<Result<Vec<_>>>()?;
+        let mut counted = Vec::new();
+        for turn in row.turns.iter().filter(|turn| is_countable(turn.way)) {
+            counted.push((&turn.name, instructions(turn.way, turn.ours, setting)?));
+        }
         let (_, ours) = counted[0];
         let mut table = format!("| {} | instructions | ours takes |\n|---|---|---|\n", row.row.title);
         for (name, instructions) in &counted {

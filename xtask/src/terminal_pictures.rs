@@ -143,7 +143,12 @@ struct Terminal {
 
 impl Terminal {
     fn start(home: &Path, address: &str, arguments: &[&str]) -> Result<Self> {
-        let mut called: Command = command(program());
+        let program = program();
+        // A terminal does not tell that its program is missing.
+        if !program.exists() {
+            bail!("{} is not built: run cargo xtask test build first", program.display());
+        }
+        let mut called: Command = command(program);
         called.env_clear().current_dir(home).args(arguments);
         called.env("TERM", "xterm-256color").env("HOME", home).env("XDG_STATE_HOME", home.join("state"));
         called.env("GATEWRIGHT_BASE_URL", format!("http://{address}")).env("GATEWRIGHT_API_KEY", KEY);

@@ -73,8 +73,7 @@ pub(crate) fn run_pages() -> Result<()> {
     let folder = root().join("tests/clients");
     step("install the clients", || install(&folder))?;
     let agents = agents_venv();
-    artefacts::create_venv(&agents)?;
-    run(&mut in_venv(&agents, &folder.join("requirements-agents.txt")))?;
+    artefacts::install_into(&agents, &[folder.join("requirements-agents.txt")])?;
     let gateway = LocalGateway::start()?;
     for page in pages()? {
         let text = std::fs::read_to_string(&page)?;
@@ -105,20 +104,10 @@ pub(crate) fn run_pages() -> Result<()> {
 
 fn install(folder: &Path) -> Result<()> {
     artefacts::pip_install(&folder.join("requirements.txt"))?;
-    let frameworks = frameworks();
-    artefacts::create_venv(&frameworks)?;
-    run(&mut in_venv(&frameworks, &folder.join("requirements-frameworks.txt")))?;
+    artefacts::install_into(&frameworks(), &[folder.join("requirements-frameworks.txt")])?;
     npm_ci(folder)?;
     npm_ci(&folder.join("agents"))?;
     npm_ci(&root().join("tests/agent"))
-}
-
-/// The command that installs what a requirements file names into a venv.
-fn in_venv(venv: &Path, requirements: &Path) -> Command {
-    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
-    let mut pip = command(venv.join("bin/python"));
-    pip.args(quietly).arg(requirements);
-    pip
 }
 
 /// The venv of agent SDKs and of frameworks that take the newest official SDKs.

@@ -1,149 +1,39 @@
-//! `cargo xtask codegen`: from `spec/` to every generated file, in phases.
-//!
-//! load → lint → build (the model) → lower (the documents that follow from the specification, what progenitor can take
-//! among them) → emit → write or check. Each phase is a module and a pure function, but for the first and the last,
-//! which read and write files. Emitters take the model and what lowering made, never the documents of `spec/`. What clients
-//! have beside the operations is in no specification: `surface` reads it from their sources, once all else is generated.
-
-mod build;
-mod catalog;
-mod emit;
-mod errors;
-#[cfg(test)]
-mod fixture;
-mod home;
-mod lint;
-mod load;
-mod lower;
-mod model;
-mod names;
-mod options;
-mod schema;
-mod surface;
-#[cfg(test)]
-mod tests;
-mod validate;
-mod write;
+//! `cargo xtask codegen`: runs the generator, which is the crate `codegen/`.
 
 use std::path::Path;
+use std::process::Command;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result};
+use serde::Deserialize;
 
-pub(crate) use self::home::Home;
-use self::load::Sources;
-use self::lower::Lowered;
-use self::model::Api;
-use self::write::Output;
+use crate::process::{cargo, output, root, run};
 
-/// Generates everything from the sources below `root` and writes it, or with `check` only compares.
-pub(crate) fn run(root: &Path, check: bool) -> Result<()> {
-    let mut output = generate(&Sources::read(root)?)?;
-    let surface = surface::parts(root, &output)?;
-    output.add_parts(surface)?;
-    if check { output.check(root) } else { output.write(root) }
+/// Generates everything from the specification of a checkout and writes it, or with `check` only compares.
+pub(crate) fn generate(checkout: &Path, check: bool) -> Result<()> {
+    run(generator(checkout).arg("generate").args(check.then_some("--check")))
 }
 
-/// The clients of another specification, written below `folder`: Rust, Python and TypeScript where `home` has them, and
-/// `operations.json`, the rows that debug builds of the bindings take.
-pub(crate) fn run_another(root: &Path, openapi: &Path, home: Home, folder: &Path) -> Result<()> {
-    let sources = Sources::of(root, openapi, home)?;
-    let (api, lowered) = prepare(&sources)?;
-    let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
-    let mut output = Output::default();
-    for files in [
-        rust,
-        emit::operations::emit(&api),
-        emit::resources::emit(&api, &signatures),
-        emit::python::clients(&api),
-        emit::typescript::clients(&api),
-    ] {
-        output.add(files)?;
-    }
-    output.write(folder)?;
-    std::fs::write(folder.join("operations.json"), emit::operations::rows(&api).to_string())
-        .with_context(|| format!("cannot write to {}", folder.display()))
+/// Writes the clients of another specification into a folder. `home`: where they go there and what they import.
+pub(crate) fn generate_clients(openapi: &Path, home: &Path, into: &Path) -> Result<()> {
+    run(generator(&root()).arg("clients").arg(openapi).arg("--home").arg(home).arg("--into").arg(into))
 }
 
 /// An operation as callers name it: where it is on the client, and the method there.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct Callable {
     pub python: (String, String),
     pub node: (String, String),
 }
 
 /// Every operation of `spec/`.
-pub(crate) fn callables(root: &Path) -> Result<Vec<Callable>> {
-    let (api, _) = prepare(&Sources::read(root)?)?;
-    let named = api.operations.iter().map(|operation| {
-        let place = |case: fn(&str) -> String| {
-            let parts = operation.resource.iter().map(|part| case(part));
-            ["client".to_owned()].into_iter().chain(parts).collect::<Vec<_>>().join(".")
-        };
-        Callable {
-            python: (place(str::to_owned), operation.name.clone()),
-            node: (place(names::camel), names::camel(&operation.name)),
-        }
-    });
-    Ok(named.collect())
+pub(crate) fn callables() -> Result<Vec<Callable>> {
+    let listed = output(generator(&root()).arg("operations"))?;
+    serde_json::from_str(&listed).context("the generator lists operations in another form")
 }
 
-/// The model and what progenitor takes, of sources that keep every rule.
-fn prepare(sources: &Sources) -> Result<(Api, Lowered)> {
-    let mut problems = lint::lint(&sources.openapi);
-    problems.extend(lint::lint_errors(&sources.errors));
-    stop_at(sources, &problems)?;
-    let api = build::build(sources)?;
-    stop_at(
-        sources,
-        &[
-            lint::lint_nulls(&api),
-            lint::lint_statuses(&sources.openapi, &api),
-            lint::lint_options(&api.options, &api.errors),
-        ]
-        .concat(),
-    )?;
-    let lowered = lower::lower(&sources.openapi, &api)?;
-    Ok((api, lowered))
-}
-
-/// All generated files.
-fn generate(sources: &Sources) -> Result<Output> {
-    let (api, lowered) = prepare(sources)?;
-    let (rust, signatures) = emit::rust::emit(&api, &lowered)?;
-    let mut output = Output::default();
-    for files in [
-        emit::openapi::emit(&lowered)?,
-        rust,
-        emit::operations::emit(&api),
-        emit::error_kinds::emit(&api),
-        emit::catalog::emit(&api)?,
-        emit::resources::emit(&api, &signatures),
-        emit::presence::emit(&api)?,
-        emit::forms::emit(&api),
-        emit::conveniences::emit(&api)?,
-        emit::report::emit(&api)?,
-        emit::routes::emit(&api),
-        emit::docs::emit(&api),
-        emit::languages::emit(&api, &signatures),
-        emit::python::emit(&api),
-        emit::typescript::emit(&api),
-        emit::options::emit(&api),
-    ] {
-        output.add(files)?;
-    }
-    output.add(vec![emit::checker::emit(&lower::checker(&sources.report)?)])?;
-    output.add(vec![emit::checker::emit_suite(&lower::suite(&sources.suite))])?;
-    output.add_parts(emit::options::parts(&api))?;
-    Ok(output)
-}
-
-fn stop_at(sources: &Sources, problems: &[lint::Problem]) -> Result<()> {
-    if problems.is_empty() {
-        return Ok(());
-    }
-    let place = |problem: &lint::Problem| problem.place.replacen(load::OPENAPI, &sources.name, 1);
-    let list: Vec<String> =
-        problems.iter().map(|problem| format!("{}: {}", place(problem), problem.message)).collect();
-    let counted = if list.len() == 1 { "problem" } else { "problems" };
-    bail!("{}\n{} {counted} in the specification", list.join("\n"), list.len())
+/// The generator of this checkout, for another one or for this.
+fn generator(checkout: &Path) -> Command {
+    let mut generator = cargo();
+    generator.args(["run", "--quiet", "--package", "gatewright-codegen", "--", "--root"]).arg(checkout);
+    generator
 }

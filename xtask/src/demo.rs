@@ -32,7 +32,7 @@ pub(crate) fn run_demo() -> Result<()> {
 
 /// Tells the story from each language. Fails unless all tell the same.
 pub(crate) fn compare_stories() -> Result<()> {
-    artefacts::build_engines(&root(), Examples::All)?;
+    artefacts::build_engines(Examples::All)?;
     let folder = target().join("demo");
     let scene = Scene::start(&folder)?;
     let mut first: Option<String> = None;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use crate::artefacts::{create_venv, target};
+use crate::artefacts::{install_into, target};
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, root, run, step};
 
@@ -45,9 +45,7 @@ fn venv() -> PathBuf {
 }
 
 fn install() -> Result<()> {
-    create_venv(&venv())?;
-    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
-    run(command(venv().join("bin/python")).args(quietly).arg(root().join("tests/requests/requirements.txt")))
+    install_into(&venv(), &[root().join("tests/requests/requirements.txt")])
 }
 
 /// Each model is at upstreams of all kinds, which take turns.

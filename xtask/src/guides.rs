@@ -84,7 +84,12 @@ pub(crate) fn run_guides() -> Result<()> {
     for page in walked(&AT_A_GATEWAY, &["cookbook"])? {
         run_page(&page, &ours, Some(&gateway))?;
     }
-    // A plain `cargo test --doc` has no gateway and omits these tests.
+    Ok(())
+}
+
+/// Runs the Rust blocks of the guides. A plain `cargo test --doc` has no gateway and omits these tests.
+pub(crate) fn run_rust() -> Result<()> {
+    let gateway = LocalGateway::start()?;
     run(gateway.reach_from(cargo().env("RUSTDOCFLAGS", "--cfg guides").args([
         "test",
         "--doc",

@@ -1,6 +1,7 @@
 //! A gateway of the built program on a free local port; it runs as long as the value lives.
 
 use std::io::{BufRead as _, BufReader};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -29,6 +30,11 @@ impl LocalGateway {
     /// The same, with further arguments.
     pub(crate) fn start_with(arguments: &[&str]) -> Result<Self> {
         Self::start_by(command(program()).args(["serve"]).args(arguments))
+    }
+
+    /// Starts `serve` of another build of the program.
+    pub(crate) fn start_program(program: &Path) -> Result<Self> {
+        Self::start_by(command(program).arg("serve"))
     }
 
     /// The same, and it makes [further keys](Self::further_key).

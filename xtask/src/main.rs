@@ -23,6 +23,7 @@ mod generated_requests;
 mod guided;
 mod guides;
 mod hostile_service;
+mod installed;
 mod local_gateway;
 mod migration;
 mod other_api;
@@ -164,7 +165,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Codegen { check, root } => codegen::run(&root.unwrap_or_else(process::root), check),
+        Command::Codegen { check, root } => codegen::generate(&root.unwrap_or_else(process::root), check),
         Command::Console { pictures: true, .. } => console::take_pictures(),
         Command::Console { check, .. } => console::generate(check),
         Command::Demo => demo::run_demo(),

@@ -10,21 +10,8 @@ use anyhow::{Context as _, Result, bail};
 
 use self::server::Server;
 use crate::artefacts::{self, python, target, venv};
-use crate::codegen::{self, Home};
+use crate::codegen;
 use crate::process::{cargo, command, root, run};
-
-/// The places of its clients below the folder they are generated into.
-const HOME: Home = Home {
-    rust_api: "rust",
-    rust_api_module: "super",
-    rust_crate: "harbour",
-    rust_client: "rust",
-    rust_runtime: Some("::gatewright::runtime"),
-    python: "python/harbour",
-    python_package: "harbour",
-    node: "node/generated",
-    node_runtime: "../gatewright",
-};
 
 /// The modules of the Rust client, for the program that includes them.
 const RUST_ROOT: &str = "pub mod operations;\npub mod resources;\npub mod types;\n";
@@ -33,7 +20,8 @@ const RUST_ROOT: &str = "pub mod operations;\npub mod resources;\npub mod types;
 pub(crate) fn generate_and_call() -> Result<()> {
     let source = root().join("tests/other-api");
     let folder = target().join("other-api");
-    codegen::run_another(&root(), Path::new("tests/other-api/openapi.yaml"), HOME, &folder)?;
+    std::fs::create_dir_all(&folder)?;
+    codegen::generate_clients(&source.join("openapi.yaml"), &source.join("home.json"), &folder)?;
     for (language, prepare) in [
         ("Rust", prepare_rust as fn(&Path, &Path) -> Result<Command>),
         ("Python", prepare_python),
@@ -61,7 +49,7 @@ pub(crate) fn generate_and_call() -> Result<()> {
 }
 
 fn prepare_rust(_: &Path, folder: &Path) -> Result<Command> {
-    let generated = folder.join(HOME.rust_client);
+    let generated = folder.join("rust");
     std::fs::write(generated.join("mod.rs"), RUST_ROOT)?;
     let arguments = ["rustc", "-p", "gatewright-other-api", "--bin", "other_api", "--", "--cfg", "other_api"];
     run(cargo().env("OTHER_API", &generated).args(arguments))?;

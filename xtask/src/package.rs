@@ -256,7 +256,7 @@ fn build_as_tested(into: &Path) -> Result<()> {
         ]))
     })?;
     step("package the tarballs", || {
-        artefacts::build_engines(&root(), Examples::All)?;
+        artefacts::build_engines(Examples::All)?;
         node::pack("debug", &node::platform_of(&host()?)?, into)
     })
 }

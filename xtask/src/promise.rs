@@ -7,10 +7,12 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::artefacts::{self, Examples, target, venv};
+use crate::local_gateway::LocalGateway;
 use crate::process::{command, output, root, run, step};
 
-/// The folder of the copy.
+/// The folder of the copy, and the one that it is built into.
 const COPY: &str = "promise";
+const BUILT: &str = "promise-build";
 
 /// Additions to the copy's `spec/openapi.yaml`: the line that each precedes, and its text.
 const EDITS: [(&str, &str); 4] = [
@@ -31,37 +33,49 @@ pub(crate) fn keep() -> Result<()> {
     let copy = target().join(COPY);
     copy_tree(&copy)?;
     edit_spec(&copy.join("spec/openapi.yaml"))?;
-    step("generate from the edited spec", || crate::codegen::run(&copy, false))?;
-    let kept = step("build the copy", || build(&copy)).and_then(|()| call_from_each(&copy));
-    // The copy shares the target folder. Build the artefacts of the tree itself again, whatever the result.
-    forget_copy(&target().join("debug/.fingerprint"))?;
-    artefacts::build_engines(&root(), Examples::All)?;
-    kept
+    step("generate from the edited spec", || crate::codegen::generate(&copy, false))?;
+    let built = target().join(BUILT);
+    seed(&built.join("debug"))?;
+    step("build the copy", || build(&copy, &built))?;
+    call_from_each(&copy, &built.join("debug"))
 }
 
-// What was built of the copy is, to cargo, what would be built of the tree: it would look at the files of the copy to see
-// whether a crate has changed.
-fn forget_copy(fingerprints: &Path) -> Result<()> {
-    let start = format!("{COPY}/").into_bytes();
-    // A list of files, whose paths begin in the target folder.
-    let is_of_copy = |path: &Path| {
-        let is_list = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"dep-"));
-        let list = if is_list { std::fs::read(path)? } else { Vec::new() };
-        let mut parts = list.windows(start.len()).enumerate();
-        std::io::Result::Ok(parts.any(|(at, part)| part == start && (at == 0 || list[at - 1] != b'/')))
-    };
-    for crates in std::fs::read_dir(fingerprints).context("no fingerprints of cargo")? {
-        let folder = crates?.path();
-        let paths: Vec<PathBuf> =
-            std::fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
-        for path in paths {
-            if is_of_copy(&path)? {
-                std::fs::remove_dir_all(&folder)?;
-                break;
+/// Gives the copy's target folder what is built of other crates, which is most of the work. Nothing of ours is fresh there:
+/// the files of the copy are newer.
+fn seed(into: &Path) -> Result<()> {
+    let from = target().join("debug");
+    for folder in [".fingerprint", "build", "deps"] {
+        let (from, into) = (from.join(folder), into.join(folder));
+        if into.exists() || !from.exists() {
+            continue;
+        }
+        for entry in walkdir::WalkDir::new(&from) {
+            let entry = entry?;
+            let to = into.join(entry.path().strip_prefix(&from)?);
+            if entry.file_type().is_dir() {
+                std::fs::create_dir_all(&to)?;
+            } else if is_needed(folder, entry.path()) {
+                place(entry.path(), &to).with_context(|| format!("cannot place {}", to.display()))?;
             }
         }
     }
     Ok(())
+}
+
+/// Programs in `deps` are tests.
+fn is_needed(folder: &str, file: &Path) -> bool {
+    folder != "deps" || file.extension().is_some()
+}
+
+/// Links what compilers replace as a whole, and copies what cargo writes in place, with its time, by which cargo judges.
+fn place(file: &Path, to: &Path) -> Result<()> {
+    const REPLACED: [&str; 5] = ["rlib", "rmeta", "so", "a", "o"];
+    if file.extension().is_some_and(|extension| REPLACED.iter().any(|replaced| extension == *replaced)) {
+        return Ok(std::fs::hard_link(file, to)?);
+    }
+    std::fs::copy(file, to)?;
+    let modified = std::fs::metadata(file)?.modified()?;
+    Ok(std::fs::File::options().append(true).open(to)?.set_modified(modified)?)
 }
 
 // Writes only files that differ, so that a second run builds only what has changed.
@@ -94,23 +108,23 @@ fn edit_spec(path: &Path) -> Result<()> {
     Ok(std::fs::write(path, text)?)
 }
 
-fn build(copy: &Path) -> Result<()> {
+fn build(copy: &Path, built: &Path) -> Result<()> {
     // cargo finds programs of the package in this folder.
     let programs = copy.join("examples/rust/src/bin");
     std::fs::create_dir_all(&programs)?;
     std::fs::copy(root().join("tests/promise/promise.rs"), programs.join("promise.rs"))?;
-    artefacts::build_engines(copy, Examples::One("promise"))?;
-    let built = target().join("debug");
-    artefacts::place_engine(&built.join("lib_engine.so"), &python_package(copy).join("gatewright"))?;
-    artefacts::build_node_package(&copy.join("bindings-node"), "debug")
+    artefacts::build_engines_of(copy, built, Examples::One("promise"))?;
+    let engine = built.join("debug/lib_engine.so");
+    artefacts::place_engine(&engine, &python_package(copy).join("gatewright"))?;
+    artefacts::build_node_package(&copy.join("bindings-node"), built, "debug")
 }
 
 fn python_package(copy: &Path) -> PathBuf {
     copy.join("bindings-python/python")
 }
 
-fn call_from_each(copy: &Path) -> Result<()> {
-    let gateway = crate::local_gateway::LocalGateway::start()?;
+fn call_from_each(copy: &Path, built: &Path) -> Result<()> {
+    let gateway = LocalGateway::start_program(&built.join("gatewright"))?;
     let programs = root().join("tests/promise");
     let check = |language: &str, program: &mut Command| -> Result<()> {
         let printed = output(gateway.reach_from(program))?;
@@ -119,7 +133,7 @@ fn call_from_each(copy: &Path) -> Result<()> {
         }
         Ok(())
     };
-    step("the change from Rust", || check("Rust", &mut artefacts::example("promise")))?;
+    step("the change from Rust", || check("Rust", &mut command(built.join("promise"))))?;
     step("the change from Python, typed", || {
         let bin = venv(&root()).join("bin");
         let path = python_package(copy);

@@ -35,7 +35,7 @@ pub(crate) fn check_readme() -> Result<()> {
 
 /// Errors: the table of calls in a package's README lacks an operation of the specification.
 fn check_operations() -> Result<()> {
-    let callables = codegen::callables(&root())?;
+    let callables = codegen::callables()?;
     let python: Vec<_> = callables.iter().map(|callable| &callable.python).collect();
     let node: Vec<_> = callables.iter().map(|callable| &callable.node).collect();
     for (readme, operations) in [("bindings-python/README.md", python), ("bindings-node/README.md", node)] {

@@ -38,7 +38,7 @@ pub(crate) fn release(root: &Path, version: &Version, dry_run: bool) -> Result<(
     for (path, text) in &files {
         std::fs::write(root.join(path), text).with_context(|| format!("cannot write {path}"))?;
     }
-    step("generate", || codegen::run(root, false))?;
+    step("generate", || codegen::generate(root, false))?;
     step("commit and tag", || {
         let message = format!("release: {version}");
         run(git(root).args(["commit", "--quiet", "--all", "--message", &message]))?;

@@ -4,19 +4,45 @@
 
 use anyhow::Result;
 
-use crate::artefacts::{install_python_tools, npm_ci};
+use crate::artefacts::{install_python_tools, npm_ci, pip_install};
 use crate::process::{cargo, command, root, run, step};
 
-/// Folders of Node packages that many steps use; the others are installed by the step that needs them.
-const NODE_PACKAGES: [&str; 2] = ["bindings-node", "tests/tools"];
+/// Requirements of Python packages, beside those that every step uses.
+const PYTHON_PACKAGES: [&str; 3] = [
+    "tests/clients/requirements.txt",
+    "tests/migration/requirements.txt",
+    "examples/distributed/requirements.txt",
+];
+
+/// Folders of Node packages.
+const NODE_PACKAGES: [&str; 10] = [
+    "bindings-node",
+    "console",
+    "tests/agent",
+    "tests/clients",
+    "tests/clients/agents",
+    "tests/migration",
+    "tests/pages",
+    "tests/peers",
+    "tests/runtimes",
+    "tests/tools",
+];
 
 pub(crate) fn run_setup() -> Result<()> {
     step("programs", || run(command(root().join(".ci/run")).arg("setup")))?;
-    step("crates", || run(cargo().args(["fetch", "--locked"])))?;
-    step("Python packages, in .venv", install_python_tools)?;
-    step("Node packages", || NODE_PACKAGES.iter().try_for_each(|folder| npm_ci(&root().join(folder))))?;
+    install_packages()?;
     eprintln!("ready: `cargo xtask demo` builds everything and shows it, `cargo xtask test` tests it");
     Ok(())
+}
+
+/// Fetches what steps would fetch one after the other: crates, and the packages of Python and Node.
+pub(crate) fn install_packages() -> Result<()> {
+    step("crates", || run(cargo().args(["fetch", "--locked"])))?;
+    step("Node packages", || NODE_PACKAGES.iter().try_for_each(|folder| npm_ci(&root().join(folder))))?;
+    step("Python packages, in .venv", || {
+        install_python_tools()?;
+        PYTHON_PACKAGES.iter().try_for_each(|file| pip_install(&root().join(file)))
+    })
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn soak(requests: u64, events: u64, language: Option<&str>, bound_mib: u64) -> R
         bail!("there is no language {:?}; there are {}", language.unwrap_or_default(), LANGUAGES.join(", "));
     }
     if chosen.contains(&"rust") {
-        artefacts::build_engines(&root(), Examples::One("soak"))?;
+        artefacts::build_engines(Examples::One("soak"))?;
     }
     let server = Server::start()?;
     let mut grown = Vec::new();

@@ -1,10 +1,12 @@
-//! `cargo xtask test`: everything, in all three languages, in the order in which a failure is cheapest to find.
+//! `cargo xtask test`: everything, in all three languages, side by side as far as they can be.
 
-use std::time::Instant;
+mod schedule;
+
+use std::process::Command;
 
 use anyhow::{Error, Result, bail};
 
-use crate::artefacts::{self, Examples, npm_ci, program, python, venv};
+use crate::artefacts::{self, Examples, npm_ci, program, python, target, venv};
 use crate::building::build;
 use crate::checkkit;
 use crate::clients;
@@ -15,72 +17,175 @@ use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, output, root, run, step, tests_at_once};
 use crate::{
     book, changed, demo, deny, deploy, doc_examples, fuzz, generated_requests, guides, migration, other_api,
-    package, pages, promise, readme, rooms, runtimes, soak, torture, workflows,
+    package, pages, promise, readme, rooms, runtimes, setup, soak, torture, workflows,
 };
 
-type Step = (&'static str, &'static str, fn() -> Result<()>);
+/// A part of the tests that fails or passes by itself.
+struct Step {
+    name: &'static str,
+    title: &'static str,
+    needs: Needs,
+    run: fn() -> Result<()>,
+}
+
+/// What a step needs, which says what it can run beside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Needs {
+    /// The sources, and what it installs itself.
+    Sources,
+    /// The target folder, which cargo locks while it builds.
+    Compiler,
+    /// What the step `build` has made.
+    Build,
+}
+
+const fn step_of(name: &'static str, title: &'static str, needs: Needs, run: fn() -> Result<()>) -> Step {
+    Step { name, title, needs, run }
+}
 
 const STEPS: &[Step] = &[
-    ("codegen", "generated files match spec/", check_generated),
-    ("format", "Rust is formatted", || run(cargo().args(["fmt", "--all", "--check"]))),
-    ("rooms", "modules use only what lies below them", rooms::check),
-    ("build", "the program and both packages build", || artefacts::build_all(Examples::All)),
-    ("spec", "spec/ passes the public linters", lint_spec),
-    ("clippy", "no lint fires", clippy),
-    ("features", "the core builds without its client, and the program without the gateway", check_features),
-    ("rust", "Rust tests", rust_tests),
-    ("nodes", "several gateways share a store on a server", tests_of_nodes),
-    ("torture", "gateways that are killed, stopped and starved lose nothing", torture::run_short),
-    ("doc", "Rust documentation builds, its examples run, and every public type has one", rust_documentation),
-    ("python", "Python tests, types and lints", python_tests),
-    ("node", "Node tests, types and lints", node_tests),
-    (
-        "other-api",
-        "generated clients of another specification call its operations",
-        other_api::generate_and_call,
+    step_of("build", "the program, both packages and the tests build", Needs::Compiler, build_what_is_tested),
+    step_of("codegen", "generated files match spec/", Needs::Compiler, check_generated),
+    step_of("format", "Rust is formatted", Needs::Sources, || run(cargo().args(["fmt", "--all", "--check"]))),
+    step_of("rooms", "modules use only what lies below them", Needs::Sources, rooms::check),
+    step_of(
+        "tools",
+        "packages of the registries that steps use are installed",
+        Needs::Sources,
+        setup::install_packages,
     ),
-    ("runtimes", "the Node package works on other releases of Node, and on Bun", runtimes::test_node_package),
-    ("peers", "other validators agree about the vectors of reports and requests", compare_peers),
-    (
-        "checkkit",
-        "the kit, the agent, another server and another validator agree",
-        checkkit::check_with_others,
+    step_of("spec", "spec/ passes the public linters", Needs::Build, lint_spec),
+    step_of("workflows", "workflows and shell scripts pass their linters", Needs::Build, workflows::check),
+    step_of(
+        "deploy",
+        "the unit, the container file, compose and the manifests pass their linters",
+        Needs::Build,
+        deploy::lint,
     ),
-    ("examples", "every example runs", run_examples),
-    ("distributed", "a cluster judges a partitioned data set of reports", judge_on_a_cluster),
-    ("videos", "what the gateway calls a video plays", play_videos),
-    ("story", "three languages tell the same story", demo::compare_stories),
-    (
+    step_of(
         "readme",
         "the README quotes the examples, and blocks and pictures of pages are in order",
+        Needs::Compiler,
         readme::check_readme,
     ),
-    ("guides", "the code of the guides runs", guides::run_guides),
-    ("book", "the site builds with every page, and no link in it is dead", || book::build_book().map(drop)),
-    ("pages", "pages of reports lie well in a browser", pages::test_pages),
-    ("migration", "a script of the official SDK runs here with two lines changed", migration::compare),
-    ("clients", "clients that others wrote work, whatever the upstream speaks", clients::serve_them),
-    ("console", "the console works in a browser, for everybody", console::test),
-    ("client-pages", "the pages about clients that others wrote run", clients::run_pages),
-    ("requests", "generated requests get answers that the specification allows", generated_requests::send),
-    ("workflows", "workflows and shell scripts pass their linters", workflows::check),
-    ("deploy", "the unit, the container file, compose and the manifests pass their linters", deploy::lint),
-    ("soak", "memory stays flat over many calls and events", soak::run_short),
-    ("deny", "every dependency is allowed and used", deny::check),
-    ("fuzz", "no input breaks a fuzz target", fuzz::run_short),
-    ("package", "the installed wheel and tarball work", package::check_installed),
-    ("promise", "a change of spec/ reaches three languages and the gateway", promise::keep),
+    // Those that compile longest come first: they fill the time in which others wait.
+    step_of("clippy", "no lint fires", Needs::Compiler, clippy),
+    step_of("rust", "Rust tests", Needs::Build, rust_tests),
+    step_of("nodes", "several gateways share a store on a server", Needs::Build, tests_of_nodes),
+    step_of("package", "the installed wheel and tarball work", Needs::Compiler, package::check_installed),
+    step_of("fuzz", "no input breaks a fuzz target", Needs::Compiler, fuzz::run_short),
+    step_of(
+        "promise",
+        "a change of spec/ reaches three languages and the gateway",
+        Needs::Compiler,
+        promise::keep,
+    ),
+    step_of(
+        "doc",
+        "Rust documentation builds, its examples run, and every public type has one",
+        Needs::Compiler,
+        rust_documentation,
+    ),
+    step_of(
+        "features",
+        "the core builds without its client, and the program without the gateway",
+        Needs::Compiler,
+        check_features,
+    ),
+    step_of(
+        "other-api",
+        "generated clients of another specification call its operations",
+        Needs::Compiler,
+        other_api::generate_and_call,
+    ),
+    step_of("rust-guides", "the Rust code of the guides runs", Needs::Compiler, guides::run_rust),
+    step_of("deny", "every dependency is allowed and used", Needs::Compiler, deny::check),
+    step_of("book", "the site builds with every page, and no link in it is dead", Needs::Compiler, || {
+        book::build_book().map(drop)
+    }),
+    step_of(
+        "torture",
+        "gateways that are killed, stopped and starved lose nothing",
+        Needs::Build,
+        torture::run_short,
+    ),
+    step_of(
+        "clients",
+        "clients that others wrote work, whatever the upstream speaks",
+        Needs::Build,
+        clients::serve_them,
+    ),
+    step_of("console", "the console works in a browser, for everybody", Needs::Build, console::test),
+    step_of("guides", "the code of the guides runs", Needs::Build, guides::run_guides),
+    step_of(
+        "client-pages",
+        "the pages about clients that others wrote run",
+        Needs::Build,
+        clients::run_pages,
+    ),
+    step_of("python", "Python tests, types and lints", Needs::Build, python_tests),
+    step_of("node", "Node tests, types and lints", Needs::Build, node_tests),
+    step_of(
+        "runtimes",
+        "the Node package works on other releases of Node, and on Bun",
+        Needs::Build,
+        runtimes::test_node_package,
+    ),
+    step_of(
+        "peers",
+        "other validators agree about the vectors of reports and requests",
+        Needs::Build,
+        compare_peers,
+    ),
+    step_of(
+        "checkkit",
+        "the kit, the agent, another server and another validator agree",
+        Needs::Build,
+        checkkit::check_with_others,
+    ),
+    step_of("examples", "every example runs", Needs::Build, run_examples),
+    step_of(
+        "distributed",
+        "a cluster judges a partitioned data set of reports",
+        Needs::Build,
+        judge_on_a_cluster,
+    ),
+    step_of("videos", "what the gateway calls a video plays", Needs::Build, play_videos),
+    step_of("story", "three languages tell the same story", Needs::Build, demo::compare_stories),
+    step_of("pages", "pages of reports lie well in a browser", Needs::Build, pages::test_pages),
+    step_of(
+        "migration",
+        "a script of the official SDK runs here with two lines changed",
+        Needs::Build,
+        migration::compare,
+    ),
+    step_of(
+        "requests",
+        "generated requests get answers that the specification allows",
+        Needs::Build,
+        generated_requests::send,
+    ),
+    step_of("soak", "memory stays flat over many calls and events", Needs::Build, soak::run_short),
 ];
 
 /// Those that run only by their names: they take long, and programs that few machines have.
 const BY_NAME_ALONE: &[Step] = &[
-    (
+    step_of(
         "container",
         "the image is small, serves without rights, keeps its data and ends in peace",
+        Needs::Build,
         container::test,
     ),
-    ("powershell", "PowerShell completes commands, options and values", test_in_powershell),
+    step_of(
+        "powershell",
+        "PowerShell completes commands, options and values",
+        Needs::Build,
+        test_in_powershell,
+    ),
 ];
+
+/// Begins the line that says how much time of the processor a step took, its processes included.
+const PROCESSOR: &str = "time of the processor:";
 
 /// Megabytes on the disk below which a failure is likely to be for want of them.
 const SCARCE: u64 = 1024;
@@ -89,7 +194,7 @@ const NEEDED: &str = "17 GB";
 
 /// The names of all steps that run without being named, in their order.
 pub(crate) fn names() -> Vec<&'static str> {
-    STEPS.iter().map(|step| step.0).collect()
+    STEPS.iter().map(|step| step.name).collect()
 }
 
 /// Runs the steps that the changes since a commit or branch can break.
@@ -103,28 +208,36 @@ pub(crate) fn run_changed(base: &str) -> Result<()> {
     run_tests(&steps.into_iter().map(str::to_owned).collect::<Vec<_>>())
 }
 
-/// Runs the named steps, or all but those that have to be named, until the first failure.
+/// Runs the named steps, or all but those that have to be named: one here, several side by side.
 pub(crate) fn run_tests(wanted: &[String]) -> Result<()> {
     let by_name = if wanted.is_empty() { &[] } else { BY_NAME_ALONE };
     let steps = || STEPS.iter().chain(by_name);
-    if let Some(unknown) = wanted.iter().find(|name| steps().all(|step| step.0 != name.as_str())) {
-        let further: Vec<&str> = BY_NAME_ALONE.iter().map(|step| step.0).collect();
+    if let Some(unknown) = wanted.iter().find(|name| steps().all(|step| step.name != name.as_str())) {
+        let further: Vec<&str> = BY_NAME_ALONE.iter().map(|step| step.name).collect();
         bail!(
             "there is no step {unknown:?}; the steps are {}, and by their names alone {}",
             names().join(", "),
             further.join(", ")
         );
     }
-    let started = Instant::now();
-    let mut passed = 0;
-    for (name, title, body) in steps() {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name) {
-            step(&format!("{name}: {title}"), body).map_err(with_room)?;
-            passed += 1;
-        }
+    let chosen: Vec<&Step> =
+        steps().filter(|step| wanted.is_empty() || wanted.iter().any(|wanted| wanted == step.name)).collect();
+    let [only] = chosen.as_slice() else { return schedule::run(&chosen) };
+    step(&format!("{}: {}", only.name, only.title), only.run).map_err(with_room)?;
+    if let Some(seconds) = processor_s() {
+        eprintln!("    {PROCESSOR} {seconds:.1} s");
     }
-    eprintln!("all {passed} steps passed in {:.0} s", started.elapsed().as_secs_f64());
     Ok(())
+}
+
+/// How much time of the processor this process and its processes took that have ended, in seconds. None where there is no
+/// `/proc`.
+fn processor_s() -> Option<f64> {
+    // Of the fields behind the name in parentheses: utime, stime, cutime and cstime, in hundredths of a second.
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks: Vec<u32> = fields.get(11..15)?.iter().filter_map(|field| field.parse().ok()).collect();
+    Some(ticks.into_iter().map(f64::from).sum::<f64>() / 100.0)
 }
 
 /// Says that the disk is full, which few programs do when they fail for it. Where there is no `df`: nothing.
@@ -139,7 +252,7 @@ fn with_room(error: Error) -> Error {
 }
 
 fn check_generated() -> Result<()> {
-    codegen::run(&root(), true)
+    codegen::generate(&root(), true)
 }
 
 fn lint_spec() -> Result<()> {
@@ -192,6 +305,25 @@ fn clippy() -> Result<()> {
     )
 }
 
+/// The packages of the workspace that nextest runs, with all their features.
+const NEXTEST: [&str; 2] = ["--workspace", "--all-features"];
+/// What nextest has to know of built tests to run them without cargo.
+const BINARIES: &str = "binaries.json";
+const METADATA: &str = "metadata.json";
+
+fn build_what_is_tested() -> Result<()> {
+    artefacts::build_all(Examples::All)?;
+    step("build the tests", || build(cargo().args(["nextest", "run", "--no-run"]).args(NEXTEST)))?;
+    torture::build_all()?;
+    let folder = target().join("test");
+    std::fs::create_dir_all(&folder)?;
+    let mut list = cargo();
+    list.args(["nextest", "list", "--list-type", "binaries-only", "--message-format", "json"]).args(NEXTEST);
+    std::fs::write(folder.join(BINARIES), output(&mut list)?)?;
+    let metadata = output(cargo().args(["metadata", "--format-version", "1", "--all-features", "--locked"]))?;
+    Ok(std::fs::write(folder.join(METADATA), metadata)?)
+}
+
 fn rust_tests() -> Result<()> {
     run_nextest(&[])
 }
@@ -206,9 +338,23 @@ fn test_in_powershell() -> Result<()> {
 }
 
 fn run_nextest(chosen: &[&str]) -> Result<()> {
-    let nextest = ["nextest", "run", "--workspace", "--all-features"];
-    build(cargo().args(nextest).arg("--no-run"))?;
-    run(cargo().args(nextest).args(["--test-threads", &tests_at_once()?]).args(chosen))
+    run(nextest()?.args(["--test-threads", &tests_at_once()?]).args(chosen))
+}
+
+/// `cargo nextest run` of tests that are built: where the step `build` has just built them, without cargo, whose lock another
+/// step may hold.
+pub(crate) fn nextest() -> Result<Command> {
+    let mut run = cargo();
+    run.args(["nextest", "run"]);
+    if artefacts::is_built() {
+        let folder = target().join("test");
+        run.arg("--binaries-metadata").arg(folder.join(BINARIES));
+        run.arg("--cargo-metadata").arg(folder.join(METADATA));
+    } else {
+        build(cargo().args(["nextest", "run", "--no-run"]).args(NEXTEST))?;
+        run.args(NEXTEST);
+    }
+    Ok(run)
 }
 
 fn rust_documentation() -> Result<()> {
@@ -286,7 +432,7 @@ fn judge_on_a_cluster() -> Result<()> {
 }
 
 fn run_examples() -> Result<()> {
-    artefacts::build_engines(&root(), Examples::All)?;
+    artefacts::build_engines(Examples::All)?;
     let gateway = LocalGateway::start()?;
     let work = artefacts::target().join("examples-run");
     std::fs::create_dir_all(&work)?;

@@ -39,6 +39,7 @@ pub(crate) fn check(history: &Path) -> Result<()> {
     run(command(target().join("debug").join(PACKAGE)).arg("check").arg(history))
 }
 
-fn build_all() -> Result<()> {
+/// Builds the gateway and what tortures it.
+pub(crate) fn build_all() -> Result<()> {
     build_programs(&[PROGRAM, (PACKAGE, PACKAGE)])
 }

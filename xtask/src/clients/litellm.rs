@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::artefacts::{create_venv, target};
-use crate::process::{command, root, run};
+use crate::artefacts::{install_into, target};
+use crate::process::{command, root};
 
 /// How long it may take to start: it reads a lot of Python.
 const START: Duration = Duration::from_mins(4);
@@ -29,9 +29,7 @@ fn venv() -> PathBuf {
 
 /// Installs it: about 600 MB.
 pub(super) fn install() -> Result<()> {
-    create_venv(&venv())?;
-    let quietly = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile", "-r"];
-    run(command(venv().join("bin/python")).args(quietly).arg(root().join("tests/servers/requirements.txt")))
+    install_into(&venv(), &[root().join("tests/servers/requirements.txt")])
 }
 
 impl LitellmProxy {

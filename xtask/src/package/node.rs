@@ -27,7 +27,7 @@ pub(super) fn platform_of(triple: &str) -> Result<String> {
 
 /// Packs the main package and that of a platform. built: the folder of the addon below the target folder.
 pub(super) fn pack(built: &str, platform: &str, into: &Path) -> Result<()> {
-    build_node_package(&root().join("bindings-node"), built)?;
+    build_node_package(&root().join("bindings-node"), &target(), built)?;
     if platform
         != output(node_package("node").args(["-p", "require('./dist/platform').platformName()"]))?.trim()
     {

@@ -1,0 +1,78 @@
+//! Which members of a response must be present together: `if`, `then`, `else` and `anyOf` of response schemas.
+
+use anyhow::{Result, bail};
+use serde_json::Value;
+
+use crate::load::Document;
+use crate::model::{Api, Rule};
+use crate::schema::subschemas;
+
+/// Notes the rules of every schema that an answer reaches.
+pub(super) fn note_rules(api: &mut Api, document: &Document) -> Result<()> {
+    for (name, schema) in api.schemas.iter_mut().filter(|(_, schema)| schema.in_response) {
+        let Some(node) = document.schema(name) else { continue };
+        schema.rules = rules(name, node)?;
+        let inner = || within(node, "").into_iter().find(|(_, inner)| has_rules(inner));
+        if let Some((at, _)) = (!schema.in_request).then(inner).flatten() {
+            bail!(
+                "{name}{at}: nothing would check what it requires together; move it into a schema of its own"
+            );
+        }
+    }
+    Ok(())
+}
+
+fn rules(name: &str, node: &Value) -> Result<Vec<Rule>> {
+    let mut rules = Vec::new();
+    if let Some(branches) = node["anyOf"].as_array() {
+        let mut any_of = Vec::new();
+        for branch in branches {
+            let [one] = &required(branch)[..] else {
+                bail!("{name}: a branch of anyOf requires one member; write one for each");
+            };
+            any_of.push(one.clone());
+        }
+        rules.push(Rule { when: None, any_of });
+    }
+    let mut node = node;
+    while let Some(condition) = node.get("if") {
+        let constant = |(member, schema): (&String, &Value)| {
+            schema["const"].as_str().map(|value| (member.clone(), value.to_owned()))
+        };
+        let constants: Option<Vec<_>> =
+            condition["properties"].as_object().into_iter().flatten().map(constant).collect();
+        let Some([(member, value)]) = constants.as_deref() else {
+            bail!("{name}: a condition compares one member with a constant string; write it so");
+        };
+        if required(condition) != [member.clone()] {
+            bail!("{name}: a condition holds of an object without {member}, too; require it there");
+        }
+        for needed in required(&node["then"]) {
+            rules.push(Rule { when: Some((member.clone(), value.clone())), any_of: vec![needed] });
+        }
+        node = &node["else"];
+    }
+    Ok(rules)
+}
+
+fn has_rules(node: &Value) -> bool {
+    node.get("anyOf").is_some() || node.get("if").is_some()
+}
+
+/// The schemas inside a schema, with their places; conditions are the schema's own.
+fn within<'a>(node: &'a Value, at: &str) -> Vec<(String, &'a Value)> {
+    let mut found = Vec::new();
+    for (place, inner) in subschemas(node, at) {
+        let keyword = place[at.len()..].trim_start_matches('/').split('/').next().unwrap_or_default();
+        if !["if", "then", "else", "anyOf"].contains(&keyword) {
+            found.extend(within(inner, &place));
+            found.push((place, inner));
+        }
+    }
+    found
+}
+
+fn required(node: &Value) -> Vec<String> {
+    let names = node["required"].as_array().into_iter().flatten();
+    names.filter_map(|name| name.as_str().map(str::to_owned)).collect()
+}

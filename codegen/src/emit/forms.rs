@@ -1,0 +1,184 @@
+//! Emits the forms of stream events and final documents, member by member, which the client uses to repair deviating
+//! items. A form states what the generated types require: an open union is one object with the members of all its
+//! variants.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::header;
+use crate::model::{Api, File, Kind, Operation, Part, Type, Union};
+use crate::names;
+
+/// `core/src/api/generated/forms.rs`.
+pub(crate) fn emit(api: &Api) -> Vec<File> {
+    let forms = Forms { api };
+    let mut code = format!(
+        "// {}\n//! The forms of what streams bring and amount to.\n\n\
+         use crate::api::form::Presence::{{Nullable, Optional, Required, Stated}};\n\
+         use crate::api::form::{{Form, Member, Presence}};\n\
+         use crate::api::operation::Operation;\n\n\
+         const fn member(name: &'static str, presence: Presence, form: &'static Form) -> Member {{\n    \
+         Member {{ name, form, presence }}\n}}\n",
+        header("spec/openapi.yaml")
+    );
+    let mut reached = BTreeSet::new();
+    let chunk = |operation: &Operation| operation.stream.as_ref().map(|stream| stream.item.clone());
+    let whole = |operation: &Operation| {
+        let stream = operation.stream.as_ref()?;
+        Some(operation.response.clone().unwrap_or_else(|| stream.item.clone()))
+    };
+    code.push_str("\n/// The form of what an operation streams.\n");
+    code.push_str(&forms.of_operations("chunk_form", chunk, &mut reached));
+    code.push_str("\n/// The form of the answer that a stream of an operation amounts to.\n");
+    code.push_str(&forms.of_operations("whole_form", whole, &mut reached));
+    for (name, schema) in api.schemas.iter().filter(|(name, _)| reached.contains(*name)) {
+        let form = forms.of_schema(name).unwrap_or_default();
+        let constant = names::constant(name);
+        _ = write!(code, "\n/// {name} ({}).\npub(crate) static {constant}: Form = {form};\n", schema.source);
+    }
+    vec![File { path: "core/src/api/generated/forms.rs".to_owned(), contents: code }]
+}
+
+struct Forms<'api> {
+    api: &'api Api,
+}
+
+impl Forms<'_> {
+    /// A function from an operation to the form of one of its types.
+    fn of_operations(
+        &self,
+        function: &str,
+        ty: impl Fn(&Operation) -> Option<Type>,
+        reached: &mut BTreeSet<String>,
+    ) -> String {
+        let mut code = format!(
+            "pub(crate) fn {function}(operation: &Operation) -> &'static Form {{\n    match operation.id {{\n"
+        );
+        let mut found: Vec<(String, Vec<String>)> = Vec::new();
+        for operation in &self.api.operations {
+            let Some(ty) = ty(operation) else { continue };
+            self.reach(&ty, reached);
+            let form = self.of_type(&ty);
+            let id = format!("{:?}", operation.id);
+            match found.iter_mut().find(|(known, _)| *known == form) {
+                Some((_, ids)) => ids.push(id),
+                None => found.push((form, vec![id])),
+            }
+        }
+        for (form, ids) in found {
+            _ = writeln!(code, "        {} => &{form},", ids.join(" | "));
+        }
+        code.push_str("        _ => &Form::Any,\n    }\n}\n");
+        code
+    }
+
+    /// Notes the objects that the form of a type refers to.
+    fn reach(&self, ty: &Type, reached: &mut BTreeSet<String>) {
+        match ty {
+            Type::Array(inner) | Type::Map(inner) | Type::Nullable(inner) => self.reach(inner, reached),
+            Type::Ref(name) => match self.api.parts(name) {
+                Some(parts) => {
+                    if reached.insert(name.clone()) {
+                        for part in &parts {
+                            self.reach(&part.ty, reached);
+                        }
+                    }
+                }
+                None => {
+                    if let Kind::Alias(inner) = &self.api.schemas[name].kind {
+                        self.reach(inner, reached);
+                    }
+                }
+            },
+            Type::Union(union) => {
+                for part in self.inline(union).into_iter().flatten() {
+                    self.reach(&part.ty, reached);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The form of an object, as an expression; none for what is no object with members.
+    fn of_schema(&self, name: &str) -> Option<String> {
+        let assumed = match &self.api.schemas[name].kind {
+            Kind::Union(union) => union.discriminator.as_deref().zip(union.assumed.as_deref()),
+            _ => None,
+        };
+        Some(self.of_parts(&self.api.parts(name)?, assumed))
+    }
+
+    /// assumed: the member that tells kinds apart, and the kind that is assumed.
+    fn of_parts(&self, parts: &[Part], assumed: Option<(&str, &str)>) -> String {
+        let mut code = "Form::Object(&[\n".to_owned();
+        for part in parts {
+            let form = match assumed {
+                Some((discriminator, kind)) if part.name == discriminator => format!("Form::Text({kind:?})"),
+                _ if part.position => "Form::Position".to_owned(),
+                _ => self.of_type(&part.ty),
+            };
+            _ = writeln!(code, "    member({:?}, {}, &{form}),", part.name, self.presence(part));
+        }
+        code.push_str("])");
+        code
+    }
+
+    /// The members of an inline open union that is one object to a reader.
+    fn inline(&self, union: &Union) -> Option<Vec<Part>> {
+        union.open.then(|| self.api.merged(union)).flatten()
+    }
+
+    /// As an expression.
+    fn of_type(&self, ty: &Type) -> String {
+        match ty {
+            Type::Const(Value::String(text)) => format!("Form::Text({text:?})"),
+            // The one word that there is stands where a required one is missing.
+            Type::Enum(words) => match words.values.as_slice() {
+                [only] => format!("Form::Text({only:?})"),
+                _ => "Form::Text(\"\")".to_owned(),
+            },
+            Type::String => "Form::Text(\"\")".to_owned(),
+            Type::Integer => "Form::Integer".to_owned(),
+            Type::Number => "Form::Number".to_owned(),
+            Type::Boolean | Type::Const(Value::Bool(_)) => "Form::Flag".to_owned(),
+            Type::Union(union) => match self.inline(union) {
+                Some(parts) => self.of_parts(&parts, None).replace('\n', "\n    "),
+                None => "Form::Any".to_owned(),
+            },
+            Type::Any | Type::Const(_) => "Form::Any".to_owned(),
+            Type::Nullable(inner) => self.of_type(inner),
+            Type::Array(inner) => format!("Form::List(&{})", self.of_type(inner)),
+            Type::Map(inner) if **inner == Type::Any => "Form::Object(&[])".to_owned(),
+            Type::Map(inner) => format!("Form::Map(&{})", self.of_type(inner)),
+            Type::Ref(name) => match &self.api.schemas[name].kind {
+                Kind::Enum(words) => self.of_type(&Type::Enum(words.clone())),
+                Kind::Alias(inner) => self.of_type(inner),
+                _ if self.api.parts(name).is_none() => "Form::Any".to_owned(),
+                _ => names::constant(name),
+            },
+        }
+    }
+
+    fn presence(&self, part: &Part) -> &'static str {
+        let nullable = part.ty.is_nullable() || part.ty == Type::Any;
+        match (part.required, nullable) {
+            (true, false) => "Required",
+            (true, true) => "Stated",
+            // An empty list stands for a missing one, and has no place for null; of anything else a type may have none.
+            (false, false) if self.is_collection(&part.ty) => "Optional",
+            (false, _) => "Nullable",
+        }
+    }
+
+    fn is_collection(&self, ty: &Type) -> bool {
+        match ty {
+            Type::Array(_) | Type::Map(_) => true,
+            Type::Ref(name) => {
+                matches!(&self.api.schemas[name].kind, Kind::Alias(inner) if self.is_collection(inner))
+            }
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The reference of each language: every operation with its signature, its arguments with their defaults, its errors and
+//! an example, which CI runs.
+
+use std::fmt::Write as _;
+
+use super::docs::{SOURCE, cell, link, sentence};
+use super::rust::Signatures;
+use super::told::{Argument, Form, Told, errors_of};
+use super::{header, origin, python, resources, typescript};
+use crate::errors::ErrorKind;
+use crate::model::{Api, File, Operation};
+use crate::names;
+
+/// A language of the reference.
+struct Language {
+    /// Of the file and of the fences.
+    file: &'static str,
+    fence: &'static str,
+    /// The fence of a signature, which is no program.
+    signature: &'static str,
+    title: &'static str,
+    /// What comes before the first operation.
+    opening: &'static str,
+    told: fn(&Api, &Signatures, &Operation) -> Told,
+    /// Around each example.
+    frame: (&'static str, &'static str),
+    /// What an error is called.
+    error: fn(&ErrorKind) -> String,
+}
+
+const LANGUAGES: [Language; 3] = [
+    Language {
+        file: "rust",
+        fence: "rust",
+        signature: "text",
+        title: "Rust",
+        opening: "Members of a body that are not required have setters: `with_temperature(0.5)`. Every method sends what the \
+                  caller set, and nothing else. The types are in `gatewright::types`. The client, its options, streams, errors and \
+                  all else are in [Rust, beside the operations](rust-client.md).\n",
+        told: resources::told,
+        frame: (
+            "# #[tokio::main]\n# async fn main() -> Result<(), Box<dyn std::error::Error>> {\n\
+             # let client = gatewright::Client::from_env()?;\n",
+            "# Ok(())\n# }\n",
+        ),
+        error: |kind| format!("ErrorKind::{}", names::pascal(&kind.name)),
+    },
+    Language {
+        file: "python",
+        fence: "python",
+        signature: "python fragment",
+        title: "Python",
+        opening: "Arguments that are not given are not sent. `**options` are those of the call: `timeout`, `max_retries`, \
+                  `extra_headers` and [more](python-client.md#options-of-a-call). `AsyncClient` has the same methods to await. Types are in \
+                  `gatewright.types`. The client, its options, streams, errors and all else are in [Python, beside the \
+                  operations](python-client.md).\n\n```python\nfrom gatewright import Client\n\nclient = Client()\n```\n",
+        told: |api, _, operation| python::told(api, operation),
+        frame: ("", ""),
+        error: |kind| kind.class.clone(),
+    },
+    Language {
+        file: "node",
+        fence: "js",
+        signature: "ts",
+        title: "Node",
+        opening: "Members that are not given are not sent. `options` are those of the call: `timeoutMs`, `maxRetries`, `extraHeaders` and \
+                  [more](node-client.md#options-of-a-call). The client, its options, streams, errors and all else are in [Node, beside \
+                  the operations](node-client.md).\n\n```js\nimport { Client } from \"gatewright\";\n\nconst client = new Client();\n```\n",
+        told: |api, _, operation| typescript::told(api, operation),
+        frame: ("", ""),
+        error: |kind| kind.class.clone(),
+    },
+];
+
+/// `docs/reference/rust.md`, `python.md` and `node.md`.
+pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
+    LANGUAGES
+        .iter()
+        .map(|language| File {
+            path: format!("docs/reference/{}.md", language.file),
+            contents: format!(
+                "<!-- {} -->\n\n{}",
+                header("spec/openapi.yaml"),
+                page(api, signatures, language)
+            ),
+        })
+        .collect()
+}
+
+fn page(api: &Api, signatures: &Signatures, language: &Language) -> String {
+    let told: Vec<(&Operation, Told)> = api
+        .operations
+        .iter()
+        .map(|operation| (operation, (language.told)(api, signatures, operation)))
+        .collect();
+    let mut out = format!(
+        "# {}, operation by operation\n\nSignatures, arguments, errors and an example of every method. The examples run in CI, from \
+         top to bottom, against `gatewright serve`. What goes over the wire is in [operations](operations.md) and \
+         [types](types.md); errors that every call may raise are in [errors](errors.md). {SOURCE}\n\n{}\n\
+         | Method | What it does |\n|---|---|\n",
+        language.title, language.opening
+    );
+    for (operation, told) in &told {
+        _ = writeln!(out, "| [`{}`](#{}) | {} |", told.name, anchor(&told.name), operation.summary);
+    }
+    for (operation, told) in &told {
+        out.push_str(&section(api, language, operation, told));
+    }
+    out
+}
+
+/// The anchor that GitHub and mdBook give a heading.
+fn anchor(heading: &str) -> String {
+    heading.to_lowercase().chars().filter(|c| c.is_alphanumeric() || *c == '_' || *c == '-').collect()
+}
+
+fn section(api: &Api, language: &Language, operation: &Operation, told: &Told) -> String {
+    let mut out = format!(
+        "\n## {}\n\n{}. {} {}\n\n```{}\n{}\n```\n",
+        told.name,
+        operation.summary.trim_end_matches('.'),
+        operation.description.trim_end(),
+        origin(&operation.source),
+        language.signature,
+        told.signature.trim_end()
+    );
+    if !told.arguments.is_empty() {
+        out.push_str("\n| Argument | Type | Required | What it is |\n|---|---|---|---|\n");
+        told.arguments.iter().for_each(|argument| out.push_str(&row(argument)));
+    }
+    let errors = errors_of(api, operation, language.error);
+    if !errors.is_empty() {
+        _ = write!(out, "\nErrors of the service: {errors}.\n");
+    }
+    if !told.example.is_empty() {
+        let (before, after) = language.frame;
+        _ = write!(out, "\n```{}\n{before}{}{after}```\n", language.fence, told.example);
+    }
+    out
+}
+
+fn row(argument: &Argument) -> String {
+    let Argument { name, ty, required, about, rules } = argument;
+    let ty = match ty {
+        Form::Code(code) => format!("`{code}`"),
+        Form::Words(ty) => link(ty),
+    };
+    let rules = rules.join("; ");
+    let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };
+    let required = if *required { "yes" } else { "no" };
+    format!("| `{name}` | {} | {required} | {}{} |\n", cell(&ty), cell(about.trim()), cell(&rules))
+}

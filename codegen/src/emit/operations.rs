@@ -1,0 +1,201 @@
+//! Emits the table of operations: one row each, for the transport, the bindings and the gateway.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::{SHOWN_ROWS, header, origin, rows_example, shown_code};
+use crate::model::{Api, Conversation, File, Kind, Location, ModelKind, Operation, Plain, StreamMode, Type};
+use crate::names;
+
+/// `core/src/api/generated/operations.rs`.
+pub(crate) fn emit(api: &Api) -> Vec<File> {
+    let mut code = format!(
+        "// {}\n//! The operations of the specification, one constant each.\n\n\
+         pub use {};\n",
+        header("spec/openapi.yaml"),
+        api.home.rust_list(&row_types(api)),
+    );
+    for operation in &api.operations {
+        code.push_str(&row(api, operation));
+    }
+    code.push_str("\n/// All operations, in the order of the specification.\n");
+    code.push_str(&all_example(api));
+    code.push_str("pub const ALL: &[&Operation] = &[\n");
+    for operation in &api.operations {
+        _ = writeln!(code, "    &{},", names::constant(&operation.id));
+    }
+    code.push_str("];\n\n/// Finds an operation by its id.\n");
+    if let Some(operation) = api.operations.first() {
+        let told = format!(
+            "let operation = {}::operations::by_id({:?}).unwrap();\nassert_eq!(operation.path, {:?});\n",
+            api.home.rust_crate, operation.id, operation.path
+        );
+        code.push_str(&shown_code(&told, "/// "));
+    }
+    code.push_str("pub fn by_id(id: &str) -> Option<&'static Operation> {\n");
+    code.push_str("    match id {\n");
+    for operation in &api.operations {
+        _ = writeln!(code, "        {:?} => Some(&{}),", operation.id, names::constant(&operation.id));
+    }
+    code.push_str("        _ => None,\n    }\n}\n");
+    vec![File { path: format!("{}/operations.rs", api.home.rust_api), contents: code }]
+}
+
+/// The table as JSON, for the bindings of debug builds: rows of an API that is not theirs.
+pub(crate) fn rows(api: &Api) -> Value {
+    let row = |operation: &Operation| {
+        let path = || operation.path_parameters();
+        let query = operation.free_parameters().filter(|parameter| parameter.location == Location::Query);
+        let response = match (&operation.plain, &operation.response) {
+            (Some(Plain::Nothing), _) => json!("nothing"),
+            (Some(Plain::Text(media_type)), _) => json!({"text": media_type}),
+            (Some(Plain::Bytes(media_type)), _) => json!({"bytes": media_type}),
+            (None, Some(ty)) if is_array(api, ty) => json!("array"),
+            (None, _) => json!("object"),
+        };
+        json!({
+            "id": operation.id,
+            "method": operation.method.upper(),
+            "path": operation.path,
+            "path_parameters": path().map(|parameter| &parameter.name).collect::<Vec<_>>(),
+            "slashed_parameters": path().filter(|parameter| parameter.slashes).map(|p| &p.name).collect::<Vec<_>>(),
+            "query_parameters": query.map(|parameter| &parameter.name).collect::<Vec<_>>(),
+            "fixed_query": operation.fixed_parameters().collect::<Vec<_>>(),
+            "has_body": operation.request.is_some(),
+            "response": response,
+            "resource": operation.resource.join("."),
+            "name": operation.name,
+        })
+    };
+    api.operations.iter().map(row).collect()
+}
+
+/// Whether a value of the type is an array, under whatever name.
+fn is_array(api: &Api, ty: &Type) -> bool {
+    match ty {
+        Type::Array(_) => true,
+        Type::Ref(name) => matches!(&api.schemas[name].kind, Kind::Alias(ty) if is_array(api, ty)),
+        _ => false,
+    }
+}
+
+/// The types of a row, without those that no row has.
+fn row_types(api: &Api) -> Vec<&'static str> {
+    let holds_conversation = api.operations.iter().any(|operation| operation.conversation.is_some());
+    let names_models = api.operations.iter().any(|operation| operation.models.is_some());
+    [
+        ("Conversation", holds_conversation),
+        ("ErrorStyle", true),
+        ("Method", true),
+        ("ModelKind", names_models),
+        ("Operation", true),
+        ("Protocol", true),
+        ("ResponseBody", true),
+        ("StreamMode", true),
+    ]
+    .into_iter()
+    .filter_map(|(name, is_used)| is_used.then_some(name))
+    .collect()
+}
+
+fn row(api: &Api, operation: &Operation) -> String {
+    let path_parameters: Vec<&str> = operation.path_parameters().map(|p| p.name.as_str()).collect();
+    let slashed_parameters: Vec<&str> =
+        operation.path_parameters().filter(|p| p.slashes).map(|p| p.name.as_str()).collect();
+    let query_parameters: Vec<&str> = operation
+        .free_parameters()
+        .filter(|p| p.location == Location::Query)
+        .map(|p| p.name.as_str())
+        .collect();
+    let fixed_query: Vec<(&str, &str)> = operation.fixed_parameters().collect();
+    let stream = match operation.stream.as_ref().map(|stream| &stream.mode) {
+        None => "StreamMode::Never".to_owned(),
+        Some(StreamMode::Always) => "StreamMode::Always".to_owned(),
+        Some(StreamMode::Parameter(name)) => format!("StreamMode::Parameter({name:?})"),
+    };
+    let response = match (&operation.plain, &operation.response) {
+        (Some(Plain::Nothing), _) => "Nothing".to_owned(),
+        (Some(Plain::Text(media_type)), _) => format!("Text({media_type:?})"),
+        (Some(Plain::Bytes(media_type)), _) => format!("Bytes({media_type:?})"),
+        (None, Some(ty)) if is_array(api, ty) => "Array".to_owned(),
+        (None, _) => "Object".to_owned(),
+    };
+    let last_events = operation.stream.as_ref().map_or(&[][..], |stream| &stream.last_events);
+    let terminator = operation.stream.as_ref().and_then(|stream| stream.terminator.as_deref());
+    format!(
+        "\n/// {summary}: `{method_upper} {path}`. {origin}\n{example}\
+         pub const {constant}: Operation = Operation {{\n\
+         \x20   id: {id:?},\n\
+         \x20   method: Method::{method},\n\
+         \x20   path: {path:?},\n\
+         \x20   path_parameters: &{path_parameters:?},\n\
+         \x20   slashed_parameters: &{slashed_parameters:?},\n\
+         \x20   query_parameters: &{query_parameters:?},\n\
+         \x20   fixed_query: &{fixed_query:?},\n\
+         \x20   has_body: {has_body},\n\
+         \x20   response: ResponseBody::{response},\n\
+         \x20   stream: {stream},\n\
+         \x20   terminator: {terminator:?},\n\
+         \x20   protocol: Protocol::{protocol},\n\
+         \x20   error_style: ErrorStyle::{style},\n\
+         \x20   last_events: &{last_events:?},\n\
+         \x20   models: {models},\n\
+         \x20   conversation: {conversation},\n\
+         \x20   webhook_url: {webhook_url:?},\n\
+         \x20   inference: {inference:?},\n\
+         \x20   iterable: {iterable:?},\n\
+         \x20   resource: {resource:?},\n\
+         \x20   name: {name:?},\n\
+         \x20   source: {source:?},\n\
+         }};\n",
+        summary = operation.summary,
+        source = operation.source,
+        origin = origin(&operation.source),
+        example = row_example(api, operation),
+        method_upper = operation.method.upper(),
+        path = operation.path,
+        constant = names::constant(&operation.id),
+        id = operation.id,
+        method = operation.method.pascal(),
+        has_body = operation.request.is_some(),
+        protocol = operation.protocol.pascal(),
+        style = operation.error_style.pascal(),
+        models = variant("ModelKind", operation.models.map(ModelKind::pascal)),
+        conversation = variant("Conversation", operation.conversation.map(Conversation::pascal)),
+        webhook_url = operation.webhook_url,
+        inference = operation.inference,
+        iterable = api.iterable(operation),
+        resource = operation.resource.join("."),
+        name = operation.name,
+    )
+}
+
+/// Where an operation is, and what callers name it.
+fn row_example(api: &Api, operation: &Operation) -> String {
+    let mut name = operation.resource.clone();
+    name.push(operation.name.clone());
+    let code = format!(
+        "let operation = &{}::operations::{};\n\
+         assert_eq!((operation.method.as_str(), operation.path), ({:?}, {:?}));\n\
+         assert_eq!(operation.qualified_name(), {:?});\n",
+        api.home.rust_crate,
+        names::constant(&operation.id),
+        operation.method.upper(),
+        operation.path,
+        name.join("."),
+    );
+    shown_code(&code, "/// ")
+}
+
+/// The first ids of all.
+fn all_example(api: &Api) -> String {
+    let ids: Vec<String> =
+        api.operations.iter().take(SHOWN_ROWS).map(|operation| format!("{:?}", operation.id)).collect();
+    rows_example(&format!("{}::operations::ALL", api.home.rust_crate), "operation", "id", &ids)
+}
+
+/// A variant, or none, as an expression.
+fn variant(of: &str, name: Option<&str>) -> String {
+    name.map_or_else(|| "None".to_owned(), |name| format!("Some({of}::{name})"))
+}

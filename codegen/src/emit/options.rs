@@ -1,0 +1,74 @@
+//! Emits what follows from `spec/options.json`, a file for each place that names options: the core's builders, the
+//! keywords and interfaces of the bindings and how they are read, the kit's options, the program's flags, the tables of
+//! the guides.
+
+mod guide;
+mod kit;
+mod napi;
+mod node;
+mod program;
+mod pyo3;
+mod python;
+mod rust;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use self::words::Words;
+use super::header;
+use crate::model::{Api, File};
+use crate::options::{Language, Options, Scope};
+use crate::write::Part;
+
+const SPEC: &str = "spec/options.json";
+
+/// The files.
+pub(crate) fn emit(api: &Api) -> Vec<File> {
+    let all = All { api, options: &api.options };
+    [
+        rust::emit(all),
+        kit::emit(all),
+        pyo3::emit(all),
+        python::emit(all),
+        napi::emit(all),
+        node::emit(all),
+        program::emit(all),
+    ]
+    .concat()
+}
+
+/// The tables within guides.
+pub(crate) fn parts(api: &Api) -> Vec<Part> {
+    guide::parts(All { api, options: &api.options })
+}
+
+/// What emitters are given.
+#[derive(Clone, Copy)]
+struct All<'a> {
+    api: &'a Api,
+    options: &'a Options,
+}
+
+impl<'a> All<'a> {
+    fn words(self, scope: &'a Scope, language: Language) -> Words<'a> {
+        Words { options: self.options, errors: &self.api.errors, scope, language }
+    }
+}
+
+/// A file of Rust code.
+fn rust_file(path: &str, body: &str) -> File {
+    File { path: path.to_owned(), contents: format!("// {}\n{body}", header(SPEC)) }
+}
+
+/// A number as the linter wants it, a long one with its digits in threes: `4_294_967_296`.
+fn digits(number: u64) -> String {
+    let plain = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in plain.chars().enumerate() {
+        if index > 0 && plain.len() > 4 && (plain.len() - index).is_multiple_of(3) {
+            out.push('_');
+        }
+        out.push(digit);
+    }
+    out
+}

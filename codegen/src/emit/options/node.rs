@@ -1,0 +1,213 @@
+//! The Node package: the interfaces of options, how each crosses over, and what it is called there.
+
+use std::fmt::Write as _;
+
+use super::words::Words;
+use super::{All, SPEC};
+use crate::emit::header;
+use crate::model::File;
+use crate::options::{Entry, Kind, Language, Scope};
+
+const PATH: &str = "bindings-node/src-ts/generated/options.ts";
+/// Widest line.
+const WIDTH: usize = 110;
+
+pub(super) fn emit(all: All<'_>) -> Vec<File> {
+    let of = |scope| all.words(scope, Language::Node);
+    let (client, call, check) = (of(&all.options.client), of(&all.options.call), of(&all.options.check));
+    let mut code = format!(
+        "// {}\n/** Options of a client, a call, a wait, a download and a run of the check kit. */\n\n\
+         import type {{ Middleware }} from \"../callbacks\";\n\
+         import type {{ CheckId, CheckProgress }} from \"../check\";\n\
+         import type {{ ApiKeyFunction }} from \"../options\";\n\
+         import type {{ VideoTask }} from \"./types\";\n",
+        header(SPEC)
+    );
+    let all_of = |scope: &Scope| {
+        scope.of(Language::Node).filter(|option| !option.required).cloned().collect::<Vec<_>>()
+    };
+    let times = format!("{} Every time may be `Infinity`, which is no limit.", client.scope.doc);
+    interface(&mut code, "ClientOptions", &times, client, &all_of(client.scope));
+    let (single, shared): (Vec<_>, Vec<_>) = all_of(call.scope).into_iter().partition(|option| option.single);
+    interface(
+        &mut code,
+        "CallDefaults",
+        "What may be said of all calls of a client as well as of a single one.",
+        call,
+        &shared,
+    );
+    interface(&mut code, "RequestOptions extends CallDefaults", "Options of a single call.", call, &single);
+    for (name, scope) in [
+        ("WaitOptions", &all.options.wait),
+        ("SaveOptions", &all.options.save),
+        ("CheckOptions", &all.options.check),
+    ] {
+        let words = of(scope);
+        interface(&mut code, name, &scope.doc, words, &all_of(scope));
+    }
+    code.push_str(
+        "\n/**\n * How an option crosses over: as it is; pairs as a flat list; members as JSON text; an address, `false` as an empty\n\
+         \x20* one; what is code stays on this side.\n */\n\
+         export type Crossing = \"plain\" | \"pairs\" | \"members\" | \"address\" | \"stays\";\n",
+    );
+    table(
+        &mut code,
+        "CLIENT_OPTIONS",
+        "ClientOptions",
+        "Crossing",
+        client.scope.of(Language::Node),
+        |option| quoted(crosses(option)),
+    );
+    table(&mut code, "CALL_DEFAULTS", "CallDefaults", "Crossing", shared.iter(), |option| {
+        quoted(crosses(option))
+    });
+    table(
+        &mut code,
+        "REQUEST_OPTIONS",
+        "RequestOptions",
+        "Crossing",
+        shared.iter().chain(&single),
+        |option| quoted(crosses(option)),
+    );
+    for (name, ty, scope) in [
+        ("WAIT_OPTIONS", "WaitOptions", &all.options.wait),
+        ("SAVE_OPTIONS", "SaveOptions", &all.options.save),
+    ] {
+        table(&mut code, name, ty, "Crossing", all_of(scope).iter(), |option| quoted(crosses(option)));
+    }
+    code.push_str("\n/** The kit's name of each option; null for what stays on this side. */");
+    let kits = |option: &Entry| {
+        if option.is_of(Language::Rust) { quoted(&option.name) } else { "null".to_owned() }
+    };
+    let of_kit = all_of(check.scope);
+    table(&mut code, "CHECK_OPTIONS", "CheckOptions", "string | null", of_kit.iter(), kits);
+    code.push_str("\n/** The variable of the environment that stands in for an option of a client. */\nexport const VARIABLES = {\n");
+    for option in client.scope.of(Language::Node) {
+        if let Some(variable) = &option.variable {
+            _ = writeln!(code, "  {}: {variable:?},", option.name_in(Language::Node));
+        }
+    }
+    code.push_str("} as const satisfies { readonly [name in keyof ClientOptions]?: string };\n");
+    let (wait, save) = (of(&all.options.wait), of(&all.options.save));
+    for (name, words) in [("Client", client), ("Request", call), ("Wait", wait), ("Save", save)] {
+        engine(
+            &mut code,
+            &format!("Engine{name}Options"),
+            &format!("`{name}Options` as they cross over."),
+            words,
+        );
+    }
+    vec![File { path: PATH.to_owned(), contents: code }]
+}
+
+fn interface(code: &mut String, name: &str, doc: &str, words: Words<'_>, options: &[Entry]) {
+    _ = write!(code, "\n{}export interface {name} {{\n", block(doc, ""));
+    for option in options {
+        let text = words.whole(option);
+        _ = writeln!(
+            code,
+            "{}  {}?: {} | undefined;",
+            block(&text, "  "),
+            option.name_in(Language::Node),
+            type_of(option)
+        );
+    }
+    code.push_str("}\n");
+}
+
+/// The options as they cross over.
+fn engine(code: &mut String, name: &str, doc: &str, words: Words<'_>) {
+    _ = write!(code, "\n/** {doc} */\nexport interface {name} {{\n");
+    for option in &words.scope.options {
+        let crosses = option.bindings || option.is_of(Language::Node) && option.is_of(Language::Rust);
+        let ty = match option.kind() {
+            Kind::Progress | Kind::Signal => continue,
+            Kind::Time | Kind::Count | Kind::Bytes => "number",
+            Kind::Boolean => "boolean",
+            Kind::Headers | Kind::Query => "string[]",
+            Kind::Middleware => "{ before: boolean; after: boolean }[]",
+            _ => "string",
+        };
+        if crosses {
+            _ = writeln!(code, "  {}?: {ty};", option.name_in(Language::Node));
+        }
+        if option.kind() == Kind::Key && crosses {
+            code.push_str("  /** Whether a callback gives the key. */\n  asksForKey?: boolean;\n");
+        }
+    }
+    code.push_str("}\n");
+}
+
+fn table<'a>(
+    code: &mut String,
+    name: &str,
+    keys: &str,
+    ty: &str,
+    options: impl Iterator<Item = &'a Entry>,
+    value: impl Fn(&Entry) -> String,
+) {
+    _ = write!(code, "\nexport const {name}: Readonly<Record<keyof {keys}, {ty}>> = {{\n");
+    for option in options {
+        _ = writeln!(code, "  {}: {},", option.name_in(Language::Node), value(option));
+    }
+    code.push_str("};\n");
+}
+
+fn quoted(word: &str) -> String {
+    format!("{word:?}")
+}
+
+fn crosses(option: &Entry) -> &'static str {
+    match option.kind() {
+        Kind::Headers | Kind::Query => "pairs",
+        Kind::Members => "members",
+        Kind::Proxy => "address",
+        Kind::Key | Kind::Middleware | Kind::Progress | Kind::Signal => "stays",
+        _ => "plain",
+    }
+}
+
+fn type_of(option: &Entry) -> String {
+    let ty = match option.kind() {
+        Kind::Time | Kind::Milliseconds | Kind::Count | Kind::Bytes => "number",
+        Kind::Boolean => "boolean",
+        Kind::Headers | Kind::Query => "Readonly<Record<string, string>>",
+        Kind::Members => "Readonly<Record<string, unknown>>",
+        Kind::Names => "readonly string[]",
+        Kind::Checks => "readonly CheckId[]",
+        Kind::Profile => "{ kitName?: string | undefined; models?: readonly string[] | undefined }",
+        Kind::Key => "string | ApiKeyFunction",
+        Kind::Proxy => "string | false",
+        Kind::Middleware => "readonly Middleware[]",
+        Kind::Progress => "((task: VideoTask) => unknown)",
+        Kind::Events => "((progress: CheckProgress) => void)",
+        Kind::Signal => "AbortSignal",
+        Kind::AgentMode => {
+            let words: Vec<String> = option.words.iter().map(|word| quoted(word)).collect();
+            return words.join(" | ");
+        }
+        _ => "string",
+    };
+    ty.to_owned()
+}
+
+/// A comment, on one line if it fits.
+fn block(text: &str, indent: &str) -> String {
+    let one = format!("{indent}/** {text} */\n");
+    if one.len() <= WIDTH {
+        return one;
+    }
+    let mut out = format!("{indent}/**\n");
+    let mut line = format!("{indent} *");
+    for word in text.split_whitespace() {
+        if line.len() + 1 + word.len() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = format!("{indent} *");
+        }
+        line.push(' ');
+        line.push_str(word);
+    }
+    _ = write!(out, "{line}\n{indent} */\n");
+    out
+}

@@ -1,0 +1,196 @@
+//! The Python package: the arguments of a client, and the dictionaries that type the options of a call, of a wait, of
+//! saving a file and of the kit.
+
+use std::fmt::Write as _;
+
+use super::words::Words;
+use super::{All, SPEC};
+use crate::emit::header;
+use crate::model::File;
+use crate::options::{Entry, Kind, Language};
+
+const FOLDER: &str = "bindings-python/python/gatewright/generated";
+/// Widest line of documentation.
+const WIDTH: usize = 108;
+/// Options that may be given by their position, the first of a client.
+const POSITIONAL: usize = 2;
+
+pub(super) fn emit(all: All<'_>) -> Vec<File> {
+    let file = |name: &str, body: String| File {
+        path: format!("{FOLDER}/{name}.py"),
+        contents: format!("# {}\n{body}", header(SPEC)),
+    };
+    vec![file("options", options(all)), file("check_options", check_options(all))]
+}
+
+fn options(all: All<'_>) -> String {
+    let client = all.words(&all.options.client, Language::Python);
+    let call = all.words(&all.options.call, Language::Python);
+    let wait = all.words(&all.options.wait, Language::Python);
+    let save = all.words(&all.options.save, Language::Python);
+    let mut code = "\"\"\"Options of clients, calls, waits and saving: their types, and what they mean.\"\"\"\n\n\
+         from __future__ import annotations\n\n\
+         TYPE_CHECKING = False\n\
+         if TYPE_CHECKING:\n    import os\n    from collections.abc import Awaitable, Callable, Mapping, Sequence\n\
+         \x20   from typing import Any, Literal, TypedDict\n\n\
+         \x20   from gatewright.middleware import After, Before\n    from gatewright.types import VideoTask\n\n"
+        .to_owned();
+    for (name, words) in [("CallOptions", call), ("WaitOptions", wait), ("SaveOptions", save)] {
+        dictionary(&mut code, name, words, "    ");
+        code.push('\n');
+    }
+    code.push_str("else:\n    CallOptions = WaitOptions = SaveOptions = dict\n\n");
+    let of_kind = |kinds: &[Kind]| {
+        let scopes = [client.scope, call.scope];
+        let all = scopes.into_iter().flat_map(|scope| scope.of(Language::Python));
+        names(all.filter(|option| kinds.contains(&option.kind())))
+    };
+    _ = write!(
+        code,
+        "PAIRS = ({},)\n\"\"\"Options that are names and values.\"\"\"\n\n\
+         ADDRESSES = ({},)\n\"\"\"Options that are addresses, in which a user and a password may stand.\"\"\"\n\n\
+         WAITS = ({},)\n\"\"\"Options of a wait.\"\"\"\n",
+        of_kind(&[Kind::Headers, Kind::Query]),
+        of_kind(&[Kind::Proxy]),
+        names(wait.scope.of(Language::Python)),
+    );
+    arguments(&mut code, client);
+    code
+}
+
+fn names<'a>(options: impl Iterator<Item = &'a Entry>) -> String {
+    options.map(|option| format!("{:?}", option.name)).collect::<Vec<_>>().join(", ")
+}
+
+fn check_options(all: All<'_>) -> String {
+    let mut code = "\"\"\"Options of a run of the check kit.\"\"\"\n\n\
+         from __future__ import annotations\n\n\
+         from typing import TYPE_CHECKING, Any, Literal, TypedDict\n\n\
+         if TYPE_CHECKING:\n    import os\n    from collections.abc import Mapping, Sequence\n\n    from gatewright.generated.report import CheckId\n\n\n"
+        .to_owned();
+    dictionary(&mut code, "CheckOptions", all.words(&all.options.check, Language::Python), "");
+    code
+}
+
+/// A class that types a dictionary of options: of those that are data, and may be left out.
+fn dictionary(code: &mut String, name: &str, words: Words<'_>, indent: &str) {
+    let (first, rest) = words
+        .scope
+        .doc
+        .split_once(". ")
+        .map_or((words.scope.doc.as_str(), ""), |(first, rest)| (first, rest));
+    _ = writeln!(code, "{indent}class {name}(TypedDict, total=False):");
+    let rest = if rest.is_empty() { "None is as if it were left out." } else { rest };
+    let first = first.trim_end_matches('.');
+    _ = writeln!(
+        code,
+        "{indent}    \"\"\"{first}.\n\n{}{indent}    \"\"\"\n",
+        wrapped(rest, &format!("{indent}    "), 0)
+    );
+    let is_member =
+        |option: &&Entry| !option.required && !matches!(option.kind(), Kind::Secret | Kind::Events);
+    for option in words.scope.of(Language::Python).filter(is_member) {
+        _ = writeln!(code, "{indent}    {}: {} | None", option.name, type_of(option));
+        let text = wrapped(&format!("\"\"\"{}\"\"\"", words.whole(option)), &format!("{indent}    "), 0);
+        code.push_str(&text);
+    }
+}
+
+/// `__init__` of a client: what is data goes on as a dictionary, what is code or Python's own by name.
+fn arguments(code: &mut String, words: Words<'_>) {
+    let options: Vec<&Entry> = words.scope.of(Language::Python).collect();
+    let is_setting = |option: &&&Entry| {
+        option.is_of(Language::Rust) && !matches!(option.kind(), Kind::Key | Kind::Middleware)
+    };
+    let settings: Vec<&&Entry> = options.iter().filter(is_setting).collect();
+    let others: Vec<&&Entry> = options.iter().filter(|option| !is_setting(option)).collect();
+    code.push_str(
+        "\n\nclass ClientArguments:\n    \"\"\"What a client is made with.\"\"\"\n\n    def __init__(\n        self,\n",
+    );
+    for (index, option) in options.iter().enumerate() {
+        if index == POSITIONAL {
+            code.push_str("        *,\n");
+        }
+        _ = writeln!(code, "        {}: {},", option.name, argument(option));
+    }
+    _ = writeln!(code, "    ) -> None:\n        \"\"\"{}\n", words.scope.doc);
+    code.push_str("        Every time may be `math.inf`, which is no limit.\n\n        Args:\n");
+    for option in &options {
+        let text = format!("{}: {}", option.name, words.whole(option));
+        code.push_str(&wrapped(&text, "            ", 4));
+    }
+    code.push_str("\n        Raises:\n            ConfigurationError: The key is missing, or an option is malformed.\n        \"\"\"\n        self._configure(\n            {\n");
+    for option in settings {
+        _ = writeln!(code, "                {:?}: {},", option.name, option.name);
+    }
+    code.push_str("            },\n");
+    for option in &others {
+        _ = writeln!(code, "            {0}={0},", option.name);
+    }
+    code.push_str(
+        "        )\n\n    def _configure(\n        self,\n        settings: dict[str, Any],\n        *,\n",
+    );
+    for option in &others {
+        let ty = argument(option);
+        let (ty, _) = ty.rsplit_once(" = ").unwrap_or((&ty, ""));
+        _ = writeln!(code, "        {}: {ty},", option.name);
+    }
+    code.push_str("    ) -> None:\n        raise NotImplementedError\n");
+}
+
+/// Type and default of an argument. Only what has one word for "not given" takes None.
+fn argument(option: &Entry) -> String {
+    let ty = type_of(option);
+    match option.kind() {
+        Kind::Boolean => format!("{ty} = False"),
+        Kind::Middleware => format!("{ty} = ()"),
+        _ => format!("{ty} | None = None"),
+    }
+}
+
+fn type_of(option: &Entry) -> String {
+    let ty = match option.kind() {
+        Kind::Path => "str | os.PathLike[str]",
+        Kind::Time => "float",
+        Kind::Milliseconds | Kind::Count | Kind::Bytes => "int",
+        Kind::Boolean => "bool",
+        Kind::Headers => "Mapping[str, str]",
+        Kind::Query | Kind::Members => "Mapping[str, object]",
+        Kind::Names => "Sequence[str]",
+        Kind::Checks => "Sequence[CheckId]",
+        Kind::Profile => "Mapping[str, Any]",
+        Kind::Key => "str | Callable[..., str | Awaitable[str]]",
+        Kind::Proxy => "str | Literal[False]",
+        Kind::Middleware => "Sequence[Before | After]",
+        Kind::Progress => "Callable[[VideoTask], object]",
+        Kind::AgentMode => {
+            let words: Vec<String> = option.words.iter().map(|word| format!("{word:?}")).collect();
+            return format!("Literal[{}]", words.join(", "));
+        }
+        _ => "str",
+    };
+    ty.to_owned()
+}
+
+/// Lines of at most the width; those after the first are indented by `hanging` more.
+fn wrapped(text: &str, indent: &str, hanging: usize) -> String {
+    let mut out = String::new();
+    let mut line = indent.to_owned();
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.len() + 1 + word.len() > WIDTH {
+            out.push_str(&line);
+            out.push('\n');
+            line = format!("{indent}{}", " ".repeat(hanging));
+            is_empty = true;
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    out.push_str(&line);
+    out.push('\n');
+    out
+}

@@ -1,0 +1,89 @@
+//! Operations as the reference of Python tells them.
+
+use std::fmt::Write as _;
+
+use super::resources::{Argument as Own, Place, arguments, signature, spelled_path, value_expression};
+use super::streams::{self, Face};
+use super::{Direction, Types, member};
+use crate::emit::told::{Argument, Form, Told, has_example};
+use crate::model::{Api, Operation, Plain};
+
+/// An operation of the blocking client.
+pub(crate) fn told(api: &Api, operation: &Operation) -> Told {
+    let name = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));
+    let sent = Types { api, direction: Direction::Request, builtins: "", schemas: "" };
+    let own = arguments(api, operation);
+    let listed = own.iter().map(|argument| Argument {
+        name: argument.name.clone(),
+        ty: Form::Code(sent.expression(argument.ty)),
+        required: argument.required,
+        about: argument.doc.clone(),
+        rules: Vec::new(),
+    });
+    Told {
+        signature: written(api, operation, &name),
+        arguments: listed.collect(),
+        example: example(api, operation),
+        name,
+    }
+}
+
+/// The signature of the stub, as a caller sees it.
+fn written(api: &Api, operation: &Operation, name: &str) -> String {
+    let received = Types { api, direction: Direction::Response, builtins: "", schemas: "" };
+    let stream =
+        operation.stream.as_ref().map(|stream| streams::annotation(received, Face::Sync, operation, stream));
+    let document = match &operation.plain {
+        Some(Plain::Nothing) => Some("None".to_owned()),
+        Some(Plain::Text(_)) => Some("str".to_owned()),
+        Some(Plain::Bytes(_)) => Some("bytes".to_owned()),
+        None => operation.response.as_ref().map(|ty| received.expression(ty)),
+    };
+    let answers: Vec<String> = document.into_iter().chain(stream).collect();
+    let switch = operation.stream_parameter().map(|switch| (switch, "bool | None = ..."));
+    let stub = signature(api, operation, Face::Sync, switch, &answers.join(" | "));
+    let stub = stub.trim_end().trim_end_matches(": ...");
+    let lines = stub.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
+    let lines = lines.filter(|line| line.trim() != "self,").collect::<Vec<_>>().join("\n");
+    let head = format!("def {}(", member(&operation.name));
+    let plain = lines.replacen(&head, &format!("{name}("), 1);
+    plain.replace(" | NotGiven", "").replace("types.", "").replace("builtins.", "")
+}
+
+fn example(api: &Api, operation: &Operation) -> String {
+    if !has_example(api, operation) {
+        return String::new();
+    }
+    let mut out = String::new();
+    if let Some(earlier) = &operation.earlier {
+        let first = api.operation(&earlier.operation);
+        _ = writeln!(out, "earlier = {}", call(api, first));
+    }
+    let call = call(api, operation);
+    if operation.always_streams() {
+        return out + &format!("for event in {call}:\n    print(event)\n");
+    }
+    out + &format!("answer = {call}\nprint(answer)\n")
+}
+
+/// A call with the arguments of its example.
+fn call(api: &Api, operation: &Operation) -> String {
+    let value = |argument: &Own<'_>| match &operation.earlier {
+        Some(earlier) if earlier.argument == argument.wire => Some(format!("earlier.{}", earlier.member)),
+        _ => operation.example.get(argument.wire).map(value_expression),
+    };
+    let given: Vec<String> = arguments(api, operation)
+        .iter()
+        .filter_map(|argument| {
+            let value = value(argument)?;
+            Some(if argument.place == Place::Path { value } else { format!("{}={value}", argument.name) })
+        })
+        .collect();
+    let name = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));
+    let one = format!("{name}({})", given.join(", "));
+    if one.len() <= 80 {
+        return one;
+    }
+    let lines: String = given.iter().flat_map(|argument| ["    ", argument, ",\n"]).collect();
+    format!("{name}(\n{lines})")
+}

@@ -1,0 +1,364 @@
+//! `resources.py` and its stub: a class for each resource, a method for each operation, each twice: for
+//! `Client` and, as `async def`, for `AsyncClient`.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::streams::{self, Face};
+use super::{Direction, Types, argument, described, docstring, facts, member, wrapped};
+use crate::emit::origin;
+use crate::model::{Api, Location, Operation, Parameter, Plain, Resource, Type};
+use crate::names::pascal;
+
+/// One argument of a method.
+pub(super) struct Argument<'a> {
+    /// As Python spells it.
+    pub(super) name: String,
+    /// On the wire.
+    pub(super) wire: &'a str,
+    pub(super) place: Place,
+    pub(super) required: bool,
+    pub(super) ty: &'a Type,
+    pub(super) doc: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Path,
+    Query,
+    Header,
+    Body,
+}
+
+/// Arguments in the order of the signature: path, then required ones, then optional ones.
+pub(super) fn arguments<'a>(api: &'a Api, operation: &'a Operation) -> Vec<Argument<'a>> {
+    let parameter = |parameter: &'a Parameter, place| Argument {
+        name: argument(api, &parameter.name),
+        wire: &parameter.name,
+        place,
+        required: parameter.required,
+        ty: &parameter.ty,
+        doc: {
+            let source = if parameter.source == operation.source { "" } else { &parameter.source };
+            described(
+                &parameter.description,
+                &facts(&parameter.constraints, parameter.default.as_ref(), source),
+            )
+        },
+    };
+    let mut arguments: Vec<_> =
+        operation.path_parameters().map(|path| parameter(path, Place::Path)).collect();
+    let owner = operation.request.as_ref().map_or("", |name| api.schemas[name].source.as_str());
+    let mut keywords: Vec<_> = api
+        .request_fields(operation)
+        .iter()
+        .map(|field| Argument {
+            name: argument(api, &field.name),
+            wire: &field.name,
+            place: Place::Body,
+            required: field.required,
+            ty: &field.ty,
+            doc: {
+                let source = if field.source == owner { "" } else { &field.source };
+                described(&field.description, &facts(&field.constraints, field.default.as_ref(), source))
+            },
+        })
+        .collect();
+    keywords.extend(operation.free_parameters().map(|free| {
+        parameter(free, if free.location == Location::Header { Place::Header } else { Place::Query })
+    }));
+    keywords.sort_by_key(|keyword| !keyword.required);
+    arguments.extend(keywords);
+    arguments
+}
+
+pub(super) fn module(api: &Api) -> String {
+    let mut out = String::from(
+        "\"\"\"The resources: a method for each operation of the specification. Types are in the stub.\"\"\"\n\n\
+         from gatewright._engine import NOT_GIVEN\n",
+    );
+    out.push_str(&streams::imports(api));
+    for face in Face::BOTH {
+        classes(&api.resources(), &mut |resource| {
+            let _ = write!(out, "\n\nclass {}:\n", class_name(face, resource));
+            out.push_str(&class_doc(resource));
+            let is_root = resource.path.is_empty();
+            if !is_root {
+                out.push_str("\n    __slots__ = (\"_client\",)\n");
+                out.push_str("\n    def __init__(self, client):\n        self._client = client\n");
+            }
+            let client = if is_root { "self" } else { "self._client" };
+            for child in &resource.children {
+                let name = property(child);
+                let class = class_name(face, child);
+                let _ = write!(out, "\n    @property\n    def {name}(self):\n");
+                let _ =
+                    write!(out, "        \"\"\"{}.\"\"\"\n        return {class}({client})\n", title(child));
+            }
+            for operation in &resource.operations {
+                out.push_str(&method(api, operation, face));
+            }
+        });
+    }
+    out
+}
+
+/// Calls `write` for each resource, children first, the root last.
+fn classes(resource: &Resource<'_>, write: &mut impl FnMut(&Resource<'_>)) {
+    for child in &resource.children {
+        classes(child, write);
+    }
+    write(resource);
+}
+
+/// `AsyncChatCompletions`; of the root, `AsyncResources`.
+fn class_name(face: Face, resource: &Resource<'_>) -> String {
+    let name =
+        if resource.path.is_empty() { "Resources".to_owned() } else { pascal(&resource.path.join("_")) };
+    format!("{}{name}", face.prefix())
+}
+
+/// `client.chat.completions`.
+fn title(resource: &Resource<'_>) -> String {
+    format!("client.{}", spelled_path(&resource.path))
+}
+
+/// The property that holds a resource.
+fn property(resource: &Resource<'_>) -> String {
+    resource.path.last().map_or_else(String::new, |name| member(name))
+}
+
+/// `chat.completions`, each name as Python spells it.
+pub(super) fn spelled_path(path: &[String]) -> String {
+    path.iter().map(|name| member(name)).collect::<Vec<_>>().join(".")
+}
+
+fn class_doc(resource: &Resource<'_>) -> String {
+    let text = if resource.path.is_empty() {
+        "Everything that hangs on a client.".to_owned()
+    } else {
+        format!("{}.", title(resource))
+    };
+    docstring(&[text], "    ")
+}
+
+fn method(api: &Api, operation: &Operation, face: Face) -> String {
+    let arguments = arguments(api, operation);
+    let mut out = format!("\n    {} {}(\n        self,\n", face.def(), member(&operation.name));
+    for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
+        let _ = writeln!(out, "        {},", path.name);
+    }
+    if arguments.iter().any(|argument| argument.place != Place::Path) {
+        out.push_str("        *,\n");
+    }
+    for keyword in arguments.iter().filter(|argument| argument.place != Place::Path) {
+        let default = if keyword.required { "" } else { "=NOT_GIVEN" };
+        let _ = writeln!(out, "        {}{default},", keyword.name);
+    }
+    out.push_str("        **options,\n    ):\n");
+    out.push_str(&method_doc(operation, &arguments, face));
+    let dict = |place: Place| {
+        let pairs: Vec<String> = arguments
+            .iter()
+            .filter(|argument| argument.place == place)
+            .map(|argument| format!("{:?}: {}", argument.wire, argument.name))
+            .collect();
+        if pairs.is_empty() { "None".to_owned() } else { format!("{{{}}}", pairs.join(", ")) }
+    };
+    // An argument may have the name of a local variable of the method.
+    let fresh = |name: &str| {
+        let is_taken = arguments.iter().any(|argument| argument.name == name);
+        if is_taken { format!("{name}_") } else { name.to_owned() }
+    };
+    let (parameters, body) = (fresh("parameters"), fresh("body"));
+    let _ = writeln!(
+        out,
+        "        {parameters} = ({}, {}, {})",
+        dict(Place::Path),
+        dict(Place::Query),
+        dict(Place::Header)
+    );
+    if operation.request.is_some() {
+        let _ = writeln!(out, "        {body} = {{");
+        for member in arguments.iter().filter(|argument| argument.place == Place::Body) {
+            let _ = writeln!(out, "            {:?}: {},", member.wire, member.name);
+        }
+        out.push_str("        }\n");
+    } else {
+        let _ = writeln!(out, "        {body} = None");
+    }
+    let call = format!("({:?}, {parameters}, {body}, options", operation.id);
+    let begin = format!("return {}self._client", face.awaits());
+    if let Some(stream) = &operation.stream {
+        let class = streams::class_name(face, operation, stream);
+        let open = format!("{begin}._open{call}, {class})");
+        let Some(switch) = operation.stream_parameter() else {
+            let _ = writeln!(out, "        {open}");
+            return out;
+        };
+        let _ = writeln!(out, "        if {} is True:\n            {open}", argument(api, switch));
+    }
+    let _ = writeln!(out, "        {begin}._call{call})");
+    out
+}
+
+fn method_doc(operation: &Operation, arguments: &[Argument<'_>], face: Face) -> String {
+    let indent = "        ";
+    let mut list = String::from("Args:\n");
+    for argument in arguments {
+        let text = format!("{}: {}", argument.name, argument.doc);
+        list.push_str(&wrapped(&text, "    ", "        "));
+    }
+    list.push_str("    options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.\n");
+    // Tests run the examples unchanged, so `await` needs a function around it.
+    if face == Face::Sync {
+        list.push_str(&example(operation, arguments));
+    }
+    let summary = format!("{}.", operation.summary.trim_end_matches('.'));
+    let source = origin(&operation.source);
+    let doc = docstring(&[summary, operation.description.clone(), "@ARGUMENTS@".to_owned(), source], indent);
+    // Already wrapped and indented below its heading; wrapping it again would undo that.
+    let list: String =
+        list.lines().flat_map(|line| [if line.is_empty() { "" } else { indent }, line, "\n"]).collect();
+    doc.replace(
+        &format!("{indent}@ARGUMENTS@\n"),
+        &list.replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\""),
+    )
+}
+
+/// An example call for the documentation; none if the specification has no value for a required argument.
+fn example(operation: &Operation, arguments: &[Argument<'_>]) -> String {
+    let mut given = Vec::new();
+    for argument in arguments {
+        match operation.example.get(argument.wire) {
+            Some(value) => given.push(format!("{}={}", argument.name, value_expression(value))),
+            None if argument.required => return String::new(),
+            None => {}
+        }
+    }
+    let call = format!("client.{}.{}", spelled_path(&operation.resource), member(&operation.name));
+    if given.is_empty() {
+        return format!("\n>>> answer = {call}()\n");
+    }
+    let lines: String = given.iter().flat_map(|argument| ["...     ", argument, ",\n"]).collect();
+    format!("\n>>> answer = {call}(\n{lines}... )\n")
+}
+
+/// A JSON value as a Python expression.
+pub(super) fn value_expression(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        // Escapes of JSON mean the same in Python, except surrogates, which the specification does not contain.
+        Value::Number(_) | Value::String(_) => value.to_string(),
+        Value::Array(elements) => {
+            let elements: Vec<_> = elements.iter().map(value_expression).collect();
+            format!("[{}]", elements.join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<_> = members
+                .iter()
+                .map(|(name, value)| format!("{name:?}: {}", value_expression(value)))
+                .collect();
+            format!("{{{}}}", members.join(", "))
+        }
+    }
+}
+
+pub(super) fn stub(api: &Api) -> String {
+    let mut out = format!(
+        "import builtins\n\
+         from collections.abc import Mapping, Sequence\n\
+         from typing import Any, Literal, overload\n\n\
+         from gatewright._engine import NotGiven, Record\n\
+         from gatewright._options import CallOptions\n\
+         from {} import types\n",
+        api.home.python_package
+    );
+    out.push_str(&streams::imports(api));
+    out.push_str("from typing_extensions import Unpack\n");
+    for face in Face::BOTH {
+        classes(&api.resources(), &mut |resource| {
+            let _ = write!(out, "\nclass {}:\n", class_name(face, resource));
+            out.push_str(&class_doc(resource));
+            if !resource.path.is_empty() {
+                out.push_str("    _client: Any\n    def __init__(self, client: Any) -> None: ...\n");
+            }
+            for child in &resource.children {
+                let name = property(child);
+                let class = class_name(face, child);
+                let _ = writeln!(out, "    @property\n    def {name}(self) -> {class}:");
+                let _ = writeln!(out, "        \"\"\"{}.\"\"\"", title(child));
+            }
+            for operation in &resource.operations {
+                out.push_str(&signatures(api, operation, face));
+            }
+        });
+    }
+    out
+}
+
+/// The method's signature; overloads if a member switches between a document and a stream.
+fn signatures(api: &Api, operation: &Operation, face: Face) -> String {
+    // A method may hide a builtin: `list` does.
+    let received = Types { api, direction: Direction::Response, builtins: "builtins.", schemas: "types." };
+    let stream =
+        operation.stream.as_ref().map(|stream| streams::annotation(received, face, operation, stream));
+    let document = match &operation.plain {
+        Some(Plain::Nothing) => Some("None".to_owned()),
+        Some(Plain::Text(_)) => Some("builtins.str".to_owned()),
+        Some(Plain::Bytes(_)) => Some("builtins.bytes".to_owned()),
+        None => operation.response.as_ref().map(|ty| received.expression(ty)),
+    };
+    match (operation.stream_parameter(), stream, document) {
+        (Some(switch), Some(stream), Some(document)) => {
+            let either = format!("{document} | {stream}");
+            let mut out = String::new();
+            for (ty, result) in [
+                ("Literal[False] | NotGiven | None = ...", &document),
+                ("Literal[True]", &stream),
+                ("bool | NotGiven | None = ...", &either),
+            ] {
+                out.push_str("    @overload\n");
+                out.push_str(&signature(api, operation, face, Some((switch, ty)), result));
+            }
+            out
+        }
+        (_, Some(stream), None) => signature(api, operation, face, None, &stream),
+        (_, _, Some(document)) => signature(api, operation, face, None, &document),
+        (_, _, None) => signature(api, operation, face, None, "None"),
+    }
+}
+
+pub(super) fn signature(
+    api: &Api,
+    operation: &Operation,
+    face: Face,
+    switch: Option<(&str, &str)>,
+    result: &str,
+) -> String {
+    let sent = Types { api, direction: Direction::Request, builtins: "", schemas: "types." };
+    let arguments = arguments(api, operation);
+    let mut out = format!("    {} {}(\n        self,\n", face.def(), member(&operation.name));
+    for path in arguments.iter().filter(|argument| argument.place == Place::Path) {
+        let _ = writeln!(out, "        {}: {},", path.name, sent.expression(path.ty));
+    }
+    if arguments.iter().any(|argument| argument.place != Place::Path) {
+        out.push_str("        *,\n");
+    }
+    for keyword in arguments.iter().filter(|argument| argument.place != Place::Path) {
+        let _ = match switch.filter(|(name, _)| *name == keyword.wire) {
+            Some((_, ty)) => writeln!(out, "        {}: {ty},", keyword.name),
+            None if keyword.required => {
+                writeln!(out, "        {}: {},", keyword.name, sent.expression(keyword.ty))
+            }
+            None => {
+                writeln!(out, "        {}: {} | NotGiven = ...,", keyword.name, sent.expression(keyword.ty))
+            }
+        };
+    }
+    let _ = write!(out, "        **options: Unpack[CallOptions],\n    ) -> {result}: ...\n");
+    out
+}

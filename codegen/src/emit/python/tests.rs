@@ -1,0 +1,106 @@
+//! What the emitter writes for the fixture.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::build::build;
+use crate::fixture::{edited, sources};
+use crate::load::Sources;
+
+/// The contents of the file of that name.
+fn file(sources: &Sources, name: &str) -> String {
+    let files = super::emit(&build(sources).expect("the fixture builds"));
+    files.into_iter().find(|file| file.path.ends_with(name)).expect("the emitter writes it").contents
+}
+
+/// The part of a Python file from a line that begins so to the next blank line after it.
+fn part(code: &str, start: &str) -> String {
+    let from = code.find(&format!("\n{start}")).expect("the part is there") + 1;
+    let length = code[from..].find("\n\n").unwrap_or(code.len() - from);
+    code[from..from + length].to_owned()
+}
+
+#[test]
+fn responses_become_classes_over_record_and_requests_typed_dicts() {
+    assert_snapshot!(file(&sources(), "types.pyi"));
+}
+
+#[test]
+fn at_run_time_types_stand_for_record_and_dict() {
+    assert_snapshot!(file(&sources(), "types.py"));
+}
+
+#[test]
+fn a_report_becomes_typed_dicts_that_exist_at_run_time() {
+    assert_snapshot!(file(&sources(), "report.py"));
+}
+
+#[test]
+fn operations_become_methods_twice() {
+    assert_snapshot!(file(&sources(), "resources.py"));
+}
+
+#[test]
+fn a_stream_switch_becomes_overloads() {
+    assert_snapshot!(file(&sources(), "resources.pyi"));
+}
+
+#[test]
+fn a_stream_becomes_a_class_that_knows_its_whole_document() {
+    assert_snapshot!(file(&sources(), "streams.py"));
+}
+
+#[test]
+fn an_iterable_and_a_joined_text_are_typed_and_told_to_the_native_half() {
+    let line = edited("/components/schemas/Line/x-iterable", json!("parts"));
+    assert_snapshot!(
+        [part(&file(&line, "types.pyi"), "class Line("), file(&line, "conveniences.rs")].join("\n\n")
+    );
+    let joined =
+        json!({"name": "words", "path": ["rest"], "type": "word", "member": "text", "description": "All."});
+    let part_of_line = edited("/components/schemas/LinePart/x-text", joined);
+    assert!(part(&file(&part_of_line, "types.pyi"), "class LinePart(").contains("def words(self) -> str:"));
+    let table = file(&part_of_line, "conveniences.rs");
+    assert!(table.contains(r#"("words", &["rest"], "word", "text"),"#), "{table}");
+}
+
+#[test]
+fn error_kinds_become_classes_parents_first() {
+    assert_snapshot!(file(&sources(), "errors.py"));
+}
+
+#[test]
+fn members_of_responses_are_listed_for_the_native_half() {
+    assert_snapshot!(file(&sources(), "known_fields.rs"));
+}
+
+#[test]
+fn awkward_names_are_bent_or_left_to_item_access() {
+    let text = |words: &str| json!({"type": "string", "description": words});
+    let members = json!({
+        "text": text("The text."),
+        "from": text("A keyword."),
+        "timeout": text("An option of every method."),
+        "@type": text("No identifier."),
+        "items": text("A method of records."),
+        "list": {"type": "array", "description": "A builtin.", "items": {"type": "string"}},
+    });
+    let request = edited("/components/schemas/LineRequest/properties", members.clone());
+    let answer = edited("/components/schemas/Note/properties", members);
+    assert_snapshot!(
+        [
+            part(&file(&request, "types.pyi"), "LineRequest = "),
+            part(&file(&answer, "types.pyi"), "class Note("),
+            part(&file(&request, "resources.pyi"), "class Pens:"),
+            part(&file(&request, "resources.py"), "    def stream_write("),
+        ]
+        .join("\n\n")
+    );
+}
+
+#[test]
+fn text_that_would_end_a_docstring_does_not() {
+    let doc = super::docstring(&[r#"Say """quoted""" or \"#.to_owned()], "    ");
+    assert_eq!(doc, "    \"\"\"Say \\\"\\\"\\\"quoted\\\"\\\"\\\" or \\\\\"\"\"\n");
+    assert_eq!(super::docstring(&["ends in \"this\"".to_owned()], ""), "\"\"\"ends in \"this\" \"\"\"\n");
+}

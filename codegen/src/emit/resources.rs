@@ -1,0 +1,251 @@
+//! Emits the Rust facade: a struct per resource, a method per operation, thin over the transport.
+
+mod reference;
+
+use std::fmt::Write as _;
+
+use super::rust::{Signature, Signatures};
+use super::{comment, header, origin, shown_code};
+use crate::model::{Api, File, Location, Operation, Parameter, Plain, Resource, Stream, Type};
+use crate::names;
+
+pub(crate) use self::reference::told;
+
+/// The root of another API: its resources on a client.
+const ROOT: &str = "
+/// The operations of this API, on a client.
+#[derive(Debug, Clone, Copy)]
+pub struct Resources<'c> {
+    client: &'c Client,
+}
+
+impl<'c> Resources<'c> {
+    /// This API on a client, which knows its address.
+    pub fn new(client: &'c Client) -> Self {
+        Self { client }
+    }
+
+";
+
+/// `resources.rs`.
+pub(crate) fn emit(api: &Api, signatures: &Signatures) -> Vec<File> {
+    let mut code = format!(
+        "// {}\n//! The places on the client and their methods. Each is thin: it gives what the request is made of and says\n\
+         //! what the answer is; the transport does what lies between.\n\n\
+         use {}::{{operations, types}};\n{}",
+        header("spec/openapi.yaml"),
+        api.home.rust_api_module,
+        imports(api),
+    );
+    let root = api.resources();
+    if api.home.is_own_crate() {
+        code.push_str("\nimpl Client {\n");
+        accessors(&mut code, api, &root, "self");
+    } else {
+        // Another crate cannot add to the client itself.
+        code.push_str(ROOT);
+        accessors(&mut code, api, &root, "self.client");
+    }
+    code.push_str("}\n");
+    for child in &root.children {
+        resource(&mut code, api, signatures, child);
+    }
+    vec![File { path: format!("{}/resources.rs", api.home.rust_client), contents: code }]
+}
+
+/// What the code uses of the hand-written half.
+fn imports(api: &Api) -> String {
+    let bytes = api.operations.iter().any(|operation| matches!(operation.plain, Some(Plain::Bytes(_))));
+    let streams = api.operations.iter().any(|operation| operation.stream.is_some());
+    let used = [
+        ("Bytes", bytes),
+        ("Client", true),
+        ("Error", true),
+        ("EventStream", streams),
+        ("Response", true),
+        ("TypedCall", true),
+    ];
+    let used = used.into_iter().filter(|(_, is_used)| *is_used);
+    used.fold(String::new(), |mut code, (name, _)| {
+        _ = writeln!(code, "use {};", api.home.rust_path(name));
+        code
+    })
+}
+
+fn type_name(resource: &Resource<'_>) -> String {
+    names::pascal(&resource.path.join("_"))
+}
+
+/// Methods that lead to the resources below this one.
+fn accessors(code: &mut String, api: &Api, parent: &Resource<'_>, client: &str) {
+    for (index, child) in parent.children.iter().enumerate() {
+        let name = names::rust(child.path.last().map(String::as_str).unwrap_or_default());
+        let blank = if index == 0 && parent.path.is_empty() { "" } else { "\n" };
+        let ty = type_name(child);
+        let place = child.path.join(".");
+        _ = write!(
+            code,
+            "{blank}    /// The operations of `{place}`.\n{}    pub fn {name}(&self) -> {ty}<'_> {{\n        {ty} {{ client: {client} }}\n    }}\n",
+            way(api, child, "    /// "),
+        );
+    }
+}
+
+/// The example of a resource: how a client leads to it. prefix: of the lines of the comment.
+fn way(api: &Api, node: &Resource<'_>, prefix: &str) -> String {
+    let (start, client) = if api.home.is_own_crate() {
+        ("client".to_owned(), String::new())
+    } else {
+        let name = api.home.rust_crate;
+        ("api".to_owned(), format!("let api = {name}::resources::Resources::new(&client);\n"))
+    };
+    let mut code = format!(
+        "use gatewright::Client;\n\nlet client = Client::builder().api_key(\"my-key\").build()?;\n{client}"
+    );
+    let mut holder = start;
+    for part in &node.path {
+        let part = names::rust(part);
+        _ = writeln!(code, "let {part} = {holder}.{part}();");
+        holder = part;
+    }
+    _ = write!(code, "# _ = {holder};\n# Ok::<(), gatewright::Error>(())\n");
+    shown_code(&code, prefix)
+}
+
+fn resource(code: &mut String, api: &Api, signatures: &Signatures, node: &Resource<'_>) {
+    let ty = type_name(node);
+    let place = node.path.join(".");
+    _ = write!(
+        code,
+        "\n/// The operations of `{place}`.\n{}#[derive(Debug, Clone, Copy)]\npub struct {ty}<'c> {{\n    pub(crate) client: &'c Client,\n}}\n\nimpl {ty}<'_> {{\n",
+        way(api, node, "/// "),
+    );
+    let mut methods = Vec::new();
+    let mut stream_name = Some("stream".to_owned());
+    for operation in &node.operations {
+        if operation.response.is_some() || operation.plain.is_some() {
+            methods.push(method(api, signatures, operation));
+        }
+        if let Some(stream) = &operation.stream {
+            let name = if operation.always_streams() {
+                names::rust(&operation.name)
+            } else {
+                // The first to stream is plainly `stream`; a second needs its own name before it.
+                stream_name.take().unwrap_or_else(|| format!("{}_stream", operation.name))
+            };
+            methods.push(streaming(api, signatures, operation, stream, &name));
+        }
+    }
+    code.push_str(&methods.join("\n"));
+    if methods.is_empty() {
+        // Only a way to the places below it: no blank line before the first accessor.
+        let mut below = String::new();
+        accessors(&mut below, api, node, "self.client");
+        code.push_str(below.trim_start_matches('\n'));
+    } else {
+        accessors(code, api, node, "self.client");
+    }
+    code.push_str("}\n");
+    for child in &node.children {
+        resource(code, api, signatures, child);
+    }
+}
+
+/// The method for the answer that comes whole.
+fn method(api: &Api, signatures: &Signatures, operation: &Operation) -> String {
+    let function = &signatures[&operation.id];
+    let (answer, read) = match &operation.plain {
+        Some(Plain::Text(_)) => ("String", "text"),
+        Some(Plain::Bytes(_)) => ("Bytes", "bytes"),
+        Some(Plain::Nothing) => ("()", "nothing"),
+        None => (function.answer.as_str(), "value"),
+    };
+    let result = format!("Response<{answer}>");
+    let documentation = documentation(operation, "") + &example(api, signatures, operation, None);
+    body(function, operation, documentation, &names::rust(&operation.name), &result, read)
+}
+
+/// The method for the streamed form. The transport turns the body's switch, if there is one.
+fn streaming(
+    api: &Api,
+    signatures: &Signatures,
+    operation: &Operation,
+    stream: &Stream,
+    name: &str,
+) -> String {
+    let generated =
+        if operation.response.is_some() { format!("{}_stream", operation.id) } else { operation.id.clone() };
+    let function = &signatures[&generated];
+    let item = match &stream.item {
+        Type::Ref(item) => format!("types::{item}"),
+        _ => "::serde_json::Value".to_owned(),
+    };
+    let documentation = documentation(operation, " The answer is streamed.")
+        + &example(api, signatures, operation, Some(name));
+    body(function, operation, documentation, name, &format!("EventStream<{item}>"), "stream")
+}
+
+/// A method: what the request is made of, and what the answer is read as.
+fn body(
+    function: &Signature,
+    operation: &Operation,
+    documentation: String,
+    name: &str,
+    result: &str,
+    read: &str,
+) -> String {
+    let mut code = documentation;
+    _ = write!(
+        code,
+        "    pub async fn {name}(&self{}) -> Result<{result}, Error> {{\n\
+         \x20       TypedCall::new(self.client, &operations::{}){}.{read}().await\n    }}\n",
+        function.parameters(),
+        names::constant(&operation.id),
+        given(operation),
+    );
+    code
+}
+
+/// The calls that hand over the arguments.
+fn given(operation: &Operation) -> String {
+    let given = |way: &str, parameter: &Parameter| {
+        format!(".{way}({:?}, &{})", parameter.name, names::rust(&parameter.name))
+    };
+    let mut code: String = operation.path_parameters().map(|parameter| given("path", parameter)).collect();
+    code.extend(operation.free_parameters().map(|parameter| {
+        given(if parameter.location == Location::Header { "header" } else { "query" }, parameter)
+    }));
+    if operation.request.is_some() {
+        code.push_str(".body(body)");
+    }
+    code
+}
+
+fn documentation(operation: &Operation, note: &str) -> String {
+    let text = format!("{}.{note}\n\n{}", operation.summary, operation.description);
+    let mut code = comment(&escaped(&text), "    /// ");
+    for parameter in operation.path_parameters().chain(operation.free_parameters()) {
+        let text = format!("{}: {}", names::rust(&parameter.name), parameter.description);
+        code.push_str("    ///\n");
+        code.push_str(&comment(&escaped(&text), "    /// "));
+    }
+    code.push_str("    ///\n");
+    code.push_str(&comment(&origin(&operation.source), "    /// "));
+    code
+}
+
+/// The example of an operation as a documentation test, which compiles. Another crate calls its client otherwise.
+fn example(api: &Api, signatures: &Signatures, operation: &Operation, streaming: Option<&str>) -> String {
+    let example = reference::example(api, signatures, operation, streaming);
+    if example.is_empty() || !api.home.is_own_crate() {
+        return String::new();
+    }
+    let before = "```no_run\n# async fn example(client: gatewright::Client) -> Result<(), Box<dyn std::error::Error>> {\n";
+    let text = format!("\n{before}{example}# Ok(())\n# }}\n```\n");
+    text.lines().map(|line| format!("    /// {line}").trim_end().to_owned() + "\n").collect()
+}
+
+/// Text of the specification as Markdown: to rustdoc, brackets such as those of `[DONE]` are a link.
+fn escaped(text: &str) -> String {
+    text.replace('[', "\\[").replace(']', "\\]")
+}

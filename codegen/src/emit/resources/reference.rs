@@ -1,0 +1,132 @@
+//! Operations as the reference of Rust tells them.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::super::rust::{Signature, Signatures};
+use crate::emit::told::{Argument, Form, Told, has_example};
+use crate::model::{Api, Operation, Plain, Type};
+use crate::names;
+
+/// An operation of the client.
+pub(crate) fn told(api: &Api, signatures: &Signatures, operation: &Operation) -> Told {
+    let name = format!("{}.{}", place(operation), names::rust(&operation.name));
+    let mut arguments: Vec<Argument> = operation
+        .path_parameters()
+        .chain(operation.free_parameters())
+        .map(|parameter| {
+            Argument::of_parameter(names::rust(&parameter.name), Form::Words(parameter.ty.clone()), parameter)
+        })
+        .collect();
+    arguments.extend(api.request_fields(operation).iter().map(|field| {
+        Argument::of_field(format!("body.{}", names::rust(&field.name)), Form::Words(field.ty.clone()), field)
+    }));
+    let mut signature = String::new();
+    if operation.response.is_some() || operation.plain.is_some() {
+        signature +=
+            &written(&name, &signatures[&operation.id], &answer(operation, &signatures[&operation.id]));
+    }
+    if let Some(stream) = &operation.stream {
+        let generated = if operation.response.is_some() {
+            format!("{}_stream", operation.id)
+        } else {
+            operation.id.clone()
+        };
+        let item = match &stream.item {
+            Type::Ref(item) => item.clone(),
+            _ => "serde_json::Value".to_owned(),
+        };
+        let name =
+            if operation.always_streams() { name.clone() } else { format!("{}.stream", place(operation)) };
+        signature += &written(&name, &signatures[&generated], &format!("EventStream<{item}>"));
+    }
+    let method = names::rust(&operation.name);
+    let streaming = operation.always_streams().then_some(method.as_str());
+    Told { name: name.clone(), signature, arguments, example: example(api, signatures, operation, streaming) }
+}
+
+/// `client.chat().completions()`.
+fn place(operation: &Operation) -> String {
+    let parts: Vec<String> =
+        operation.resource.iter().map(|part| format!("{}()", names::rust(part))).collect();
+    format!("client.{}", parts.join("."))
+}
+
+fn answer(operation: &Operation, function: &Signature) -> String {
+    let ty = match &operation.plain {
+        Some(Plain::Text(_)) => "String",
+        Some(Plain::Bytes(_)) => "Bytes",
+        Some(Plain::Nothing) => "()",
+        None => &function.answer,
+    };
+    format!("Response<{}>", ty.replace("types::", ""))
+}
+
+fn written(name: &str, function: &Signature, answer: &str) -> String {
+    let parameters: Vec<String> = function
+        .parameters
+        .iter()
+        .map(|(name, ty)| format!("{name}: {}", ty.replace("types::", "")))
+        .collect();
+    format!("{name}({}).await -> Result<{answer}, Error>\n", parameters.join(", "))
+}
+
+/// A program with a client at hand; empty if the specification has no example. streaming: the
+/// method for the streamed answer, if it is to be called.
+pub(super) fn example(
+    api: &Api,
+    signatures: &Signatures,
+    operation: &Operation,
+    streaming: Option<&str>,
+) -> String {
+    if !has_example(api, operation) {
+        return String::new();
+    }
+    let mut out = String::new();
+    if let Some(earlier) = &operation.earlier {
+        let first = api.operation(&earlier.operation);
+        let (body, call) = call(signatures, first, &first.id, &names::rust(&first.name));
+        _ = writeln!(out, "{body}let earlier = {call}.await?;");
+    }
+    let whole = names::rust(&operation.name);
+    let (body, call) = match streaming {
+        Some(method) if operation.response.is_some() => {
+            call(signatures, operation, &format!("{}_stream", operation.id), method)
+        }
+        _ => call(signatures, operation, &operation.id, &whole),
+    };
+    out += &body;
+    if streaming.is_some() {
+        out + &format!(
+            "let mut events = {call}.await?;\nwhile let Some(event) = events.try_next().await? {{\n    println!(\"{{event:?}}\");\n}}\n"
+        )
+    } else {
+        out + &format!("let answer = {call}.await?;\nprintln!(\"{{answer:?}}\");\n")
+    }
+}
+
+/// The statement that makes the body, if there is one, and the call. generated: the name of its signature.
+fn call(signatures: &Signatures, operation: &Operation, generated: &str, method: &str) -> (String, String) {
+    let mut members = operation.example.clone();
+    let mut arguments = Vec::new();
+    for (name, ty) in &signatures[generated].parameters {
+        let own = operation.parameters.iter().find(|parameter| names::rust(&parameter.name) == *name);
+        let value = own.and_then(|parameter| members.shift_remove(&parameter.name));
+        let earlier =
+            operation.earlier.as_ref().filter(|earlier| own.is_some_and(|own| own.name == earlier.argument));
+        arguments.push(match (earlier, value) {
+            (Some(earlier), _) => format!("&earlier.{}", names::rust(&earlier.member)),
+            (None, Some(Value::String(text))) => format!("{text:?}"),
+            (None, Some(value)) => value.to_string(),
+            (None, None) if ty.starts_with("Option<") => "None".to_owned(),
+            (None, None) => "&body".to_owned(),
+        });
+    }
+    let mut body = String::new();
+    if operation.request.is_some() {
+        let json = serde_json::to_string_pretty(&Value::Object(members)).expect("JSON can be written");
+        body = format!("let body = serde_json::from_value(serde_json::json!({json}))?;\n");
+    }
+    (body, format!("{}.{method}({})", place(operation), arguments.join(", ")))
+}

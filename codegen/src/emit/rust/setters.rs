@@ -1,0 +1,45 @@
+//! Emits constructors and setters: `new` with the required members, and a setter for each other member, as calls of the
+//! macros of `core/src/api/setters.rs`.
+
+use std::fmt::Write as _;
+
+use syn::{Field, ItemStruct};
+
+use super::examples::Examples;
+use super::fields;
+use super::known::Known;
+use crate::emit::filled;
+
+/// `constructor!` and `setters!` of a type that people build, with their examples; nothing for other types.
+pub(super) fn emit(item: &ItemStruct, by_hand: bool, known: &Known, examples: &Examples<'_>) -> String {
+    let name = item.ident.to_string();
+    if !known.is_built(&name) {
+        return String::new();
+    }
+    let (spare, given): (Vec<&Field>, Vec<&Field>) = item.fields.iter().partition(|field| known.spare(field));
+    let mut code = String::new();
+    if !given.is_empty() {
+        let given: Vec<String> = given.iter().map(|field| known.parameter(field)).collect();
+        let visible = if by_hand { "pub(crate) fn required" } else { "pub fn new" };
+        let names: Vec<String> = spare.iter().map(|field| fields::name(field)).collect();
+        let example = if by_hand { None } else { examples.of_new(item) };
+        _ = write!(
+            code,
+            "constructor! {{\n{}    {name}: {visible}({});\n{}}}\n",
+            example.unwrap_or_default(),
+            given.join(", "),
+            filled("    ", &names)
+        );
+    }
+    let settable = spare.iter().filter(|field| fields::name(field) != "extra" && !known.is_single(&field.ty));
+    let setters: Vec<String> = settable
+        .map(|field| {
+            let example = examples.of_setter(item, field).unwrap_or_default();
+            format!("{example}    {}({}),\n", fields::setter(field), known.parameter(field))
+        })
+        .collect();
+    if !setters.is_empty() {
+        _ = write!(code, "setters! {{ {name} {{\n{}}} }}\n", setters.concat());
+    }
+    code
+}

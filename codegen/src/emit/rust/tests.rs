@@ -1,0 +1,82 @@
+//! What the types and the client in Rust look like.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::{Signatures, emit};
+use crate::build::build;
+use crate::fixture::{edited, sources};
+use crate::load::Sources;
+use crate::lower::lower;
+
+fn generated(sources: &Sources) -> (String, Signatures) {
+    let api = build(sources).expect("the fixture builds");
+    let lowered = lower(&sources.openapi, &api).expect("the fixture lowers");
+    let (files, signatures) = emit(&api, &lowered).expect("the fixture generates");
+    let file = files.into_iter().find(|file| file.path.ends_with("types.rs")).expect("the emitter writes it");
+    (file.contents, signatures)
+}
+
+fn types(sources: &Sources) -> String {
+    generated(sources).0
+}
+
+#[test]
+fn types_have_public_fields_words_and_setters() {
+    assert_snapshot!(types(&sources()));
+}
+
+#[test]
+fn only_what_people_send_gets_new_and_setters() {
+    let code = types(&sources());
+    assert!(code.contains("\n    LineRequest: pub fn new(text: impl Into<LineRequestText>);\n"), "{code}");
+    assert!(code.contains("with_weight(weight: f64)"), "{code}");
+    assert!(!code.contains("setters! { Line {") && !code.contains("    Line: pub"), "{code}");
+}
+
+#[test]
+fn every_new_and_every_setter_stands_after_an_example_of_what_it_sets() {
+    let code = types(&sources());
+    let lines: Vec<&str> = code.lines().collect();
+    let is_method = |line: &str| line.starts_with("    with_") || line.contains(": pub fn new(");
+    let bare: Vec<&str> = lines
+        .windows(2)
+        .filter(|pair| is_method(pair[1]) && pair[0] != "    /// ```")
+        .map(|pair| pair[1])
+        .collect();
+    assert!(bare.is_empty(), "{bare:?}");
+    let weight = "    /// let request = LineRequest::new(\"text\").with_weight(1.0);\n    \
+                  /// assert_eq!(request.weight, Some(1.0));\n    /// ```\n    with_weight(weight: f64),\n";
+    assert!(code.contains(weight), "{code}");
+}
+
+#[test]
+fn the_setter_of_one_kind_of_a_union_is_shown_on_that_kind() {
+    // Only a dash has a length.
+    let code = types(&sources());
+    assert!(code.contains("let mark = Mark::new(\"dash\", 1).with_length(1);"), "{code}");
+}
+
+#[test]
+fn a_new_that_is_written_by_hand_leaves_the_generated_one_to_the_crate() {
+    let code = types(&edited("/components/schemas/LineRequest/x-new", json!("by hand")));
+    assert!(code.contains("\n    LineRequest: pub(crate) fn required("), "{code}");
+}
+
+#[test]
+fn a_schema_with_the_name_of_a_type_of_the_language_hides_it_from_nothing() {
+    let string = json!({ "description": "A thread.", "x-source": "ours", "type": "object", "properties": {
+        "material": { "type": "string", "description": "Of what." },
+    } });
+    let code = types(&edited("/components/schemas/String", string));
+    assert!(code.contains("pub struct String {"), "{code}");
+    assert!(code.contains("pub material: Option<::std::string::String>,"), "{code}");
+    assert!(!code.contains("Vec<String>"), "{code}");
+}
+
+#[test]
+fn each_form_of_an_operation_has_a_signature() {
+    let (_, signatures) = generated(&sources());
+    let functions: Vec<&str> = signatures.keys().map(String::as_str).collect();
+    assert_eq!(functions, ["create_line", "create_line_stream", "retrieve_line", "stream_write"]);
+}

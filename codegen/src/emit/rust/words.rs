@@ -1,0 +1,65 @@
+//! Emits sets of words and unions as calls of the macros of `core/src/api/words.rs`, which implement their conversions.
+
+use std::fmt::Write as _;
+
+use syn::{Attribute, Fields, ItemEnum, Meta};
+
+use super::paths;
+use crate::emit::block;
+use crate::names;
+
+/// The enum of a closed set of words; none if the enum is something else.
+pub(super) fn closed(item: &ItemEnum) -> Option<String> {
+    let words = item.variants.iter().map(|variant| match variant.fields {
+        Fields::Unit => Some(format!(
+            "{} = {:?}",
+            variant.ident,
+            super::fields::wire_name(&variant.attrs, &variant.ident)
+        )),
+        _ => None,
+    });
+    let words: Vec<String> = words.collect::<Option<_>>()?;
+    Some(call("closed_words", &item.attrs, &item.ident.to_string(), &words))
+}
+
+/// The newtype of an open set of words.
+pub(super) fn open(attrs: &[Attribute], name: &str, values: &[String]) -> String {
+    let words: Vec<String> =
+        values.iter().map(|value| format!("{} = {value:?}", names::constant(value))).collect();
+    call("open_words", attrs, name, &words)
+}
+
+/// The enum of forms that differ in structure; none if the enum is something else.
+pub(super) fn union(item: &ItemEnum) -> Option<String> {
+    let untagged = item.attrs.iter().any(|attr| {
+        matches!(&attr.meta, Meta::List(list) if list.path.is_ident("serde") && list.tokens.to_string() == "untagged")
+    });
+    let forms = item.variants.iter().map(|variant| match &variant.fields {
+        Fields::Unnamed(fields) if fields.unnamed.len() == 1 => {
+            fields.unnamed.first().map(|field| format!("{}({})", variant.ident, paths::spelled(&field.ty)))
+        }
+        _ => None,
+    });
+    let forms: Vec<String> = forms.collect::<Option<_>>()?;
+    untagged.then(|| call("untagged", &item.attrs, &item.ident.to_string(), &forms))
+}
+
+/// `name! { /// doc … Type { entries } }`
+fn call(name: &str, attrs: &[Attribute], ty: &str, entries: &[String]) -> String {
+    let mut code = format!("{name}! {{\n");
+    for line in docs(attrs) {
+        _ = writeln!(code, "    ///{line}");
+    }
+    code + &block(&format!("    {ty} "), entries) + "}\n"
+}
+
+/// The lines of a doc comment.
+fn docs(attrs: &[Attribute]) -> impl Iterator<Item = String> {
+    attrs.iter().filter_map(|attr| match &attr.meta {
+        Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
+            syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(text), .. }) => Some(text.value()),
+            _ => None,
+        },
+        _ => None,
+    })
+}

@@ -1,0 +1,300 @@
+//! What each emitter writes for the fixture.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::{
+    catalog, conveniences, docs, error_kinds, forms, languages, openapi, operations, presence, report,
+    resources, routes, rust,
+};
+use crate::build::build;
+use crate::fixture::{edited, sources};
+use crate::lower::{Lowered, lower};
+use crate::model::{Api, File};
+
+fn api() -> Api {
+    build(&sources()).expect("the fixture builds")
+}
+
+fn lowered() -> Lowered {
+    lower(&sources().openapi, &api()).expect("the fixture lowers")
+}
+
+#[test]
+fn users_read_in_words_where_a_statement_comes_from() {
+    for (section, told) in [
+        ("", ""),
+        ("2.1", "Source: section 2.1 of the specification."),
+        ("4, 2.1, 2.2", "Source: sections 4, 2.1 and 2.2 of the specification."),
+        ("ours", "An addition of this gateway."),
+        ("2.1, ours", "Source: section 2.1 of the specification, with additions of this gateway."),
+    ] {
+        assert_eq!(super::origin(section), told);
+    }
+    assert_eq!(super::own_origin("2.1", "2.1"), "");
+}
+
+/// The contents of the file whose path ends so.
+fn file(files: &[File], end: &str) -> String {
+    files.iter().find(|file| file.path.ends_with(end)).expect("the emitter writes it").contents.clone()
+}
+
+/// The part of a Rust file that declares an item, up to the next item in the first column.
+fn item(code: &str, start: &str) -> String {
+    let from = code.find(start).expect("the item is there");
+    let length = code[from..].find("\n}\n").map_or(code.len() - from, |end| end + 3);
+    code[from..from + length].to_owned()
+}
+
+#[test]
+fn operations_become_one_row_each() {
+    assert_snapshot!(file(&operations::emit(&api()), "operations.rs"));
+}
+
+#[test]
+fn what_streams_bring_becomes_forms_member_by_member() {
+    let mut sources = sources();
+    let open = json!({
+        "type": "object",
+        "properties": {
+            "at": {"type": "integer", "x-position": true},
+            "mark": {"$ref": "#/components/schemas/Mark"},
+            "words": {"type": "array", "items": {"type": "string", "const": "one"}},
+            "none": {"type": ["array", "null"], "items": {"type": "number"}},
+            "notes": {"type": "object", "additionalProperties": {"type": "boolean"}},
+        },
+    });
+    sources.openapi.0["components"]["schemas"]["LinePart"] = open;
+    sources.openapi.0["components"]["schemas"]["Mark"]["x-assumed-kind"] = json!("dot");
+    let api = build(&sources).expect("the fixture builds");
+    assert_snapshot!(file(&forms::emit(&api), "forms.rs"));
+}
+
+#[test]
+fn a_whole_document_and_a_joined_text_are_known_in_rust() {
+    let mut sources = sources();
+    let schemas = &mut sources.openapi.0["components"]["schemas"];
+    schemas["Line"]["x-text"] = json!({
+        "name": "words", "path": ["parts", "marks"], "type": "dot", "member": "text", "description": "All words.",
+    });
+    schemas["LinePart"]["properties"]["marks"] =
+        json!({"type": ["array", "null"], "items": {"$ref": "#/components/schemas/Mark"}});
+    schemas["Dot"]["properties"]["text"] = json!({"type": "string"});
+    let api = build(&sources).expect("the fixture builds");
+    let files = conveniences::emit(&api).expect("the text can be read");
+    assert_snapshot!(file(&files, "conveniences.rs"));
+}
+
+#[test]
+fn error_kinds_become_a_closed_enum_and_a_table_of_codes() {
+    assert_snapshot!(file(&error_kinds::emit(&api()), "error_kinds.rs"));
+}
+
+#[test]
+fn the_catalog_becomes_data_with_what_is_not_stated_as_none() {
+    let code = file(&catalog::emit(&api()).expect("it has rows of named types"), "catalog.rs");
+    assert_snapshot!(&code[code.find("/// All families.").expect("the data follows the types")..]);
+}
+
+#[test]
+fn resources_are_thin_over_the_transport() {
+    let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
+    assert_snapshot!(file(&resources::emit(&api(), &signatures), "resources.rs"));
+}
+
+#[test]
+fn routes_are_matched_the_most_specific_first_and_dispatched() {
+    let code = file(&routes::emit(&api()), "routes.rs");
+    assert_snapshot!(&code[code.find("static ROUTES").expect("the table follows the matching")..]);
+}
+
+#[test]
+fn request_schemas_keep_constraints_and_let_unknown_variants_pass() {
+    let files = openapi::emit(&lowered()).expect("the fixture has request schemas");
+    assert_snapshot!(file(&files, "requests.schema.json"));
+}
+
+/// The table of presence for the fixture with a value at a place, or what is wrong.
+fn presences(pointer: &str, value: serde_json::Value) -> Result<String, String> {
+    let sources = edited(pointer, value);
+    build(&sources)
+        .and_then(|api| presence::emit(&api))
+        .map(|files| file(&files, "presence.rs"))
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn members_that_answers_require_together_become_rows_with_the_way_there() {
+    let ends = json!([{"required": ["text"]}, {"required": ["picture"]}]);
+    assert_snapshot!(
+        presences("/components/schemas/LinePart/anyOf", ends).expect("rules of an answer's items")
+    );
+    let condition = json!({"properties": {"object": {"const": "line"}}, "required": ["object"]});
+    let dry = json!({"if": condition, "then": {"required": ["note"]}});
+    let mut line = sources().openapi.0["components"]["schemas"]["Line"].clone();
+    line.as_object_mut().expect("a schema").extend(dry.as_object().expect("keywords").clone());
+    let code = presences("/components/schemas/Line", line).expect("rules of an answer");
+    assert!(code.contains("when: Some((\"object\", \"line\"))"), "{code}");
+}
+
+#[test]
+fn rules_of_answers_that_nothing_would_check_are_refused() {
+    let problem = |pointer: &str, value| presences(pointer, value).expect_err("refused");
+    let both = json!([{"required": ["a", "b"]}]);
+    assert!(
+        problem("/components/schemas/LinePart/anyOf", both)
+            .contains("requires one member; write one for each")
+    );
+    let loose = json!({"properties": {"object": {"const": "line"}}});
+    assert!(problem("/components/schemas/Line/if", loose).contains("without object, too; require it there"));
+    let open = json!({"properties": {"object": {"minLength": 1}}, "required": ["object"]});
+    assert!(problem("/components/schemas/Line/if", open).contains("one member with a constant string"));
+    let inside = json!([{"required": ["a"]}, {"required": ["b"]}]);
+    assert!(
+        problem("/components/schemas/Line/properties/note/anyOf", inside.clone())
+            .contains("a schema of its own")
+    );
+    // The body of an error is no operation's answer.
+    assert!(
+        problem("/components/schemas/Failure/anyOf", inside).contains("only members and items of an answer")
+    );
+}
+
+#[test]
+fn the_newer_view_names_the_schema_of_an_item() {
+    let files = openapi::emit(&lowered()).expect("the fixture has views");
+    let view = file(&files, "openapi-3.2.json");
+    assert!(view.contains("\"openapi\": \"3.2.0\""));
+    assert!(view.contains("\"itemSchema\": {\n") && !view.contains("x-item-schema"));
+    // An item is an event, in whose data the document stands.
+    assert!(
+        view.contains("\"contentSchema\": {\n")
+            && view.contains("\"contentMediaType\": \"application/json\"")
+    );
+}
+
+#[test]
+fn a_report_keeps_missing_and_null_apart_in_rust() {
+    assert_snapshot!(file(
+        &report::emit(&api()).expect("the types of a report"),
+        "report/src/generated/mod.rs"
+    ));
+}
+
+#[test]
+fn a_type_of_the_report_without_a_title_is_refused() {
+    let mut sources = sources();
+    sources.report["$defs"]["kit"].as_object_mut().expect("a schema").shift_remove("title");
+    let error = build(&sources).expect_err("it has no name");
+    assert_eq!(
+        error.to_string(),
+        "spec/report.schema.json#/$defs/kit: title is missing; it names the type in every language"
+    );
+}
+
+#[test]
+fn the_report_of_dropped_keywords_says_what_enforces_each() {
+    let files = openapi::emit(&lowered()).expect("the fixture has views");
+    assert_snapshot!(file(&files, "dropped-keywords.json"));
+}
+
+#[test]
+fn reference_pages_list_operations_and_types() {
+    let files = docs::emit(&api());
+    assert_snapshot!("reference_operations", file(&files, "operations.md"));
+    assert_snapshot!("reference_types", file(&files, "types.md"));
+    assert_snapshot!("reference_report", file(&files, "report.md"));
+    let (_, signatures) = rust::emit(&api(), &lowered()).expect("the fixture generates");
+    let files = languages::emit(&api(), &signatures);
+    for language in ["rust", "python", "node"] {
+        assert_snapshot!(format!("reference_{language}"), file(&files, &format!("{language}.md")));
+    }
+}
+
+#[test]
+fn a_header_parameter_is_no_query_parameter() {
+    let schema = serde_json::json!({"type": "string"});
+    let parameter = serde_json::json!([{"name": "x-nib", "in": "header", "schema": schema}]);
+    let sources = edited("/paths/~1v1~1lines/post/parameters", parameter);
+    let api = build(&sources).expect("the fixture builds");
+    let code = file(&operations::emit(&api), "operations.rs");
+    let row = item(&code, "pub const CREATE_LINE: Operation");
+    assert!(row.contains("query_parameters: &[],"), "{row}");
+}
+
+#[test]
+fn operations_of_one_path_have_each_their_method_and_their_parameters_bounds() {
+    let limit = |most: u64| {
+        let schema = serde_json::json!({"type": "integer", "maximum": most});
+        serde_json::json!({"name": "limit", "in": "query", "description": "Most.", "schema": schema})
+    };
+    let mut sources = sources();
+    let path = &mut sources.openapi.0["paths"]["/v1/lines/{line_id}"];
+    let mut delete = path["get"].clone();
+    for (operation, id, most) in [(&mut path["get"], "retrieve_line", 10), (&mut delete, "delete_line", 20)] {
+        operation["operationId"] = id.into();
+        operation["parameters"].as_array_mut().expect("a list").push(limit(most));
+    }
+    delete["x-method"] = "delete".into();
+    path["delete"] = delete;
+    let api = build(&sources).expect("the fixture builds");
+    let code = file(&operations::emit(&api), "operations.rs");
+    let row = item(&code, "pub const DELETE_LINE: Operation");
+    assert!(row.contains("method: Method::Delete,") && row.contains("has_body: false,"), "{row}");
+    assert!(row.contains("query_parameters: &[\"maxParts\", \"limit\"],"), "{row}");
+    let schemas = openapi::emit(&lower(&sources.openapi, &api).expect("the fixture lowers"))
+        .expect("the fixture has schemas");
+    let schemas: serde_json::Value =
+        serde_json::from_str(&file(&schemas, "requests.schema.json")).expect("JSON");
+    let most = |id: &str| schemas["operations"][id]["parameters"]["limit"]["maximum"].clone();
+    assert_eq!((most("retrieve_line"), most("delete_line")), (10.into(), 20.into()));
+}
+
+#[test]
+fn an_object_in_the_mapping_of_protocol_buffers_has_a_second_name_for_each_member() {
+    let schema = serde_json::json!({
+        "description": "What to write.", "x-source": "2.1", "x-json-mapping": "protobuf", "type": "object",
+        "properties": {
+            "text": {"type": "string", "description": "The text."},
+            "maxParts": {"type": "integer", "description": "Most parts."},
+            "stream": {"type": "boolean", "description": "Whether to stream."},
+        },
+    });
+    let sources = edited("/components/schemas/LineRequest", schema);
+    let api = build(&sources).expect("the fixture builds");
+    let files = openapi::emit(&lower(&sources.openapi, &api).expect("the fixture lowers"))
+        .expect("the fixture has request schemas");
+    let bundle: serde_json::Value =
+        serde_json::from_str(&file(&files, "requests.schema.json")).expect("it is JSON");
+    let emitted = &bundle["$defs"]["LineRequest"];
+    assert_eq!(emitted["x-spellings"], serde_json::json!({"max_parts": "maxParts"}));
+    let both = serde_json::json!([{"x-source": "ours", "not": {"required": ["max_parts", "maxParts"]}}]);
+    assert_eq!(emitted["allOf"], both);
+}
+
+#[test]
+fn a_path_parameter_holds_slashes_where_it_may_and_no_colon_where_methods_follow() {
+    let pen = serde_json::json!({
+        "name": "pen", "in": "path", "required": true, "description": "The pen.", "x-slashes": true,
+        "schema": {"type": "string"},
+    });
+    let mut sources =
+        edited("/paths/~1v1beta~1pens~1{pen}:streamWrite/post/parameters", [pen.clone()].into());
+    let look_up = serde_json::json!({"get": {
+        "operationId": "retrieve_pen", "summary": "Look up a pen", "description": "It.", "x-source": "ours",
+        "x-resource": "pens", "x-method": "retrieve", "x-protocol": "native", "x-error-style": "native",
+        "parameters": [pen], "responses": {},
+    }});
+    sources.openapi.0["paths"]["/v1beta/pens/{pen}"] = look_up;
+    let api = build(&sources).expect("the fixture builds");
+    let code = file(&routes::emit(&api), "routes.rs");
+    for parameter in [
+        r#"{ name: "pen", before: "", after: ":streamWrite", without: "" }"#,
+        r#"{ name: "pen", before: "", after: "", without: ":" }"#,
+        r#"{ name: "line_id", before: "", after: "", without: "/" }"#,
+    ] {
+        assert!(code.contains(parameter), "{parameter}");
+    }
+    let row = item(&file(&operations::emit(&api), "operations.rs"), "pub const RETRIEVE_PEN: Operation");
+    assert!(row.contains(r#"slashed_parameters: &["pen"],"#), "{row}");
+}

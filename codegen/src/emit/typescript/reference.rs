@@ -1,0 +1,107 @@
+//! Operations as the reference of Node tells them, and the comments of their methods.
+
+use serde_json::Value;
+
+use super::signatures::{argument, arguments, call_path, named, params_type};
+use super::{expression, member, streams};
+use crate::emit::told::{Argument, Form, Told, has_example};
+use crate::model::{Api, Operation, Plain};
+
+/// An operation of the client.
+pub(crate) fn told(api: &Api, operation: &Operation) -> Told {
+    let name = format!("client.{}", call_path(operation));
+    let positional = operation.path_parameters().filter(|_| operation.request.is_none());
+    let mut arguments: Vec<Argument> = positional
+        .map(|parameter| {
+            let ty = expression(&parameter.ty);
+            Argument::of_parameter(argument(&parameter.name), Form::Code(ty), parameter)
+        })
+        .collect();
+    arguments.extend(named(operation).into_iter().map(|parameter| {
+        Argument::of_parameter(
+            format!("params.{}", parameter.name),
+            Form::Code(expression(&parameter.ty)),
+            parameter,
+        )
+    }));
+    arguments.extend(api.request_fields(operation).iter().map(|field| {
+        Argument::of_field(format!("params.{}", field.name), Form::Code(expression(&field.ty)), field)
+    }));
+    // Each example is a block of its own: they are one program.
+    let example = example(api, operation, false).map_or_else(String::new, |code| {
+        let lines = code.lines().map(|line| format!("  {line}\n"));
+        format!("{{\n{}}}\n", lines.collect::<String>())
+    });
+    Told { signature: signature(operation, &name), arguments, example, name }
+}
+
+fn signature(operation: &Operation, name: &str) -> String {
+    let single = match &operation.plain {
+        Some(Plain::Nothing) => Some("undefined".to_owned()),
+        Some(Plain::Text(_)) => Some("string".to_owned()),
+        Some(Plain::Bytes(_)) => Some("Uint8Array".to_owned()),
+        None => operation.response.as_ref().map(expression),
+    };
+    let stream = operation.stream.as_ref().map(|stream| {
+        streams::class_name(operation).unwrap_or_else(|| format!("Stream<{}>", expression(&stream.item)))
+    });
+    let answer: Vec<String> = single.into_iter().chain(stream).collect();
+    let arguments = arguments(operation, params_type(operation), "RequestOptions");
+    format!("{name}({}): ApiPromise<{}>", arguments.join(", "), answer.join(" | "))
+}
+
+/// A call and what is done with its result; `None` if the specification has no example. streamed: asks for a stream where
+/// the body decides.
+pub(super) fn example(api: &Api, operation: &Operation, streamed: bool) -> Option<String> {
+    if !has_example(api, operation) {
+        return None;
+    }
+    let earlier = operation.earlier.as_ref().map_or_else(String::new, |earlier| {
+        let first = api.operation(&earlier.operation);
+        format!("const earlier = await {};\n", call(first, None))
+    });
+    let switch = operation.stream_parameter().filter(|_| streamed);
+    let call = call(operation, switch);
+    let rest = if operation.always_streams() || switch.is_some() {
+        format!("for await (const event of await {call}) console.log(event);\n")
+    } else {
+        format!("const answer = await {call};\nconsole.log(answer);\n")
+    };
+    Some(earlier + &rest)
+}
+
+/// A call with the arguments of its example. switch: the member that asks for a stream.
+fn call(operation: &Operation, switch: Option<&str>) -> String {
+    let mut given: Vec<String> = Vec::new();
+    let mut members = operation.example.clone();
+    members.extend(switch.map(|name| (name.to_owned(), Value::Bool(true))));
+    if operation.request.is_none() {
+        for parameter in operation.path_parameters() {
+            match &operation.earlier {
+                Some(earlier) if earlier.argument == parameter.name => {
+                    given.push(format!("earlier.{}", earlier.member));
+                }
+                _ => given.extend(members.shift_remove(&parameter.name).map(|value| literal(&value))),
+            }
+        }
+    }
+    if !members.is_empty() {
+        given.push(literal(&Value::Object(members)));
+    }
+    format!("client.{}({})", call_path(operation), given.join(", "))
+}
+
+/// A JSON value as an expression, without quotes around names that need none.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Array(elements) => {
+            format!("[{}]", elements.iter().map(literal).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(members) => {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{}: {}", member(name), literal(value))).collect();
+            format!("{{ {} }}", members.join(", "))
+        }
+        _ => value.to_string(),
+    }
+}

@@ -1,0 +1,57 @@
+//! `streams.ts`: a class for each kind of stream whose events add up to a document.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::{doc, expression, import, imported, references};
+use crate::model::{Api, Final, Operation, Stream};
+use crate::names::pascal;
+
+/// The stream's class, if its events add up to a document: `ChatCompletionStream`, named after the document.
+pub(super) fn class_name(operation: &Operation) -> Option<String> {
+    let last = operation.stream.as_ref()?.last.as_ref()?;
+    Some(format!("{}Stream", pascal(&expression(&last.ty))))
+}
+
+pub(super) fn emit(api: &Api) -> String {
+    let mut classes: BTreeMap<String, (&Stream, &Final)> = BTreeMap::new();
+    for operation in &api.operations {
+        if let (Some(name), Some(stream)) = (class_name(operation), &operation.stream)
+            && let Some(last) = &stream.last
+        {
+            // Operations with the same document stream the same events, and share a class.
+            classes.entry(name).or_insert((stream, last));
+        }
+    }
+    if classes.is_empty() {
+        return "export {};\n".to_owned();
+    }
+    let mut used = BTreeSet::new();
+    for (stream, last) in classes.values() {
+        references(&stream.item, &mut used);
+        references(&last.ty, &mut used);
+    }
+    let types: Vec<String> = used.into_iter().collect();
+    let (promise, base) = (imported(api, "ApiPromise"), imported(api, "Stream"));
+    let runtime = api.home.node_runtime;
+    let mut out = format!(
+        "import type {{ {} }} from \"{runtime}/promise\";\nimport {{ {} }} from \"{runtime}/stream\";\n",
+        import(api, "ApiPromise"),
+        import(api, "Stream"),
+    );
+    let _ = writeln!(out, "import type {{ {} }} from \"./types\";", types.join(", "));
+    for (name, (stream, last)) in &classes {
+        let document = expression(&last.ty);
+        let item = expression(&stream.item);
+        let about = format!("A stream of `{item}` that adds up to a `{document}`.");
+        let _ = write!(out, "\n{}export class {name} extends {base}<{item}> {{\n", doc("", &[&about]));
+        out.push_str(&doc(
+            "  ",
+            &["Reads on to the end, and gives the document that all events add up to, those read before included.",
+              "Errors: as those of reading; `CancelledError` if the stream was closed."],
+        ));
+        let _ =
+            write!(out, "  {}(): {promise}<{document}> {{\n    return this.finish();\n  }}\n}}\n", last.node);
+    }
+    out
+}

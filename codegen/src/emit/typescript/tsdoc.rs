@@ -1,0 +1,86 @@
+//! The comments of methods: what the reference of Node tells of an operation, as tags that editors show.
+
+use super::reference::{example, told};
+use super::{doc, expression};
+use crate::emit::docs::sentence;
+use crate::emit::told::{Argument, errors_of};
+use crate::emit::{closed, origin};
+use crate::model::{Api, Operation};
+
+/// What a method gives, by one of its overloads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Answer<'a> {
+    /// The type of a result.
+    Document(&'a str),
+    /// That of a stream.
+    Stream(&'a str),
+    /// Both, as the body decides.
+    Either(&'a str, &'a str),
+}
+
+/// The comment of a method.
+pub(super) fn method(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
+    let code = example(api, operation, matches!(answer, Answer::Stream(_)));
+    let code = code.map_or_else(String::new, |code| format!("@example\n```js\n{code}```"));
+    doc(
+        "  ",
+        &[
+            &operation.summary,
+            &operation.description,
+            &origin(&operation.source),
+            &tags(api, operation, answer),
+            &code,
+        ],
+    )
+}
+
+fn tags(api: &Api, operation: &Operation, answer: Answer<'_>) -> String {
+    let told = told(api, operation);
+    let (sent, positional): (Vec<&Argument>, Vec<&Argument>) =
+        told.arguments.iter().partition(|argument| argument.name.starts_with("params."));
+    let mut lines: Vec<String> =
+        positional.iter().map(|argument| format!("@param {} - {}", argument.name, words(argument))).collect();
+    if !sent.is_empty() {
+        let required: Vec<String> = sent
+            .iter()
+            .filter(|argument| argument.required)
+            .map(|argument| format!("`{}`", argument.name.trim_start_matches("params.")))
+            .collect();
+        let required = if required.is_empty() {
+            "No member is required".to_owned()
+        } else {
+            format!("Required: {}", required.join(", "))
+        };
+        lines.push(format!("@param params - What is sent. {required}."));
+    }
+    lines.push("@param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.".to_owned());
+    lines.push(format!("@returns {}", result(operation, answer)));
+    let errors = errors_of(api, operation, |kind| kind.class.clone());
+    if !errors.is_empty() {
+        lines.push(format!("@throws {errors}, besides what every call may throw."));
+    }
+    lines.join("\n")
+}
+
+/// What an argument is, with its bounds.
+fn words(argument: &Argument) -> String {
+    let about = argument.about.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rules = argument.rules.join("; ");
+    let rules = if rules.is_empty() { rules } else { format!(" {}.", sentence(&rules)) };
+    (closed(&about) + &rules).trim().to_owned()
+}
+
+fn result(operation: &Operation, answer: Answer<'_>) -> String {
+    let item = operation.stream.as_ref().map_or_else(String::new, |stream| expression(&stream.item));
+    match answer {
+        Answer::Document("undefined") => "Nothing, once it is done.".to_owned(),
+        Answer::Document(ty) => format!("The answer: `{ty}`."),
+        Answer::Stream(ty) => format!("The events as they arrive (`{item}`): `{ty}`."),
+        Answer::Either(document, stream) => {
+            let switch = operation.stream_parameter().unwrap_or_default();
+            format!(
+                "The answer: `{document}`. With `{switch}: true`, the events as they arrive (`{item}`): `{stream}`."
+            )
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! A tiny specification with one of everything, for the tests of the phases.
+
+use serde_json::Value;
+
+use super::catalog::Catalog;
+use super::home::GATEWRIGHT;
+use super::load::{Document, OPENAPI, Sources};
+
+/// The fixture's sources.
+pub(super) fn sources() -> Sources {
+    Sources {
+        home: GATEWRIGHT,
+        name: OPENAPI.to_owned(),
+        openapi: Document::parse(include_str!("fixture/openapi.yaml")).expect("the fixture is YAML"),
+        catalog: Catalog::of(include_str!("fixture/catalog.json"), &catalog_schema())
+            .expect("the fixture has the catalog's form"),
+        catalog_schema: catalog_schema(),
+        errors: serde_json::from_str(include_str!("fixture/errors.json"))
+            .expect("the fixture has the errors' form"),
+        options: serde_json::from_str(include_str!("fixture/options.json"))
+            .expect("the fixture has the form of the options"),
+        report: serde_json::from_str(include_str!("fixture/report.schema.json"))
+            .expect("the fixture is JSON"),
+        suite: Vec::new(),
+    }
+}
+
+/// The form of the catalog, which is no part of the fixture.
+fn catalog_schema() -> Value {
+    serde_json::from_str(include_str!("../../spec/catalog.schema.json")).expect("the schema is JSON")
+}
+
+/// The fixture with the value at a JSON Pointer of its OpenAPI document replaced, added or (null) removed.
+pub(super) fn edited(pointer: &str, value: Value) -> Sources {
+    let mut sources = sources();
+    let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
+    let key = key.replace("~1", "/");
+    let parent =
+        sources.openapi.0.pointer_mut(parent).expect("the place exists").as_object_mut().expect("an object");
+    if value.is_null() {
+        parent.shift_remove(&key);
+    } else {
+        parent.insert(key, value);
+    }
+    sources
+}

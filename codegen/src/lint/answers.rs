@@ -1,0 +1,119 @@
+//! The allowed responses of an operation: one kind of success, JSON (and events beside it), text, bytes or nothing.
+
+use serde_json::Value;
+
+use crate::load::{Document, child};
+use crate::schema::{is_null, types, variants};
+
+/// Media types of bytes, and the beginnings of such.
+const BYTES: &[&str] = &[
+    "application/gzip",
+    "application/octet-stream",
+    "application/pdf",
+    "application/zip",
+    "audio/",
+    "font/",
+    "image/",
+    "video/",
+];
+
+/// What is wrong with the answers of an operation that mean success.
+pub(super) fn of_success(document: &Document, operation: &Value, at: &str) -> Vec<(String, String)> {
+    let at = child(at, "responses");
+    let all = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
+    let successes: Vec<(&String, &Value)> = all.filter(|(status, _)| status.starts_with('2')).collect();
+    let [(status, answer)] = successes.as_slice() else {
+        let message = if successes.is_empty() {
+            "no answer means success; add one, such as \"200\" or \"204\"".to_owned()
+        } else {
+            let statuses: Vec<&str> = successes.iter().map(|(status, _)| status.as_str()).collect();
+            format!("one answer of success is generated; keep one of {}", statuses.join(", "))
+        };
+        return vec![(at, message)];
+    };
+    let at = child(&at, status);
+    let Ok(answer) = document.follow(answer) else {
+        return vec![(at, "the reference points at nothing; correct it".to_owned())];
+    };
+    let at = child(&at, "content");
+    let content: Vec<(&String, &Value)> =
+        answer.get("content").and_then(Value::as_object).into_iter().flatten().collect();
+    let mut problems = Vec::new();
+    let mut report = |at: &str, message: String| problems.push((at.to_owned(), message));
+    if ["204", "205"].contains(&status.as_str()) && !content.is_empty() {
+        report(&at, format!("{status} has no content; remove it, or answer with 200"));
+    }
+    let structured = |kind: &str| ["application/json", "text/event-stream"].contains(&kind);
+    if content.len() > 1
+        && let Some((other, _)) = content.iter().find(|(kind, _)| !structured(kind))
+    {
+        report(&at, format!("{other} stands beside another answer; keep one, or make two operations of it"));
+    }
+    let always = operation.pointer("/x-stream/always") == Some(&Value::Bool(true));
+    for (kind, media) in content {
+        let at = child(&at, kind);
+        let schema = media.get("schema").cloned().unwrap_or_default();
+        match kind.as_str() {
+            "text/event-stream" => {}
+            "application/json" if always => {
+                report(&at, "an operation that always streams has no other answer; remove it".to_owned());
+            }
+            "application/json" => {
+                if !is_container(document, &schema) {
+                    report(
+                        &child(&at, "schema"),
+                        "JSON that is an answer is an object or an array, and never null; put the value into an object"
+                            .to_owned(),
+                    );
+                }
+            }
+            kind if kind.contains(';') => {
+                report(&at, "a media type has no parameters here, and text is UTF-8; remove them".to_owned());
+            }
+            kind if !kind.starts_with("text/") && !BYTES.iter().any(|bytes| kind.starts_with(bytes)) => {
+                report(
+                    &at,
+                    "no such answer is generated; make it application/json, text/…, or bytes: application/octet-stream, \
+                     image/…, audio/…, video/…"
+                        .to_owned(),
+                );
+            }
+            kind if kind.contains('*') => {
+                report(&at, "a range is no media type; name one, or application/octet-stream".to_owned());
+            }
+            _ => {
+                if !schema.is_null() && schema.get("type") != Some(&Value::from("string")) {
+                    let message = "text and bytes are of {type: string}; what has a form is application/json";
+                    report(&child(&at, "schema"), message.to_owned());
+                }
+            }
+        }
+    }
+    problems
+}
+
+/// Whether every value of a schema is an object, or every one an array.
+fn is_container(document: &Document, schema: &Value) -> bool {
+    form(document, schema).is_some()
+}
+
+/// `object` or `array`, where a schema allows nothing else.
+fn form<'doc>(document: &'doc Document, schema: &'doc Value) -> Option<&'doc str> {
+    let schema = document.follow(schema).ok()?;
+    if schema.get("oneOf").is_some() {
+        let mut forms =
+            variants(schema).map(|variant| if is_null(variant) { None } else { form(document, variant) });
+        let first = forms.next()??;
+        return forms.all(|form| form == Some(first)).then_some(first);
+    }
+    if schema.get("properties").is_some() || schema.get("allOf").is_some() {
+        return (!types(schema).ok()?.1).then_some("object");
+    }
+    match types(schema).ok()? {
+        (names, false) => match names.as_slice() {
+            [name @ ("object" | "array")] => Some(name),
+            _ => None,
+        },
+        _ => None,
+    }
+}

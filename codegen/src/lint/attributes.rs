@@ -1,0 +1,187 @@
+//! Our attributes of operations and schemas: where they may be, and what they name.
+
+use serde_json::Value;
+
+use super::Lint;
+use crate::load::{child, text};
+
+const JOINED_TEXT: &[&str] = &["name", "path", "type", "member", "description"];
+const STREAM: &[&str] = &["parameter", "always", "terminator", "last_events", "final"];
+/// Protocols whose requests go to text models.
+const TEXT_PROTOCOLS: &[&str] = &["chat", "responses", "messages", "native"];
+/// Protocols whose streams end with an event of a certain name.
+const NAMED_ENDS: &[&str] = &["responses", "messages"];
+const FINAL: &[&str] = &["python", "node"];
+
+impl Lint<'_> {
+    /// What else decides how an operation is treated, where it is given.
+    pub(super) fn routing(&mut self, node: &Value, at: &str) {
+        for (key, words) in [
+            ("x-models", &["text", "image", "video"][..]),
+            ("x-conversation", &["messages", "items", "blocks"]),
+        ] {
+            if node.get(key).is_some() {
+                self.one_of(node, at, key, words);
+            }
+        }
+        self.asked_of_models(node, at);
+        if node.get("x-inference").is_some_and(|name| name.as_str().is_none_or(str::is_empty)) {
+            self.report(&child(at, "x-inference"), "x-inference is a name, such as `chat`; correct it");
+        }
+        let Some(member) = node.get("x-webhook-url") else { return };
+        let body = node.pointer("/requestBody/content/application~1json/schema");
+        let body = body.and_then(|schema| self.document.follow(schema).ok());
+        let member = member.as_str().zip(body.and_then(|body| body.get("properties")));
+        if member.is_none_or(|(name, all)| all.get(name).is_none()) {
+            self.report(
+                &child(at, "x-webhook-url"),
+                "x-webhook-url names a property of the request body; correct it",
+            );
+        }
+    }
+
+    /// What an operation with a body says of models: nothing checks its model without `x-models`, and no trace names a
+    /// call of a text model without `x-inference`.
+    fn asked_of_models(&mut self, node: &Value, at: &str) {
+        let is_of_text = TEXT_PROTOCOLS.contains(&text(node, "x-protocol"));
+        if !is_of_text || node.get("requestBody").is_none() {
+            return;
+        }
+        for (key, why) in [
+            ("x-models", "without it nothing checks the model; add `text`"),
+            ("x-inference", "without it no trace names the call; add a name, such as `chat`"),
+        ] {
+            if node.get(key).is_none() {
+                self.report(&child(at, key), format!("{key} is missing: {why}"));
+            }
+        }
+    }
+
+    /// `x-stream`, beside the answers that stream.
+    pub(super) fn stream(&mut self, operation: &Value, at: &str) {
+        let streams = operation
+            .get("responses")
+            .and_then(Value::as_object)
+            .is_some_and(|all| all.values().any(|r| r.pointer("/content/text~1event-stream").is_some()));
+        let at = child(at, "x-stream");
+        let Some(stream) = operation.get("x-stream") else {
+            if streams {
+                self.report(
+                    &at,
+                    "the operation streams: add x-stream: {parameter: stream} or {always: true}",
+                );
+            }
+            return;
+        };
+        self.keys(stream, &at, "x-stream", STREAM);
+        if !streams {
+            self.report(
+                &at,
+                "x-stream without a text/event-stream response; add the response or remove x-stream",
+            );
+        }
+        if !stream.as_object().is_some_and(|members| members.contains_key("terminator")) {
+            self.report(&at, "terminator is missing; give the last data line (`\"[DONE]\"`) or null");
+        }
+        let needs_last = NAMED_ENDS.contains(&text(operation, "x-protocol"));
+        if needs_last && stream.get("last_events").is_none() {
+            self.report(
+                &at,
+                "last_events is missing: in this protocol only the name of an event tells that a stream is whole; add it",
+            );
+        }
+        if let Some(names) = stream.get("last_events") {
+            let kinds = operation.get("responses").and_then(Value::as_object).into_iter().flatten();
+            let item = kinds
+                .filter_map(|(_, answer)| answer.pointer("/content/text~1event-stream/x-item-schema"))
+                .find_map(|item| self.document.follow(item).ok());
+            let known = item.and_then(|item| item.pointer("/x-discriminator/mapping"));
+            let is_known = |name: &Value| {
+                name.as_str().zip(known).is_some_and(|(name, known)| known.get(name).is_some())
+            };
+            if names.as_array().is_none_or(|names| names.is_empty() || !names.iter().all(is_known)) {
+                self.report(
+                    &child(&at, "last_events"),
+                    "last_events names kinds of the events, as x-discriminator of x-item-schema maps them; correct it",
+                );
+            }
+        }
+        if let Some(last) = stream.get("final") {
+            let at = child(&at, "final");
+            self.keys(last, &at, "final", FINAL);
+            for language in FINAL.iter().filter(|language| text(last, language).is_empty()) {
+                self.report(
+                    &at,
+                    format!("{language} is missing; name the method that gives the whole document"),
+                );
+            }
+        }
+        match (stream.get("parameter").and_then(Value::as_str), stream.get("always")) {
+            (Some(name), None) => {
+                let body = operation.pointer("/requestBody/content/application~1json/schema");
+                let body = body.and_then(|schema| self.document.follow(schema).ok());
+                if body.is_none_or(|body| body.get("properties").and_then(|all| all.get(name)).is_none()) {
+                    self.report(
+                        &at,
+                        format!("the request body has no property `{name}`; add it or correct x-stream"),
+                    );
+                }
+            }
+            (None, Some(Value::Bool(true))) => {}
+            _ => self.report(&at, "must be {parameter: NAME} or {always: true}"),
+        }
+    }
+
+    /// `x-iterable` and `x-text`, which clients make of a response, and `x-new` and `x-built`, of a request.
+    pub(super) fn conveniences(&mut self, node: &Value, at: &str) {
+        if node.get("x-new").is_some_and(|new| new != "by hand") {
+            self.report(&child(at, "x-new"), "x-new says `by hand`; remove it where `new` is generated");
+        }
+        let is_code =
+            |built: &Value| built.as_str().is_some_and(|built| syn::parse_str::<syn::Expr>(built).is_ok());
+        if let Some(built) = node.get("x-built")
+            && !(is_code(built) && node.get("x-new").is_some() && node.get("examples").is_some())
+        {
+            self.report(
+                &child(at, "x-built"),
+                "x-built is an expression of Rust that makes the first of `examples`, beside x-new; correct it",
+            );
+        }
+        let property = |name: &str| node.get("properties").and_then(|all| all.get(name));
+        if let Some(iterable) = node.get("x-iterable") {
+            let array = iterable.as_str().and_then(property);
+            if array.and_then(|array| array.get("items")).is_none() {
+                self.report(
+                    &child(at, "x-iterable"),
+                    "x-iterable names an array among the properties; correct it",
+                );
+            }
+        }
+        if let Some(joined) = node.get("x-text") {
+            let at = child(at, "x-text");
+            self.keys(joined, &at, "x-text", JOINED_TEXT);
+            if property(text(joined, "name")).is_some() {
+                self.report(&at, "the member of x-text is a property already; rename one");
+            }
+            if joined.pointer("/path/0").and_then(Value::as_str).and_then(property).is_none() {
+                self.report(&at, "the path of x-text begins with an array among the properties; correct it");
+            }
+        }
+    }
+
+    /// `x-position` and `x-assumed-kind`, which say what an answer means that leaves something out.
+    pub(super) fn left_out(&mut self, node: &Value, at: &str) {
+        if node.get("x-position").is_some_and(|is| is != true || node["type"] != "integer") {
+            self.report(&child(at, "x-position"), "x-position is true, on an integer; correct it");
+        }
+        if let Some(kind) = node.get("x-assumed-kind") {
+            let known = node.pointer("/x-discriminator/mapping").and_then(Value::as_object);
+            if !known.zip(kind.as_str()).is_some_and(|(known, kind)| known.contains_key(kind)) {
+                self.report(
+                    &child(at, "x-assumed-kind"),
+                    "x-assumed-kind names one of the kinds that x-discriminator maps; correct it",
+                );
+            }
+        }
+    }
+}

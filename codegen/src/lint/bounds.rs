@@ -1,0 +1,194 @@
+//! Bounds and their origin: a bound that the source does not state is marked by `x-ours` beside it.
+
+use serde_json::Value;
+
+use crate::load::child;
+
+/// What is wrong with the `x-ours` of a schema: it names keywords that stand beside it.
+pub(super) fn marks(node: &Value, at: &str) -> Vec<(String, String)> {
+    let Some(marks) = node.get("x-ours") else { return Vec::new() };
+    let at = child(at, "x-ours");
+    let Some(marks) = marks.as_array() else {
+        return vec![(at, "x-ours is a list of keywords; correct it".to_owned())];
+    };
+    let names = marks.iter().map(|mark| mark.as_str().unwrap_or_default());
+    let astray = names.filter(|name| node.get(*name).is_none() || name.starts_with("x-"));
+    astray
+        .map(|name| (at.clone(), format!("x-ours names {name:?}, which is no keyword beside it; remove it")))
+        .collect()
+}
+
+/// What is wrong with the `x-form` of a schema: where a pattern is, it says in words what that takes.
+pub(super) fn form(node: &Value, at: &str) -> Option<(String, String)> {
+    let words = node.get("x-form").map(|words| words.as_str().filter(|words| !words.is_empty()));
+    let wrong = match (node.get("pattern").is_some(), words) {
+        (true, Some(Some(_))) | (false, None) => return None,
+        (true, None) => "the pattern has no x-form; say in words what it takes, as messages will",
+        (true, Some(None)) => "x-form is no text; correct it",
+        (false, Some(_)) => "x-form stands beside no pattern; remove it",
+    };
+    Some((at.to_owned(), wrong.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    //! The specification itself: what the source states, against what is marked as ours and listed in gaps.md.
+
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::build::build;
+    use crate::load::Sources;
+    use crate::schema::subschemas;
+
+    /// Keywords that bound a value.
+    const BOUNDS: &[&str] = &[
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minItems",
+        "maxItems",
+        "uniqueItems",
+        "minProperties",
+        "maxProperties",
+    ];
+
+    /// Every bound that the source states, with its section.
+    const STATED: &[(&str, &str, &str)] = &[
+        ("ChatCompletionRequest.temperature", "`minimum` 0, `maximum` 2", "2.1"),
+        ("ChatCompletionRequest.frequency_penalty", "`minimum` -2, `maximum` 2", "2.1"),
+        ("ChatCompletionRequest.presence_penalty", "`minimum` -2, `maximum` 2", "2.1"),
+        ("ChatCompletionRequest.stop", "`maxItems` 4", "2.1"),
+        ("VideoGenerationRequest.duration", "`maximum` 15", "2.6"),
+        ("VideoGenerationRequest.webhook_url", "`format` `uri`", "2.6"),
+        ("VideoOutput.resolution", "`pattern` `^[0-9]+x[0-9]+$`", "2.7"),
+        ("ImageGenerationRequest.n", "`minimum` 1, `maximum` 10", "2.8"),
+    ];
+
+    /// Member → its bounds in words; once of the source's, once of ours.
+    #[derive(Default)]
+    struct Found {
+        stated: BTreeMap<String, (Vec<String>, String)>,
+        ours: BTreeMap<String, Vec<String>>,
+    }
+
+    impl Found {
+        fn walk(&mut self, node: &Value, member: &str, source: &str) {
+            let source = node.get("x-source").and_then(Value::as_str).unwrap_or(source);
+            let is_marked = |keyword: &str| {
+                node["x-ours"].as_array().is_some_and(|marks| marks.iter().any(|mark| mark == keyword))
+            };
+            for (keyword, value) in node.as_object().into_iter().flatten() {
+                if !BOUNDS.contains(&keyword.as_str()) {
+                    continue;
+                }
+                let said = match (value.as_f64(), value.as_str()) {
+                    (Some(number), _) => format!("`{keyword}` {number}"),
+                    (_, Some(text)) => format!("`{keyword}` `{text}`"),
+                    _ => format!("`{keyword}`"),
+                };
+                if source == "ours" || is_marked(keyword) {
+                    self.ours.entry(member.to_owned()).or_default().push(said);
+                } else {
+                    let entry = self.stated.entry(member.to_owned()).or_default();
+                    entry.0.push(said);
+                    source.clone_into(&mut entry.1);
+                }
+            }
+            for (pointer, inner) in subschemas(node, "") {
+                let member = match pointer.strip_prefix("/properties/") {
+                    Some(name) => format!("{member}.{name}"),
+                    None => member.to_owned(),
+                };
+                self.walk(inner, &member, source);
+            }
+        }
+    }
+
+    fn root() -> &'static Path {
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace")
+    }
+
+    fn found(only_requests: bool) -> Found {
+        let sources = Sources::read(root()).expect("the specification can be read");
+        let api = build(&sources).expect("it builds");
+        let mut found = Found::default();
+        for (name, node) in sources.openapi.members("/components/schemas") {
+            if !only_requests || api.schemas[name].in_request {
+                found.walk(node, name, "");
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn every_bound_without_a_mark_is_one_the_source_states() {
+        // 2.1 to 2.11 and 8, line by line.
+        let stated: BTreeSet<(String, String, String)> = found(false)
+            .stated
+            .into_iter()
+            .map(|(member, (bounds, source))| (member, bounds.join(", "), source))
+            .collect();
+        let expected: BTreeSet<(String, String, String)> = STATED
+            .iter()
+            .map(|(member, bounds, source)| {
+                ((*member).to_owned(), (*bounds).to_owned(), (*source).to_owned())
+            })
+            .collect();
+        assert_eq!(stated, expected, "mark a bound of ours by x-ours; one of the source belongs into STATED");
+    }
+
+    #[test]
+    fn every_bound_of_ours_in_a_request_has_its_row_in_gaps() {
+        let gaps = std::fs::read_to_string(root().join("spec/gaps.md")).expect("spec/gaps.md");
+        let (_, table) = gaps.split_once("## Bounds of requests that are ours").expect("the section");
+        let mut listed = BTreeSet::new();
+        for row in table.lines().filter(|line| line.starts_with("| ") && line.contains(" | `")) {
+            let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+            let [_, member, bounds, why] = cells.as_slice() else { panic!("four cells: {row}") };
+            assert!(!why.is_empty(), "{row}");
+            assert!(
+                listed.insert((member.trim_matches('`').to_owned(), bounds.replace("\\|", "|"))),
+                "twice: {row}"
+            );
+        }
+        let ours: BTreeSet<(String, String)> =
+            found(true).ours.into_iter().map(|(member, bounds)| (member, bounds.join(", "))).collect();
+        assert_eq!(listed, ours, "spec/gaps.md lists the bounds of ours, spec/openapi.yaml has them");
+    }
+
+    #[test]
+    fn a_mark_of_what_is_not_there_is_reported() {
+        let node = json!({"type": "integer", "minimum": 1, "x-ours": ["minimum", "maximum"]});
+        let problems = marks(&node, "/a");
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].1, "x-ours names \"maximum\", which is no keyword beside it; remove it");
+        assert_eq!(marks(&json!({"x-ours": "minimum"}), "/a").len(), 1);
+    }
+
+    #[test]
+    fn a_pattern_says_in_words_what_it_takes() {
+        let wrong = |node: Value| form(&node, "/a").map(|(_, wrong)| wrong);
+        assert_eq!(wrong(json!({"pattern": "^[0-9]+$", "x-form": "digits"})), None);
+        assert_eq!(wrong(json!({"type": "string"})), None);
+        let told = "the pattern has no x-form; say in words what it takes, as messages will";
+        assert_eq!(wrong(json!({"pattern": "^[0-9]+$"})).as_deref(), Some(told));
+        assert_eq!(
+            wrong(json!({"pattern": "^[0-9]+$", "x-form": ""})).as_deref(),
+            Some("x-form is no text; correct it")
+        );
+        assert_eq!(
+            wrong(json!({"x-form": "digits"})).as_deref(),
+            Some("x-form stands beside no pattern; remove it")
+        );
+    }
+}

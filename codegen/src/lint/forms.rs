@@ -1,0 +1,58 @@
+//! The forms of values that are generated: one type, or a oneOf of several.
+
+use serde_json::Value;
+
+use crate::load::child;
+
+const TYPES: &[&str] = &["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// What is wrong with the form that a schema gives.
+pub(super) fn of_schema(node: &Value, at: &str) -> Vec<(String, String)> {
+    let mut problems = Vec::new();
+    let mut report = |key: &str, message: String| problems.push((child(at, key), message));
+    let names: Vec<&Value> = match node.get("type") {
+        Some(Value::Array(several)) => several.iter().collect(),
+        Some(one) => vec![one],
+        None => Vec::new(),
+    };
+    for name in &names {
+        match name.as_str() {
+            Some(word) if TYPES.contains(&word) => {}
+            Some(word) => report("type", format!("`{word}` is no type; correct it")),
+            None if name.is_null() => report("type", "null is a word here; quote it: \"null\"".to_owned()),
+            None => report("type", format!("{name} is no type; write a word")),
+        }
+    }
+    let others: Vec<&str> =
+        names.iter().filter_map(|name| name.as_str()).filter(|name| *name != "null").collect();
+    if others.len() > 1 {
+        report("type", format!("{} are several types; write a oneOf", others.join(" and ")));
+    }
+    // In a oneOf it is what makes the rest optional, in a condition what is ruled out; alone it says nothing.
+    if others.is_empty() && !names.is_empty() && names.iter().all(|name| name.as_str() == Some("null")) {
+        let is_form = at.rsplit('/').nth(1) == Some("oneOf") || at.ends_with("/not");
+        if !is_form {
+            report("type", "nothing but null is no value; write a oneOf, or remove it".to_owned());
+        }
+    }
+    match node.get("const") {
+        None | Some(Value::String(_) | Value::Bool(_) | Value::Number(_)) => {}
+        Some(_) => report("const", "a constant is a string, a number or a boolean; write it so".to_owned()),
+    }
+    for key in ["enum", "x-extensible-enum"] {
+        for value in node.get(key).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+            if !value.contains(|c: char| c.is_ascii_alphanumeric()) {
+                let message = format!(
+                    "`{value}` has no letter or digit to name it by; use a plain string with a pattern"
+                );
+                report(key, message);
+            }
+        }
+    }
+    for key in ["oneOf", "x-extensible-enum"] {
+        if node.get(key).is_some() && node.get("properties").is_some() {
+            report(key, format!("{key} stands beside properties; move one into a schema of its own"));
+        }
+    }
+    problems
+}

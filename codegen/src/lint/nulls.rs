@@ -1,0 +1,23 @@
+//! A member that a request may leave out may be null, which means the same (gaps.md, 2.1).
+
+use super::Problem;
+use crate::model::{Api, Kind, Type};
+
+/// Optional members of requests that do not take null. A constant tells forms apart and is not null.
+pub(crate) fn lint_nulls(api: &Api) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for schema in api.schemas.values().filter(|schema| schema.in_request) {
+        let Kind::Object(object) = &schema.kind else { continue };
+        for field in object.fields.iter().filter(|field| !field.required) {
+            if !matches!(field.ty, Type::Nullable(_) | Type::Any | Type::Const(_)) {
+                problems.push(Problem {
+                    place: format!("spec/openapi.yaml#/components/schemas/{}/properties/{}", schema.name, field.name),
+                    message: "a member that a request may leave out may be null; add \"null\" to its type, its oneOf and \
+                              its enum"
+                        .to_owned(),
+                });
+            }
+        }
+    }
+    problems
+}

@@ -1,0 +1,391 @@
+//! Unsupported input is refused, with its location and a remedy.
+
+use serde_json::{Value, json};
+
+use super::lint;
+use crate::fixture::edited;
+
+/// All problems after an edit of the fixture, each in a line; the file is left out.
+fn problems(pointer: &str, value: Value) -> Vec<String> {
+    let problems = lint(&edited(pointer, value).openapi);
+    let place = |place: &str| place.trim_start_matches("spec/openapi.yaml#").to_owned();
+    problems.iter().map(|problem| format!("{}: {}", place(&problem.place), problem.message)).collect()
+}
+
+const LINES: &str = "/paths/~1v1~1lines";
+const LINE: &str = "/paths/~1v1~1lines~1{line_id}";
+
+/// The one problem of an answer of this kind to `retrieve_line`.
+fn of_answer(answer: &Value) -> Vec<String> {
+    problems(&format!("{LINE}/get/responses"), answer.clone())
+}
+
+fn content(kind: &str, schema: &Value) -> Value {
+    json!({"200": {"description": "The line.", "content": {kind: {"schema": schema}}}})
+}
+
+#[test]
+fn answers_of_nothing_an_array_bytes_and_text_are_generated() {
+    for answer in [
+        json!({"204": {"description": "Done."}}),
+        json!({"202": {"description": "Taken."}}),
+        content("application/json", &json!({"type": "array", "items": {"type": "string"}})),
+        content("application/octet-stream", &json!({"type": "string", "format": "binary"})),
+        content("image/png", &Value::Null),
+        content("text/csv", &json!({"type": "string"})),
+    ] {
+        assert_eq!(of_answer(&answer), [""; 0], "{answer}");
+    }
+}
+
+#[test]
+fn an_operation_without_an_answer_of_success_or_with_two_is_refused() {
+    let failure = json!({"404": {"description": "Gone."}});
+    assert_eq!(
+        of_answer(&failure),
+        [format!("{LINE}/get/responses: no answer means success; add one, such as \"200\" or \"204\"")]
+    );
+    let two = json!({"200": {"description": "Done."}, "204": {"description": "Done."}});
+    assert_eq!(
+        of_answer(&two),
+        [format!("{LINE}/get/responses: one answer of success is generated; keep one of 200, 204")]
+    );
+    let empty =
+        json!({"204": {"description": "Done.", "content": {"text/plain": {"schema": {"type": "string"}}}}});
+    assert_eq!(
+        of_answer(&empty),
+        [format!("{LINE}/get/responses/204/content: 204 has no content; remove it, or answer with 200")]
+    );
+}
+
+#[test]
+fn an_answer_of_a_kind_that_is_not_generated_is_refused() {
+    let at = |kind: &str| format!("{LINE}/get/responses/200/content/{}", kind.replace('/', "~1"));
+    let string = json!({"type": "string"});
+    for kind in ["application/problem+json", "multipart/mixed", "application/x-ndjson", "application/xml"] {
+        assert_eq!(
+            of_answer(&content(kind, &string)),
+            [format!(
+                "{}: no such answer is generated; make it application/json, text/…, or bytes: \
+                 application/octet-stream, image/…, audio/…, video/…",
+                at(kind)
+            )]
+        );
+    }
+    let kind = "text/plain; charset=latin1";
+    assert_eq!(
+        of_answer(&content(kind, &string)),
+        [format!("{}: a media type has no parameters here, and text is UTF-8; remove them", at(kind))]
+    );
+    assert_eq!(
+        of_answer(&content("image/*", &string)),
+        [format!("{}: a range is no media type; name one, or application/octet-stream", at("image/*"))]
+    );
+    assert_eq!(
+        of_answer(&content("text/csv", &json!({"type": "object"}))),
+        [format!(
+            "{}/schema: text and bytes are of {{type: string}}; what has a form is application/json",
+            at("text/csv")
+        )]
+    );
+    let both = json!({"200": {"description": "The line.", "content": {
+        "application/json": {"schema": {"$ref": "#/components/schemas/Line"}},
+        "text/plain": {"schema": {"type": "string"}},
+    }}});
+    assert_eq!(
+        of_answer(&both),
+        [format!(
+            "{LINE}/get/responses/200/content: text/plain stands beside another answer; keep one, or make two \
+             operations of it"
+        )]
+    );
+}
+
+#[test]
+fn json_that_is_neither_an_object_nor_an_array_is_refused_as_an_answer() {
+    let line = json!({"$ref": "#/components/schemas/Line"});
+    for schema in [
+        json!({"type": "integer"}),
+        json!({"type": ["null", "object"]}),
+        json!({"oneOf": [{"type": "null"}, line]}),
+        json!({"oneOf": [{"type": "array", "items": {}}, line]}),
+        json!({"description": "Anything."}),
+    ] {
+        assert_eq!(
+            of_answer(&content("application/json", &schema)),
+            [format!(
+                "{LINE}/get/responses/200/content/application~1json/schema: JSON that is an answer is an object or an \
+                 array, and never null; put the value into an object"
+            )],
+            "{schema}"
+        );
+    }
+}
+
+#[test]
+fn an_operation_that_always_streams_and_has_a_document_too_is_refused() {
+    let at = "/paths/~1v1beta~1pens~1{pen}:streamWrite/post/responses/200/content/application~1json";
+    let schema = json!({"schema": {"$ref": "#/components/schemas/Line"}});
+    assert_eq!(
+        problems(at, schema),
+        [format!("{at}: an operation that always streams has no other answer; remove it")]
+    );
+}
+
+/// What is said of this parameter in the place of the one in the query.
+fn of_parameter(parameter: &Value) -> Vec<String> {
+    let line_id = json!({"name": "line_id", "in": "path", "required": true, "schema": {"type": "string"}});
+    let at = format!("{LINE}/get/parameters");
+    let told = problems(&at, json!([line_id, parameter]));
+    told.iter().map(|line| line.strip_prefix(&format!("{at}/1")).unwrap_or(line).to_owned()).collect()
+}
+
+#[test]
+fn parameters_that_no_language_can_send_are_refused() {
+    let string = json!({"type": "string"});
+    assert_eq!(
+        of_parameter(&json!({"name": "marks", "in": "query", "schema": {"type": "array"}})),
+        ["/schema: a parameter has one plain type (string, integer, number, boolean)"]
+    );
+    assert_eq!(
+        of_parameter(&json!({"name": "crumb", "in": "cookie", "schema": string})),
+        ["/in: in must be one of path, query, header; add it"]
+    );
+    assert_eq!(
+        of_parameter(&json!({"name": "X-Fixed", "in": "header", "schema": {"type": "string", "const": "a"}})),
+        [": a fixed value is sent in a query alone; remove const, or move it there"]
+    );
+    assert_eq!(
+        of_parameter(&json!({"name": "Accept", "in": "header", "schema": string})),
+        [": Accept is the transport's to set; remove it"]
+    );
+    assert_eq!(
+        of_parameter(&json!({"name": "lineId", "in": "query", "schema": string})),
+        [": `line_id` and `lineId` become one argument; rename one"]
+    );
+    assert_eq!(
+        of_parameter(&json!({"name": "line_id", "in": "path", "required": true, "schema": string})),
+        [
+            ": `line_id` is listed twice; remove one",
+            ": `line_id` and `line_id` become one argument; rename one"
+        ]
+    );
+}
+
+#[test]
+fn a_path_and_its_parameters_fit_each_other() {
+    let shared = |parameter: Value| problems(&format!("{LINE}/parameters"), json!([parameter]));
+    let at = format!("{LINE}/parameters/0");
+    assert_eq!(
+        shared(json!({"name": "page", "in": "path", "required": true, "schema": {"type": "string"}})),
+        [format!("{at}: the path has no {{page}}; add it there, or remove the parameter")]
+    );
+    assert_eq!(
+        shared(json!({"name": "marks", "in": "query", "schema": {"type": "object"}})),
+        [format!("{at}/schema: a parameter has one plain type (string, integer, number, boolean)")]
+    );
+    assert_eq!(
+        problems(&format!("{LINE}/get/parameters"), json!([])),
+        [format!("{LINE}/get: no parameter describes {{line_id}} of the path; add it")]
+    );
+    let number = json!([{"name": "line_id", "in": "path", "schema": {"type": "number"}}]);
+    assert_eq!(
+        problems(&format!("{LINE}/get/parameters"), number),
+        [
+            format!("{LINE}/get/parameters/0: a path is never without its parameter; add required: true"),
+            format!("{LINE}/get/parameters/0: a parameter of a path is a string or an integer; make it one"),
+        ]
+    );
+}
+
+#[test]
+fn an_operation_overrides_a_parameter_of_its_path_by_name_and_place() {
+    let shared = json!([{"name": "maxParts", "in": "query", "schema": {"type": "boolean"}}]);
+    assert_eq!(problems(&format!("{LINE}/parameters"), shared), [""; 0]);
+}
+
+#[test]
+fn a_body_that_would_be_left_out_is_refused() {
+    let at = format!("{LINES}/post/requestBody");
+    let body = json!({"required": true, "content": {
+        "text/plain": {"schema": {"$ref": "#/components/schemas/LineRequest"}}
+    }});
+    let said = problems(&at, body);
+    assert!(
+        said.contains(&format!(
+            "{at}: only application/json bodies are generated; add one, or remove the body"
+        ))
+    );
+    let optional =
+        json!({"content": {"application/json": {"schema": {"$ref": "#/components/schemas/LineRequest"}}}});
+    assert_eq!(problems(&at, optional.clone()), [format!("{at}: a body is always sent; add required: true")]);
+    let said = problems(&at, json!({"$ref": "#/components/requestBodies/Line"}));
+    let reference =
+        "a reference to a body is not followed; write the body here, its schema may be a reference";
+    assert!(said.contains(&format!("{at}: {reference}")), "{said:#?}");
+    let at = format!("{LINE}/get/requestBody");
+    let mut required = optional;
+    required["required"] = json!(true);
+    assert_eq!(
+        problems(&at, required),
+        [format!("{at}: a GET has no body; make it a POST, or use parameters")]
+    );
+}
+
+#[test]
+fn names_that_generated_code_has_already_are_refused() {
+    let at = format!("{LINE}/get");
+    assert_eq!(
+        problems(&format!("{at}/operationId"), json!("exec")),
+        [format!(
+            "{at}/operationId: `exec` is taken in generated Rust; choose another, callers see x-method alone"
+        )]
+    );
+    assert_eq!(
+        problems(&format!("{at}/operationId"), json!("match")),
+        [format!(
+            "{at}/operationId: `match` is taken in generated Rust; choose another, callers see x-method alone"
+        )]
+    );
+    assert_eq!(
+        problems(&format!("{at}/operationId"), json!("create_line_stream")),
+        [format!(
+            "{at}/operationId: `create_line_stream` is the streamed form of another operation in Rust; choose another"
+        )]
+    );
+    assert_eq!(
+        problems(&format!("{at}/x-method"), json!("stream")),
+        [format!(
+            "{at}/x-method: `stream` is the streamed form of another method here in Rust; rename x-method"
+        )]
+    );
+    assert_eq!(
+        problems(&format!("{at}/x-method"), json!("constructor")),
+        [format!("{at}/x-method: in TypeScript every place has a `constructor` already; rename x-method")]
+    );
+    assert_eq!(
+        problems(&format!("{at}/x-resource"), json!("record")),
+        [format!(
+            "{at}/x-resource: a place called Record hides what generated code needs; rename x-resource"
+        )]
+    );
+    assert_eq!(
+        problems(&format!("{at}/x-resource"), json!("with_options")),
+        [format!("{at}/x-resource: a client has a `with_options` already; rename x-resource")]
+    );
+    assert_eq!(
+        problems(&format!("{at}/x-resource"), json!("paper_lines")),
+        [format!(
+            "{at}/x-resource: `paper.lines` and `paper_lines` become one class, PaperLines; rename one"
+        )]
+    );
+}
+
+#[test]
+fn schemas_whose_name_some_language_has_no_room_for_are_refused() {
+    let schema = |name: &str| {
+        let note = json!({"description": "A note.", "x-source": "ours", "type": "object"});
+        problems(&format!("/components/schemas/{name}"), note)
+    };
+    let at = "/components/schemas";
+    assert_eq!(schema("None"), [format!("{at}/None: `None` is a word of Python or Rust; rename it")]);
+    assert_eq!(
+        schema("LineParam"),
+        [format!("{at}/LineParam: `LineParam` is what Python calls Line in a request; rename one")]
+    );
+    assert_eq!(
+        schema("RetrieveLineParams"),
+        [format!(
+            "{at}/RetrieveLineParams: `RetrieveLineParams` is what TypeScript calls the parameters of an operation; \
+             rename the schema"
+        )]
+    );
+    assert_eq!(
+        schema("LineStream"),
+        [format!(
+            "{at}/LineStream: `LineStream` is what Python and TypeScript call a stream; rename the schema"
+        )]
+    );
+    assert_eq!(
+        schema("PensResource"),
+        [format!(
+            "{at}/PensResource: `PensResource` is what TypeScript calls a place on the client; rename the schema"
+        )]
+    );
+    for name in ["Record", "Stream", "Any", "Type"] {
+        assert_eq!(schema(name), [""; 0]);
+    }
+}
+
+#[test]
+fn values_of_several_forms_are_refused_and_null_is_a_quoted_word() {
+    let at = "/components/schemas/Line/properties/mark";
+    let mark = |schema: Value| problems(at, schema);
+    assert_eq!(
+        mark(json!({"type": [null, "string"]})),
+        [format!("{at}/type: null is a word here; quote it: \"null\"")]
+    );
+    assert_eq!(mark(json!({"type": ["null", "string"]})), [""; 0]);
+    assert_eq!(
+        mark(json!({"type": ["integer", "string"]})),
+        [format!("{at}/type: integer and string are several types; write a oneOf")]
+    );
+    assert_eq!(mark(json!({"type": "text"})), [format!("{at}/type: `text` is no type; correct it")]);
+    assert_eq!(
+        mark(json!({"type": "null"})),
+        [format!("{at}/type: nothing but null is no value; write a oneOf, or remove it")]
+    );
+    assert_eq!(
+        mark(json!({"const": null})),
+        [format!("{at}/const: a constant is a string, a number or a boolean; write it so")]
+    );
+    assert_eq!(
+        mark(json!({"type": "string", "enum": ["a", "+"]})),
+        [format!("{at}/enum: `+` has no letter or digit to name it by; use a plain string with a pattern")]
+    );
+    let form = json!({"type": "object", "properties": {}, "oneOf": [{"type": "object"}]});
+    assert_eq!(
+        mark(form),
+        [format!("{at}/oneOf: oneOf stands beside properties; move one into a schema of its own")]
+    );
+}
+
+#[test]
+fn an_open_union_within_an_open_union_has_the_form_of_unknown_kinds_for_both() {
+    let at = "/components/schemas/Mark/oneOf";
+    let unknown = |kinds: Value| json!({"type": "object", "required": ["type"], "properties": {"type": {"type": "string", "not": {"enum": kinds}}}});
+    let inner = |kinds: Value| {
+        json!({
+            "description": "A stroke.", "x-source": "ours", "x-open-union": true,
+            "x-discriminator": {"propertyName": "type"},
+            "oneOf": [{"$ref": "#/components/schemas/Dash"}, unknown(kinds)],
+        })
+    };
+    let told = |forms: Value, kinds: Value| {
+        let mut edited = edited("/components/schemas/Stroke", inner(kinds));
+        edited.openapi.0["components"]["schemas"]["Mark"]["oneOf"] = forms;
+        lint(&edited.openapi).iter().map(|problem| problem.message.clone()).collect::<Vec<_>>()
+    };
+    let (dot, stroke) =
+        (json!({"$ref": "#/components/schemas/Dot"}), json!({"$ref": "#/components/schemas/Stroke"}));
+    assert_eq!(told(json!([dot, stroke]), json!(["dash", "dot"])), [""; 0]);
+    assert_eq!(
+        told(json!([dot, stroke, unknown(json!(["dash", "dot"]))]), json!(["dash", "dot"])),
+        ["unknown kinds fit Stroke, which is open too; remove the form without a $ref"]
+    );
+    let said = told(json!([dot, stroke]), json!(["dash"]));
+    assert!(said[0].contains("enum: [\"dash\", \"dot\"]"), "{said:?} at {at}");
+    assert_eq!(
+        told(json!([dot, stroke, stroke]), json!(["dash", "dot"])),
+        ["unknown kinds fit each of Stroke, Stroke; keep one of them open, and close the others"]
+    );
+}
+
+#[test]
+fn references_in_a_circle_are_told() {
+    let mut edited = edited("/components/schemas/One", json!({"$ref": "#/components/schemas/Two"}));
+    edited.openapi.0["components"]["schemas"]["Two"] = json!({"$ref": "#/components/schemas/One"});
+    let reference = json!({"$ref": "#/components/schemas/One"});
+    let error = edited.openapi.follow(&reference).expect_err("a circle");
+    assert!(error.to_string().contains("references lead in a circle"), "{error}");
+}

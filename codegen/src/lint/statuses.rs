@@ -1,0 +1,53 @@
+//! The statuses of errors are listed by operation, as `spec/errors.json` gives them.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Problem;
+use crate::load::{Document, child};
+use crate::model::{Api, ErrorStyle};
+
+/// Statuses of requests that reach no operation: another method, a file.
+const OF_NO_OPERATION: &[u16] = &[405, 410];
+/// Statuses of requests with a body.
+const OF_BODIES: &[u16] = &[413, 415];
+
+/// Operations that answer errors in one form but do not list the statuses of `errors.json`, or list others.
+pub(crate) fn lint_statuses(document: &Document, api: &Api) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for operation in &api.operations {
+        let at = child(&child("/paths", &operation.path), &operation.method.upper().to_lowercase());
+        let Some(responses) =
+            document.0.pointer(&at).and_then(|node| node.get("responses")).and_then(Value::as_object)
+        else {
+            continue;
+        };
+        if !responses.contains_key("default") {
+            continue;
+        }
+        let codes = api.errors.codes.iter().map(|code| match operation.error_style {
+            ErrorStyle::Standard | ErrorStyle::Messages => code.status,
+            ErrorStyle::Native => code.native_http,
+        });
+        let sent: BTreeSet<u16> = codes
+            .filter(|status| !OF_NO_OPERATION.contains(status))
+            .filter(|status| operation.request.is_some() || !OF_BODIES.contains(status))
+            .collect();
+        let listed: BTreeSet<u16> = operation.error_statuses.iter().copied().collect();
+        let mut report = |statuses: Vec<&u16>, what: &str| {
+            if !statuses.is_empty() {
+                problems.push(Problem {
+                    place: format!("spec/openapi.yaml#{}", child(&at, "responses")),
+                    message: format!("{what}: {statuses:?}, by the codes of spec/errors.json"),
+                });
+            }
+        };
+        report(
+            sent.difference(&listed).collect(),
+            "add the statuses of errors that are missing, as `default` is",
+        );
+        report(listed.difference(&sent).collect(), "remove the statuses of errors that no code has here");
+    }
+    problems
+}

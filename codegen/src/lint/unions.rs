@@ -1,0 +1,99 @@
+//! Open unions are open for every validator: their last form is that of the kinds which are not known. Where one of the
+//! forms is an open union itself, that one has it, for both.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::load::{Document, child, schema_name};
+use crate::schema::variants;
+
+/// What is wrong with an open union's forms: any kind but the known ones has to fit exactly one.
+pub(super) fn unknown_kinds(document: &Document, node: &Value, at: &str) -> Option<(String, String)> {
+    let property = discriminator(node)?;
+    let forms = node.get("oneOf").and_then(Value::as_array)?;
+    let report = |message: String| Some((child(at, "oneOf"), message));
+    let open_forms: Vec<&str> = variants(node)
+        .filter(|variant| document.follow(variant).is_ok_and(is_open))
+        .filter_map(|variant| variant.get("$ref").and_then(Value::as_str).and_then(schema_name))
+        .collect();
+    let deeper = |form: &Value| {
+        let form = document.follow(form).unwrap_or(form);
+        is_open(form) && variants(form).any(|inner| document.follow(inner).is_ok_and(is_open))
+    };
+    if variants(node).any(deeper) {
+        return report(
+            "an open union holds an open union that holds one; two levels are generated".to_owned(),
+        );
+    }
+    let others: Vec<&Value> = forms.iter().filter(|variant| variant.get("$ref").is_none()).collect();
+    match (open_forms.as_slice(), others.as_slice()) {
+        ([], _) => {}
+        ([_], []) => return None,
+        ([inner], _) => {
+            return report(format!(
+                "unknown kinds fit {inner}, which is open too; remove the form without a $ref"
+            ));
+        }
+        (several, _) => {
+            return report(format!(
+                "unknown kinds fit each of {}; keep one of them open, and close the others",
+                several.join(", ")
+            ));
+        }
+    }
+    let mut known = kinds(document, node, property);
+    // Those of the unions it is a form of: to them it is the form of unknown kinds.
+    for (_, outer) in document.members("/components/schemas").filter(|(_, outer)| is_open(outer)) {
+        let is_form =
+            variants(outer).any(|form| document.follow(form).is_ok_and(|form| std::ptr::eq(form, node)));
+        if is_form && discriminator(outer) == Some(property) {
+            known.extend(kinds(document, outer, property));
+        }
+    }
+    let excluded: BTreeSet<String> = match others.as_slice() {
+        [other] => {
+            let excluded = other["properties"][property]["not"]["enum"].as_array();
+            excluded.into_iter().flatten().map(Value::to_string).collect()
+        }
+        _ => BTreeSet::new(),
+    };
+    if excluded == known {
+        return None;
+    }
+    let known: Vec<String> = known.into_iter().collect();
+    report(format!(
+        "a variant of an open union is a $ref, but for the last, the form of unknown kinds; make that {{type: object, \
+         required: [{property}], properties: {{{property}: {{type: string, not: {{enum: [{}]}}}}}}}}",
+        known.join(", ")
+    ))
+}
+
+fn is_open(node: &Value) -> bool {
+    node.get("x-open-union") == Some(&Value::Bool(true))
+}
+
+fn discriminator(node: &Value) -> Option<&str> {
+    node.pointer("/x-discriminator/propertyName").and_then(Value::as_str)
+}
+
+/// The known kinds of a union, those of the unions among its forms included.
+fn kinds(document: &Document, node: &Value, property: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for variant in variants(node) {
+        let Ok(target) = document.follow(variant) else { continue };
+        if target.get("oneOf").is_some() {
+            // Its own forms only: a third level is refused where that one is looked at.
+            let inner = variants(target).filter_map(|variant| document.follow(variant).ok());
+            found.extend(inner.filter_map(|form| kind(form, property)));
+        } else if let Some(kind) = kind(target, property) {
+            found.insert(kind);
+        }
+    }
+    found
+}
+
+/// The kind of an object, as JSON.
+fn kind(node: &Value, property: &str) -> Option<String> {
+    Some(node.get("properties")?.get(property)?.get("const")?.to_string())
+}

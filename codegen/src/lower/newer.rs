@@ -1,0 +1,49 @@
+//! The specification as OpenAPI 3.2.
+
+use serde_json::{Value, json};
+
+use crate::load::Document;
+
+pub(super) fn newer(document: &Document) -> Value {
+    let mut newer = document.0.clone();
+    newer["openapi"] = json!("3.2.0");
+    item_schemas(&mut newer, None);
+    newer
+}
+
+/// `x-item-schema` has a keyword of its own since 3.2. `last`: the data that ends the streams of an operation.
+fn item_schemas(node: &mut Value, last: Option<&str>) {
+    match node {
+        Value::Object(members) => {
+            let own =
+                members.get("x-stream").and_then(|stream| stream["terminator"].as_str()).map(str::to_owned);
+            let last = own.as_deref().or(last);
+            if let Some(events) = members.get_mut("text/event-stream").and_then(Value::as_object_mut)
+                && let Some(schema) = events.shift_remove("x-item-schema")
+            {
+                // The whole, which is text elsewhere, is the sequence of its items here.
+                events.shift_remove("schema");
+                events.insert("itemSchema".to_owned(), event(&schema, last));
+            }
+            if let Some(schema) = members.shift_remove("x-item-schema") {
+                members.insert("itemSchema".to_owned(), schema);
+            }
+            members.values_mut().for_each(|member| item_schemas(member, last));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| item_schemas(item, last)),
+        _ => {}
+    }
+}
+
+/// An item of an event stream: an event, whose data is text that holds what the schema describes, or the last word.
+fn event(schema: &Value, last: Option<&str>) -> Value {
+    let (media_type, text) = ("application/json", "string");
+    let data = match last {
+        None => json!({ "type": text, "contentMediaType": media_type, "contentSchema": schema }),
+        Some(last) => {
+            let document = json!({ "contentMediaType": media_type, "contentSchema": schema });
+            json!({ "type": text, "anyOf": [{ "const": last }, document] })
+        }
+    };
+    json!({ "type": "object", "required": ["data"], "properties": { "event": { "type": "string" }, "data": data } })
+}

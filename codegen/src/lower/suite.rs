@@ -1,0 +1,138 @@
+//! The public test suite of JSON Schema, as far as the checker of [`super::checker()`] decides its schemas. The checker reads
+//! documents that are objects and values of one type, so a schema is that of a member, and one without a type becomes one
+//! schema for each type, and one for lists of strings: the suite's verdict is that of the instances that have the type, and
+//! no other instance is valid.
+
+use serde_json::{Map, Value, json};
+
+use super::checker::{KEYWORDS, checker_of};
+use crate::load::SuiteFile;
+use crate::model::checker::{Checker, Suite, SuiteCase};
+
+/// Checkers of all schemas of the suite that can be decided.
+pub(crate) fn suite(files: &[SuiteFile]) -> Suite {
+    let mut suite = Suite::default();
+    for file in files {
+        for (group, node) in file.groups.iter().enumerate() {
+            let schema = &node["schema"];
+            let forms = forms(schema);
+            let mut refusals = Vec::new();
+            let taken = suite.cases.len();
+            for (kind, schema) in forms {
+                let name = format!("case{}", suite.cases.len());
+                match checker_of(&document(&schema, &name), &name) {
+                    Ok(checker) => {
+                        add(&mut suite.checker, checker);
+                        suite.cases.push(SuiteCase { name, file: file.name.clone(), group, kind });
+                    }
+                    Err(why) => refusals.push(format!("{why:#}")),
+                }
+            }
+            if taken == suite.cases.len() {
+                // The last one is about objects, whose schemas have the fewest keywords.
+                suite.refused.extend(refusals.pop());
+            }
+        }
+    }
+    suite
+}
+
+/// The schema as it is, if that can be decided, and otherwise with each type.
+fn forms(schema: &Value) -> Vec<(&'static str, Value)> {
+    let whole = vec![("", schema.clone())];
+    let Some(members) = schema.as_object() else { return whole };
+    if members.contains_key("type") || checker_of(&document(schema, "case"), "case").is_ok() {
+        return whole;
+    }
+    let typed = |name, kind: &str, items: Option<Value>| {
+        let mut members = members.clone();
+        members.insert("type".to_owned(), json!(kind));
+        members.extend(items.map(|items| ("items".to_owned(), items)));
+        (name, Value::Object(members))
+    };
+    let strings = (!members.contains_key("items"))
+        .then(|| typed("array of strings", "array", Some(json!({"type": "string"}))));
+    let kinds = KEYWORDS.iter().map(|(kind, _)| typed(kind, kind, None));
+    whole.into_iter().chain(strings).chain(kinds).collect()
+}
+
+/// The schema of an object whose member `value` follows a schema, with its definitions, which have names of their own.
+fn document(schema: &Value, name: &str) -> Value {
+    let mut schema = schema.clone();
+    let mut own = Map::new();
+    if let Some(Value::Object(definitions)) =
+        schema.as_object_mut().and_then(|members| members.remove("$defs"))
+    {
+        own = definitions;
+    }
+    refer(&mut schema, name);
+    let own: Map<String, Value> = own
+        .into_iter()
+        .map(|(key, mut value)| {
+            refer(&mut value, name);
+            (format!("{name}_{key}"), value)
+        })
+        .collect();
+    json!({"type": "object", "properties": {"value": schema}, "required": ["value"], "$defs": own})
+}
+
+/// Has the references to definitions lead where these are now. Any other leads to no place, and is refused.
+fn refer(node: &mut Value, name: &str) {
+    match node {
+        Value::Object(members) => {
+            for (key, value) in members {
+                match value {
+                    Value::String(reference) if key == "$ref" => {
+                        *reference = match reference.strip_prefix("#/$defs/") {
+                            Some(definition) => format!("#/$defs/{name}_{definition}"),
+                            None => format!("#/of another document/{reference}"),
+                        };
+                    }
+                    other => refer(other, name),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| refer(item, name)),
+        _ => {}
+    }
+}
+
+/// Adds what has the names of a case, which no other case has.
+fn add(all: &mut Checker, one: Checker) {
+    all.objects.extend(one.objects);
+    all.lists.extend(one.lists);
+    all.words.extend(one.words);
+    all.configured.extend(one.configured);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::suite;
+    use crate::load::Sources;
+
+    #[test]
+    fn what_no_checker_decides_of_the_public_suite_is_refused_for_these_reasons() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crate lies in the workspace");
+        let suite = suite(&Sources::read(root).expect("the sources are here").suite);
+        let mut reasons = BTreeMap::<String, usize>::new();
+        for why in &suite.refused {
+            // The keyword alone, not the place.
+            let (place, told) = why.split_once(": ").unwrap_or(("", why));
+            let keyword = place.rsplit('/').next().unwrap_or_default();
+            let told = told.split(';').next().unwrap_or_default();
+            let said = ["is no place of this schema", "is not among the properties"];
+            let why = said
+                .iter()
+                .find(|said| told.contains(*said))
+                .map_or_else(|| format!("{keyword}: {told}"), |said| format!("a name {said}"));
+            *reasons.entry(why).or_default() += 1;
+        }
+        let reasons: Vec<String> =
+            reasons.into_iter().map(|(why, count)| format!("{count} × {why}")).collect();
+        let cases = suite.cases.len();
+        insta::assert_snapshot!(format!("{cases} schemas have a checker\n{}", reasons.join("\n")));
+    }
+}

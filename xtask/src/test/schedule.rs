@@ -1,0 +1,187 @@
+//! Runs steps side by side, each in a process of its own whose output is shown when it ends.
+//!
+//! Steps that test need the processor at once and wait for much else; steps that compile need whatever is left of it. So
+//! steps that compile run one after the other at a low priority, beside at most [`TESTING_AT_ONCE`] that test. Tests that
+//! watch the time therefore meet the same machine as when they run alone.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::{Needs, Step};
+use crate::artefacts::{BUILT_VARIABLE, target};
+use crate::process::command;
+
+/// Steps that test at the same time.
+const TESTING_AT_ONCE: usize = 2;
+/// The priority of steps that compile, as of `nice`: they get a fiftieth of a processor that a test needs.
+const COMPILING_NICENESS: &str = "17";
+/// The step that the others with [`Needs::Build`] wait for.
+const BUILD: &str = "build";
+/// The pause between two looks at the processes, which are few and run for seconds.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Runs the steps, and shows the time of each at the end. Errors: the names of all steps that failed.
+pub(super) fn run(steps: &[&Step]) -> Result<()> {
+    let folder = target().join("test");
+    std::fs::create_dir_all(&folder)?;
+    // A step that compiles the workspace replaces this program.
+    let program = folder.join("xtask");
+    std::fs::copy(std::env::current_exe()?, &program).context("cannot copy this program")?;
+
+    let started = Instant::now();
+    let mut waiting: VecDeque<&Step> = steps.iter().copied().collect();
+    let mut running: Vec<Running<'_>> = Vec::new();
+    let mut ended: Vec<Ended> = Vec::new();
+    loop {
+        let failed = ended.iter().any(|step| !step.passed);
+        // After a failure nothing new begins, but all that runs may end.
+        while !failed && let Some(next) = startable(&waiting, &running) {
+            let step = waiting.remove(next).context("a step that waits")?;
+            eprintln!("==> {} begins: {}", step.name, step.title);
+            let is_built = ended.iter().any(|ended| ended.name == BUILD);
+            running.push(Running::start(step, &program, &folder, is_built)?);
+        }
+        if running.is_empty() {
+            break;
+        }
+        let before = ended.len();
+        for mut step in std::mem::take(&mut running) {
+            match step.child.try_wait()? {
+                None => running.push(step),
+                Some(status) => ended.push(step.end(status)?),
+            }
+        }
+        if ended.len() == before {
+            std::thread::sleep(POLL);
+        }
+    }
+    show_times(&ended, started.elapsed());
+    let failed: Vec<&str> = ended.iter().filter(|step| !step.passed).map(|step| step.name).collect();
+    if !failed.is_empty() {
+        bail!("failed: {}; {} further steps did not run", failed.join(", "), waiting.len());
+    }
+    Ok(())
+}
+
+/// The position of the first step that may begin beside those that run.
+fn startable(waiting: &VecDeque<&Step>, running: &[Running<'_>]) -> Option<usize> {
+    let unfinished = |name: &str| {
+        waiting.iter().any(|step| step.name == name) || running.iter().any(|step| step.step.name == name)
+    };
+    let needs: Vec<Needs> = running.iter().map(|step| step.step.needs).collect();
+    waiting.iter().position(|step| may_start(step.needs, &needs, unfinished(BUILD)))
+}
+
+/// Whether a step may begin beside steps with these needs. `unbuilt`: whether what the step `build` makes is still to come.
+fn may_start(needs: Needs, running: &[Needs], unbuilt: bool) -> bool {
+    let compiling = running.iter().any(|needs| matches!(needs, Needs::Compiler));
+    let testing = running.iter().filter(|needs| matches!(needs, Needs::Build | Needs::Sources)).count();
+    match needs {
+        Needs::Compiler => !compiling,
+        Needs::Sources => testing < TESTING_AT_ONCE,
+        Needs::Build => !unbuilt && testing < TESTING_AT_ONCE,
+    }
+}
+
+/// A step under way.
+struct Running<'a> {
+    step: &'a Step,
+    child: Child,
+    output: PathBuf,
+    started: Instant,
+}
+
+/// A step that has ended.
+struct Ended {
+    name: &'static str,
+    passed: bool,
+    wall: Duration,
+    processor_s: f64,
+}
+
+impl<'a> Running<'a> {
+    fn start(step: &'a Step, program: &Path, folder: &Path, is_built: bool) -> Result<Self> {
+        let output = folder.join(step.name).with_extension("log");
+        let file = File::create(&output).with_context(|| format!("cannot write {}", output.display()))?;
+        // The step `build` is waited for, so it has the processor to itself.
+        let mut run = if matches!(step.needs, Needs::Compiler) && step.name != BUILD {
+            let mut nice = command("nice");
+            nice.args(["-n", COMPILING_NICENESS]).arg(program);
+            nice
+        } else {
+            command(program)
+        };
+        run.args(["test", step.name]).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+        if is_built && step.needs == Needs::Build {
+            run.env(BUILT_VARIABLE, "1");
+        }
+        let child = run.spawn().with_context(|| format!("cannot start the step {}", step.name))?;
+        Ok(Self { step, child, output, started: Instant::now() })
+    }
+
+    fn end(self, status: ExitStatus) -> Result<Ended> {
+        let wall = self.started.elapsed();
+        let mut text = Vec::new();
+        File::open(&self.output)?.read_to_end(&mut text)?;
+        let processor_s = processor_seconds(&text);
+        let mut stderr = std::io::stderr().lock();
+        stderr.write_all(&text)?;
+        if !status.success() {
+            writeln!(stderr, "    {} FAILED: {status}", self.step.name)?;
+        }
+        Ok(Ended { name: self.step.name, passed: status.success(), wall, processor_s })
+    }
+}
+
+/// What [`super::PROCESSOR`] says in the output of a step.
+fn processor_seconds(output: &[u8]) -> f64 {
+    let text = String::from_utf8_lossy(output);
+    let said = text.lines().rev().find_map(|line| line.trim().strip_prefix(super::PROCESSOR));
+    said.and_then(|rest| rest.trim().trim_end_matches(" s").parse().ok()).unwrap_or(f64::NAN)
+}
+
+fn show_times(ended: &[Ended], whole: Duration) {
+    eprintln!("==> {} steps in {:.0} s", ended.len(), whole.as_secs_f64());
+    let mut slowest: Vec<&Ended> = ended.iter().collect();
+    slowest.sort_by_key(|step| std::cmp::Reverse(step.wall));
+    eprintln!("    {:>14} {:>8} {:>10}", "step", "seconds", "processor");
+    for step in slowest {
+        eprintln!("    {:>14} {:>8.0} {:>10.0}", step.name, step.wall.as_secs_f64(), step.processor_s);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_compile_run_one_at_a_time_beside_two_that_test() {
+        use Needs::{Build, Compiler, Sources};
+        assert!(may_start(Compiler, &[], true));
+        assert!(may_start(Compiler, &[Build, Build], false));
+        assert!(!may_start(Compiler, &[Compiler], false));
+        assert!(may_start(Sources, &[Compiler], true));
+        assert!(!may_start(Sources, &[Compiler, Sources, Build], false));
+        assert!(may_start(Build, &[Compiler], false));
+        assert!(may_start(Build, &[Compiler, Build], false));
+        assert!(!may_start(Build, &[Build, Build], false));
+    }
+
+    #[test]
+    fn no_step_that_needs_the_build_begins_before_it() {
+        assert!(!may_start(Needs::Build, &[], true));
+    }
+
+    #[test]
+    fn the_time_of_the_processor_is_read_from_the_output_of_a_step() {
+        let output = format!("passed\n    {} 12.5 s\n", super::super::PROCESSOR);
+        assert!((processor_seconds(output.as_bytes()) - 12.5).abs() < f64::EPSILON);
+        assert!(processor_seconds(b"nothing").is_nan());
+    }
+}

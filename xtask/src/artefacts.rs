@@ -43,10 +43,11 @@ pub(crate) enum Examples {
     One(&'static str),
 }
 
-/// Set for a step of `cargo xtask test` that runs after the step `build` has built everything.
+/// Set for the steps of `cargo xtask test` that run after the step `build` has built everything.
 pub(crate) const BUILT_VARIABLE: &str = "GATEWRIGHT_XTASK_BUILT";
 
-/// Whether the program, the engines, the examples and the tests are built. cargo would only wait for its lock to find that.
+/// Whether the program, both packages, the examples and the tests are built. cargo would only wait for its lock to find that, and
+/// other steps use the packages.
 pub(crate) fn is_built() -> bool {
     std::env::var_os(BUILT_VARIABLE).is_some()
 }
@@ -91,9 +92,31 @@ pub(crate) fn example(name: impl AsRef<Path>) -> Command {
 }
 
 /// Builds everything: the program, then both packages.
-pub(crate) fn build_all(examples: Examples) -> Result<()> {
-    step("build the program, both engines and the examples", || build_engines(examples))?;
-    step("set up the Python package", set_up_python)?;
+pub(crate) fn build_all() -> Result<()> {
+    if is_built() {
+        return Ok(());
+    }
+    step("build the program, both engines and the examples", || build_engines(Examples::All))?;
+    step("set up the Python package", || {
+        install_python_tools()?;
+        set_up_python()
+    })?;
+    step("set up the Node package", set_up_node)
+}
+
+/// Builds the program, both packages and one example, with what they are made of alone: neither the features that tests ask of
+/// dependencies nor any tools.
+pub(crate) fn build_one_example(name: &str) -> Result<()> {
+    step("build the program, both engines and the example", || {
+        let packages = ["gatewright-cli", "gatewright-python", "gatewright-node", "gatewright-examples"];
+        let mut call = cargo();
+        call.arg("build").args(packages.iter().flat_map(|package| ["-p", package]));
+        build(call.args(["--lib", "--bin", PROGRAM.1, "--bin", name]))
+    })?;
+    step("set up the Python package", || {
+        create_venv(&venv(&root()))?;
+        set_up_python()
+    })?;
     step("set up the Node package", set_up_node)
 }
 
@@ -108,7 +131,6 @@ pub(crate) fn install_python_tools() -> Result<()> {
 }
 
 fn set_up_python() -> Result<()> {
-    install_python_tools()?;
     let package = root().join("bindings-python/python/gatewright");
     place_engine(&target().join("debug/lib_engine.so"), &package)?;
     // An editable install: the venv finds the package in the working tree.

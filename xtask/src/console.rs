@@ -77,7 +77,7 @@ pub(crate) fn test() -> Result<()> {
     for script in ["lint", "typecheck"] {
         run(&mut npm(&folder, script))?;
     }
-    artefacts::build_all(artefacts::Examples::All)?;
+    artefacts::build_all()?;
     let code = target().join("console-code");
     fs::create_dir_all(&code)?;
     link_node_package(&code)?;

@@ -15,7 +15,7 @@ use crate::process::{output, root, step};
 
 /// Runs the demonstration, and prints where its files are.
 pub(crate) fn run_demo() -> Result<()> {
-    artefacts::build_all(Examples::One("story"))?;
+    artefacts::build_one_example("story")?;
     let folder = target().join("demo");
     let scene = step("start a provider, and a gateway in front of it", || Scene::start(&folder))?;
     let gateway = &scene.gateway;

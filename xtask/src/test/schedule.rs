@@ -118,7 +118,7 @@ impl<'a> Running<'a> {
             command(program)
         };
         run.args(["test", step.name]).stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        if is_built && step.needs == Needs::Build {
+        if is_built {
             run.env(BUILT_VARIABLE, "1");
         }
         let child = run.spawn().with_context(|| format!("cannot start the step {}", step.name))?;

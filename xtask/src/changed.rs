@@ -1,10 +1,12 @@
 //! Which steps of `cargo xtask test` a change can break: a table of paths. What the table does not know breaks anything.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use serde_json::Value;
 
-use crate::process::{command, output};
+use crate::process::{cargo, command, output, root};
 
 /// Steps that use the program, the packages or the tools that the step `build` makes or installs.
 const AFTER_BUILD: &[&str] = &[
@@ -243,14 +245,41 @@ const TABLE: &[(&str, &[&str])] = &[
 /// The steps, of all in their order, that the changes since `base` can break: those that are committed since the branch
 /// left it, those that are not, and new files.
 pub(crate) fn steps_since(base: &str, all: &[&'static str]) -> Result<Vec<&'static str>> {
+    let paths = paths_since(base)?;
+    let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+    Ok(steps_of(&paths, all))
+}
+
+/// The packages of the workspace with a file that has changed since `base`, sorted.
+pub(crate) fn packages_since(base: &str) -> Result<Vec<String>> {
+    let metadata = output(cargo().args(["metadata", "--format-version", "1", "--no-deps"]))?;
+    let metadata: Value = serde_json::from_str(&metadata)?;
+    let packages = metadata["packages"].as_array().context("cargo lists packages")?;
+    let folders = packages.iter().filter_map(|package| {
+        let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+        Some((folder.strip_prefix(root()).ok()?.to_owned(), package["name"].as_str()?.to_owned()))
+    });
+    Ok(packages_of(&paths_since(base)?, &folders.collect::<Vec<_>>()))
+}
+
+/// The packages that hold the paths, each by the innermost of the folders.
+fn packages_of(paths: &[String], folders: &[(PathBuf, String)]) -> Vec<String> {
+    let of = |path: &String| {
+        let holding = folders.iter().filter(|(folder, _)| Path::new(path).starts_with(folder));
+        holding.max_by_key(|(folder, _)| folder.components().count()).map(|(_, name)| name.clone())
+    };
+    paths.iter().filter_map(of).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn paths_since(base: &str) -> Result<Vec<String>> {
     let fork = output(command("git").args(["merge-base", base, "HEAD"]))
         .with_context(|| format!("git knows no common ancestor with {base:?}; name a commit or a branch"))?;
     let changed = output(command("git").args(["diff", "--name-only", "--no-renames", "-z", fork.trim()]))?;
     let new = output(command("git").args(["ls-files", "--others", "--exclude-standard", "-z"]))?;
-    let paths: Vec<&str> =
-        changed.split('\0').chain(new.split('\0')).filter(|path| !path.is_empty()).collect();
+    let paths = changed.split('\0').chain(new.split('\0')).filter(|path| !path.is_empty());
+    let paths: Vec<String> = paths.map(str::to_owned).collect();
     eprintln!("{} files have changed since {base}", paths.len());
-    Ok(steps_of(&paths, all))
+    Ok(paths)
 }
 
 fn steps_of(paths: &[&str], all: &[&'static str]) -> Vec<&'static str> {
@@ -276,7 +305,6 @@ fn steps_of(paths: &[&str], all: &[&'static str]) -> Vec<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::root;
 
     const ALL: &[&str] =
         &["codegen", "format", "build", "clippy", "rust", "python", "readme", "package", "workflows"];
@@ -360,6 +388,14 @@ mod tests {
                 assert!(!asks, "{}:{}", page.display(), block.line);
             }
         }
+    }
+
+    #[test]
+    fn a_path_belongs_to_the_package_of_the_innermost_folder() {
+        let folders = [("gateway", "gateway"), ("tests/stores", "stores")]
+            .map(|(folder, name)| (PathBuf::from(folder), name.to_owned()));
+        let paths = ["gateway/src/relay.rs", "tests/stores/src/lib.rs", "tests/vectors/a.json", "README.md"];
+        assert_eq!(packages_of(&paths.map(str::to_owned), &folders), ["gateway", "stores"]);
     }
 
     #[test]

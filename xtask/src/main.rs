@@ -94,6 +94,10 @@ enum Command {
         #[arg(long, value_name = "BASE", num_args = 0..=1, default_missing_value = "origin/main")]
         #[arg(conflicts_with = "steps")]
         changed: Option<String>,
+        /// Only the unit tests of the crates that have changed since a commit or branch
+        #[arg(long, value_name = "BASE", num_args = 0..=1, default_missing_value = "origin/main")]
+        #[arg(conflicts_with_all = ["steps", "changed"])]
+        fast: Option<String>,
     },
     /// Fuzz the parsers for a bounded time
     Fuzz {
@@ -171,7 +175,8 @@ fn main() -> ExitCode {
         Command::Demo => demo::run_demo(),
         Command::Setup => setup::run_setup(),
         Command::Test { changed: Some(base), .. } => test::run_changed(&base),
-        Command::Test { steps, changed: None } => test::run_tests(&steps),
+        Command::Test { fast: Some(base), .. } => test::run_fast(&base),
+        Command::Test { steps, changed: None, fast: None } => test::run_tests(&steps),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
         Command::Bench { subject, settings } => bench::run_bench(subject, &settings, guided::program),

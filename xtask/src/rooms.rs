@@ -26,6 +26,7 @@ const CRATES: &[&str] = &[
     "console/src",
     "gateway/src",
     "cli/src",
+    "codegen/src",
     "xtask/src",
 ];
 

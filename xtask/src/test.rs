@@ -203,6 +203,22 @@ pub(crate) fn run_changed(base: &str) -> Result<()> {
     run_tests(&steps.into_iter().map(str::to_owned).collect::<Vec<_>>())
 }
 
+/// Runs the unit tests of the crates that have changed since a commit or branch, for the loop of edit and test: what they share with
+/// all other tests is built once for both.
+pub(crate) fn run_fast(base: &str) -> Result<()> {
+    let packages = changed::packages_since(base)?;
+    if packages.is_empty() {
+        eprintln!("no crate has changed");
+        return Ok(());
+    }
+    eprintln!("unit tests of {}", packages.join(", "));
+    let chosen = packages.iter().map(String::as_str).chain(["gatewright-python"]);
+    let mut tests = cargo();
+    tests.args(["nextest", "run", "--all-features", "--lib", "--bins", "--no-tests", "pass"]);
+    tests.args(chosen.flat_map(|package| ["-p", package]));
+    run(tests.args(["--test-threads", &tests_at_once()?, "--status-level", "slow"]))
+}
+
 /// Runs the named steps, or all but those that have to be named: one here, several side by side.
 pub(crate) fn run_tests(wanted: &[String]) -> Result<()> {
     let by_name = if wanted.is_empty() { &[] } else { BY_NAME_ALONE };

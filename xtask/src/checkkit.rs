@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::artefacts::{npm_ci, program, target};
 use crate::hostile_service::{CONTENT, HostileService};
 use crate::local_gateway::LocalGateway;
+use crate::nextest;
 use crate::other_server::OtherServer;
-use crate::process::{cargo, command, files_of, output, root, run};
+use crate::process::{command, files_of, output, root, run};
 
 /// The tests of the kit that make the most different reports.
 const REPORTING_TESTS: [&str; 4] = ["scenarios", "misbehaving", "agents", "cancellation"];
@@ -48,10 +49,9 @@ pub(crate) fn check_with_others() -> Result<()> {
     run(&mut check)?;
     expect_passes(&reports.join("other.json"), 13)?;
     eprintln!("    the reports of the tests");
-    // Select all packages, to reuse what is built; the filter selects this one.
     let tests = REPORTING_TESTS.map(|name| format!("test({name})")).join(" | ");
-    run(cargo()
-        .args(["nextest", "run", "--workspace", "--all-features", "--status-level", "fail"])
+    run(nextest::run_tests()?
+        .args(["--status-level", "fail"])
         .args(["-E", &format!("package(gatewright-checkkit) & ({tests})")])
         .env("GATEWRIGHT_KEEP_REPORTS", &reports))?;
     judge_by_ajv(&reports)

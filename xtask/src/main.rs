@@ -26,6 +26,7 @@ mod hostile_service;
 mod installed;
 mod local_gateway;
 mod migration;
+mod nextest;
 mod other_api;
 mod other_server;
 mod package;

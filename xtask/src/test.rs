@@ -2,8 +2,6 @@
 
 mod schedule;
 
-use std::process::Command;
-
 use anyhow::{Error, Result, bail};
 
 use crate::artefacts::{self, Examples, npm_ci, program, python, target, venv};
@@ -16,8 +14,8 @@ use crate::container;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, output, root, run, step, tests_at_once};
 use crate::{
-    book, changed, demo, deny, deploy, doc_examples, fuzz, generated_requests, guides, migration, other_api,
-    package, pages, promise, readme, rooms, runtimes, setup, soak, torture, workflows,
+    book, changed, demo, deny, deploy, doc_examples, fuzz, generated_requests, guides, migration, nextest,
+    other_api, package, pages, promise, readme, rooms, runtimes, setup, soak, torture, workflows,
 };
 
 /// A part of the tests that fails or passes by itself.
@@ -315,23 +313,10 @@ fn clippy() -> Result<()> {
     )
 }
 
-/// The packages of the workspace that nextest runs, with all their features.
-const NEXTEST: [&str; 2] = ["--workspace", "--all-features"];
-/// What nextest has to know of built tests to run them without cargo.
-const BINARIES: &str = "binaries.json";
-const METADATA: &str = "metadata.json";
-
 fn build_what_is_tested() -> Result<()> {
     artefacts::build_all()?;
-    step("build the tests", || build(cargo().args(["nextest", "run", "--no-run"]).args(NEXTEST)))?;
-    torture::build_all()?;
-    let folder = target().join("test");
-    std::fs::create_dir_all(&folder)?;
-    let mut list = cargo();
-    list.args(["nextest", "list", "--list-type", "binaries-only", "--message-format", "json"]).args(NEXTEST);
-    std::fs::write(folder.join(BINARIES), output(&mut list)?)?;
-    let metadata = output(cargo().args(["metadata", "--format-version", "1", "--all-features", "--locked"]))?;
-    Ok(std::fs::write(folder.join(METADATA), metadata)?)
+    nextest::build_tests()?;
+    torture::build_all()
 }
 
 fn rust_tests() -> Result<()> {
@@ -348,23 +333,7 @@ fn test_in_powershell() -> Result<()> {
 }
 
 fn run_nextest(chosen: &[&str]) -> Result<()> {
-    run(nextest()?.args(["--test-threads", &tests_at_once()?]).args(chosen))
-}
-
-/// `cargo nextest run` of tests that are built: where the step `build` has just built them, without cargo, whose lock another
-/// step may hold.
-pub(crate) fn nextest() -> Result<Command> {
-    let mut run = cargo();
-    run.args(["nextest", "run"]);
-    if artefacts::is_built() {
-        let folder = target().join("test");
-        run.arg("--binaries-metadata").arg(folder.join(BINARIES));
-        run.arg("--cargo-metadata").arg(folder.join(METADATA));
-    } else {
-        build(cargo().args(["nextest", "run", "--no-run"]).args(NEXTEST))?;
-        run.args(NEXTEST);
-    }
-    Ok(run)
+    run(nextest::run_tests()?.args(["--test-threads", &tests_at_once()?]).args(chosen))
 }
 
 fn rust_documentation() -> Result<()> {

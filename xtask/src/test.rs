@@ -4,7 +4,7 @@ mod schedule;
 
 use anyhow::{Error, Result, bail};
 
-use crate::artefacts::{self, Examples, npm_ci, program, python, target, venv};
+use crate::artefacts::{self, Examples, npm_ci, program, python, venv};
 use crate::building::build;
 use crate::checkkit;
 use crate::clients;

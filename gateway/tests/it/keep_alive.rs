@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::callers::{End, Protocol, TEXT, text_of};
-use crate::leaving::{is_at_once, leave};
+use crate::leaving::{is_given_up, leave};
 use crate::support::{KEY, Server, events, send, start_with};
 use crate::upstreams::{STREAM_HEAD, Scripted, Step, config, json_answer, stream, upstream};
 
@@ -322,7 +322,7 @@ async fn an_error_after_a_sign_of_life_is_told_in_the_stream() {
 async fn an_upstream_that_has_said_nothing_is_given_up_when_its_client_leaves_after_a_sign_of_life() {
     for (client, form) in forms() {
         for resets in [false, true] {
-            is_at_once(&format!("{client:?} ({form:?}), reset: {resets}"), async || {
+            is_given_up(&format!("{client:?} ({form:?}), reset: {resets}"), async || {
                 let mut one = Scripted::start([vec![Step::Hang]]).await;
                 let server = start(client, &[&one]).await;
                 let (socket, _) = first_sign(&server, &one, client, form, &[]).await;

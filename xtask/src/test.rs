@@ -35,6 +35,8 @@ enum Needs {
     Compiler,
     /// What the step `build` has made.
     Build,
+    /// The same, and every core: it runs many tests at once itself.
+    Cores,
 }
 
 const fn step_of(name: &'static str, title: &'static str, needs: Needs, run: fn() -> Result<()>) -> Step {
@@ -68,8 +70,8 @@ const STEPS: &[Step] = &[
     ),
     // Those that compile longest come first: they fill the time in which others wait.
     step_of("clippy", "no lint fires", Needs::Compiler, clippy),
-    step_of("rust", "Rust tests", Needs::Build, rust_tests),
-    step_of("nodes", "several gateways share a store on a server", Needs::Build, tests_of_nodes),
+    step_of("rust", "Rust tests", Needs::Cores, rust_tests),
+    step_of("nodes", "several gateways share a store on a server", Needs::Cores, tests_of_nodes),
     step_of("package", "the installed wheel and tarball work", Needs::Compiler, package::check_installed),
     step_of("fuzz", "no input breaks a fuzz target", Needs::Compiler, fuzz::run_short),
     step_of(
@@ -99,16 +101,16 @@ const STEPS: &[Step] = &[
     step_of(
         "torture",
         "gateways that are killed, stopped and starved lose nothing",
-        Needs::Build,
+        Needs::Cores,
         torture::run_short,
     ),
     step_of(
         "clients",
         "clients that others wrote work, whatever the upstream speaks",
-        Needs::Build,
+        Needs::Cores,
         clients::serve_them,
     ),
-    step_of("console", "the console works in a browser, for everybody", Needs::Build, console::test),
+    step_of("console", "the console works in a browser, for everybody", Needs::Cores, console::test),
     step_of("guides", "the code of the guides runs", Needs::Build, guides::run_guides),
     step_of(
         "client-pages",
@@ -116,8 +118,8 @@ const STEPS: &[Step] = &[
         Needs::Build,
         clients::run_pages,
     ),
-    step_of("python", "Python tests, types and lints", Needs::Build, python_tests),
-    step_of("node", "Node tests, types and lints", Needs::Build, node_tests),
+    step_of("python", "Python tests, types and lints", Needs::Cores, python_tests),
+    step_of("node", "Node tests, types and lints", Needs::Cores, node_tests),
     step_of(
         "runtimes",
         "the Node package works on other releases of Node, and on Bun",

@@ -1,7 +1,8 @@
 //! Runs steps side by side, each in a process of its own whose output is shown when it ends.
 //!
 //! Steps that test need the processor at once and wait for much else; steps that compile need whatever is left of it. So
-//! steps that compile run one after the other at a low priority, beside at most [`TESTING_AT_ONCE`] that test. Tests that
+//! steps that compile run one after the other at a low priority, beside at most [`TESTING_AT_ONCE`] that test, or beside one that
+//! runs many tests at once itself. Tests that
 //! watch the time therefore meet the same machine as when they run alone.
 
 use std::collections::VecDeque;
@@ -80,12 +81,12 @@ fn startable(waiting: &VecDeque<&Step>, running: &[Running<'_>]) -> Option<usize
 
 /// Whether a step may begin beside steps with these needs. `unbuilt`: whether what the step `build` makes is still to come.
 fn may_start(needs: Needs, running: &[Needs], unbuilt: bool) -> bool {
-    let compiling = running.iter().any(|needs| matches!(needs, Needs::Compiler));
-    let testing = running.iter().filter(|needs| matches!(needs, Needs::Build | Needs::Sources)).count();
+    let testing = running.iter().filter(|needs| **needs != Needs::Compiler).count();
     match needs {
-        Needs::Compiler => !compiling,
+        Needs::Compiler => !running.contains(&Needs::Compiler),
         Needs::Sources => testing < TESTING_AT_ONCE,
-        Needs::Build => !unbuilt && testing < TESTING_AT_ONCE,
+        Needs::Build => !unbuilt && testing < TESTING_AT_ONCE && !running.contains(&Needs::Cores),
+        Needs::Cores => !unbuilt && testing == 0,
     }
 }
 
@@ -174,8 +175,17 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_uses_every_core_runs_beside_none_that_tests() {
+        use Needs::{Build, Compiler, Cores};
+        assert!(may_start(Cores, &[Compiler], false));
+        assert!(!may_start(Cores, &[Build], false));
+        assert!(!may_start(Build, &[Cores], false));
+    }
+
+    #[test]
     fn no_step_that_needs_the_build_begins_before_it() {
         assert!(!may_start(Needs::Build, &[], true));
+        assert!(!may_start(Needs::Cores, &[], true));
     }
 
     #[test]

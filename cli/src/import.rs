@@ -43,13 +43,21 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     let Command::Litellm(source) = &arguments.command;
     places::keep(&[("the file", Some(&source.file))], source.out.as_deref())?;
     let text = read(&source.file)?;
-    let imported =
-        litellm::import(&text).map_err(|why| Failure::Usage(format!("{}: {why}", source.file.display())))?;
+    let imported = litellm::import(&text, &name_of(&source.file))
+        .map_err(|why| Failure::Usage(format!("{}: {why}", source.file.display())))?;
     places::write(&imported.text, source.out.as_deref())?;
     for note in &imported.notes {
         say(note);
     }
     Ok(0)
+}
+
+/// What the result says that it was made of.
+fn name_of(file: &Path) -> String {
+    if places::is_stdin(file) {
+        return "standard input".to_owned();
+    }
+    file.file_name().unwrap_or(file.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn read(file: &Path) -> Result<String, Failure> {

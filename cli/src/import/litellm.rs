@@ -25,8 +25,10 @@ const MOST_LISTED: usize = 200;
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
 /// Numbers of requests, as our configuration bounds them.
 const COUNTS: RangeInclusive<u64> = 1..=4_294_967_295;
-/// Weights and orders.
+/// Orders.
 const RANKS: RangeInclusive<u64> = 0..=1_000_000;
+/// Weights, which may be fractions there.
+const WEIGHTS: RangeInclusive<f64> = 0.0..=1_000_000.0;
 /// Order of a deployment that has none.
 const LAST: u64 = u64::MAX;
 /// Times in seconds: our configuration writes them down to a thousandth.
@@ -43,8 +45,8 @@ pub(super) struct Imported {
     pub(super) notes: Vec<String>,
 }
 
-/// Errors: the text is not YAML, exceeds the bounds, or has no list of models.
-pub(super) fn import(yaml: &str) -> Result<Imported, String> {
+/// `source`: what the file is called. Errors: the text is not YAML, exceeds the bounds, or has no list of models.
+pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
     let document: Value = serde_saphyr::from_str_with_options(yaml, bounds())
         // Without an excerpt of the file: it may hold keys.
         .map_err(|error| format!("it is not YAML that can be read: {}", error.without_snippet()))?;
@@ -83,7 +85,7 @@ pub(super) fn import(yaml: &str) -> Result<Imported, String> {
     for section in settings.into_iter().chain([document]) {
         import.leave_rest(section);
     }
-    Ok(import.finish())
+    Ok(import.finish(source))
 }
 
 /// Aliases may not make more of a file than it is.
@@ -125,7 +127,9 @@ impl Import {
         let info = deployment.take("model_info").and_then(|info| self.noted(info.section()));
         let mut info = info.unwrap_or_default();
         let makes = match info.take("mode").map(|mode| mode.text()).transpose()?.as_deref() {
-            None | Some("chat" | "completion" | "responses") => None,
+            None => made_by(called.rsplit('/').next().unwrap_or(&called))
+                .map_err(|mode| format!("{at}: {id}: by its name a model of the mode {mode}"))?,
+            Some("chat" | "completion" | "responses") => None,
             Some("image_generation") => Some("image"),
             Some("video_generation") => Some("video"),
             Some(mode) => return Err(format!("{at}: {id}: a model of the mode {mode}")),
@@ -142,7 +146,9 @@ impl Import {
         }
         let max_requests_per_minute = self.count(&mut parameters, "rpm", &COUNTS);
         let max_concurrent = self.count(&mut parameters, "max_parallel_requests", &COUNTS);
-        let weight = self.count(&mut parameters, "weight", &RANKS).unwrap_or(0);
+        let weight =
+            parameters.take("weight").and_then(|weight| self.noted(weight.number("a number", &WEIGHTS)));
+        let default_max_tokens = self.count(&mut parameters, "max_tokens", &COUNTS);
         let order = self.count(&mut parameters, "order", &RANKS).unwrap_or(LAST);
         let timeout_s = parameters.take("timeout").and_then(|timeout| self.time_s(&timeout));
         let region = parameters.take("region_name").and_then(|region| self.noted(region.text()));
@@ -169,16 +175,30 @@ impl Import {
             },
             alone,
         );
-        let target = Target { upstream, model, weight, order, price };
+        let target = Target { upstream, model, weight: thousandths(weight), order, price };
         let position = *self.by_id.entry(id.clone()).or_insert_with(|| {
-            self.plan.models.push(Model { id, makes, aliases: Vec::new(), targets: Vec::new() });
+            self.plan.models.push(Model { id, makes, ..Model::default() });
             self.plan.models.len() - 1
         });
         self.plan.models[position].targets.push(target);
+        self.limit(position, default_max_tokens, &at);
         for section in [parameters, info, deployment] {
             self.leave_rest(section);
         }
         Ok(())
+    }
+
+    /// Deployments of one model may differ in the limit that requests without one get; a model of ours has one.
+    fn limit(&mut self, position: usize, max_tokens: Option<u64>, at: &str) {
+        let model = &mut self.plan.models[position];
+        let is_first = model.targets.len() == 1;
+        if is_first {
+            model.default_max_tokens = max_tokens;
+        } else if model.default_max_tokens != max_tokens {
+            self.leave(format!(
+                "{at}.litellm_params.max_tokens: an earlier deployment of the model has another one"
+            ));
+        }
     }
 
     fn count(&mut self, members: &mut Section, name: &str, range: &RangeInclusive<u64>) -> Option<u64> {
@@ -239,7 +259,12 @@ impl Import {
             let orders: HashMap<(u64, bool), u64> = places.into_iter().zip(0..).collect();
             for target in &mut model.targets {
                 target.order = orders[&place(target)];
-                target.weight = target.weight.max(1);
+            }
+            // As small as their proportions allow.
+            let divisor =
+                model.targets.iter().fold(0, |divisor, target| greatest_divisor(divisor, target.weight));
+            for target in &mut model.targets {
+                target.weight = (target.weight / divisor.max(1)).max(1);
             }
         }
         for id in behind {
@@ -412,7 +437,7 @@ impl Import {
         }
     }
 
-    fn finish(self) -> Imported {
+    fn finish(self, source: &str) -> Imported {
         let mut notes = self.notes;
         if self.plan.models.is_empty() {
             notes
@@ -421,8 +446,36 @@ impl Import {
         if self.unlisted > 0 {
             notes.push(format!("and {} more", self.unlisted));
         }
-        Imported { text: self.plan.to_toml("config.yaml"), notes }
+        Imported { text: self.plan.to_toml(source), notes }
     }
+}
+
+/// A weight as a whole number, in thousandths, so that fractions keep their proportions.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a weight is bounded")]
+fn thousandths(weight: Option<f64>) -> u64 {
+    weight.map_or(0, |weight| (weight * 1000.0).ceil() as u64)
+}
+
+fn greatest_divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { greatest_divisor(other, one % other) }
+}
+
+/// What a model makes that says no mode, by the names that its maker gives to models. Errors: it makes what a gateway does not serve.
+fn made_by(model: &str) -> Result<Option<&'static str>, &'static str> {
+    let begins = |names: &[&str]| names.iter().any(|name| model.starts_with(name));
+    if begins(&["dall-e", "gpt-image", "imagen"]) {
+        return Ok(Some("image"));
+    }
+    if model.contains("embed") {
+        return Err("embedding");
+    }
+    if begins(&["tts-"]) || model.ends_with("-tts") {
+        return Err("audio_speech");
+    }
+    if begins(&["whisper"]) || model.ends_with("-transcribe") {
+        return Err("audio_transcription");
+    }
+    if begins(&["omni-moderation", "text-moderation"]) { Err("moderation") } else { Ok(None) }
 }
 
 fn same_place(one: &Target, other: &Target) -> bool {

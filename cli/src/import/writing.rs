@@ -27,12 +27,14 @@ pub(super) struct Upstream {
     pub(super) region: Option<String>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) id: String,
     /// What it makes, if not text.
     pub(super) makes: Option<&'static str>,
     pub(super) aliases: Vec<String>,
+    /// The limit of requests that have none.
+    pub(super) default_max_tokens: Option<u64>,
     pub(super) targets: Vec<Target>,
 }
 
@@ -57,6 +59,7 @@ pub(super) struct Price {
 impl Plan {
     /// The file. `source`: what it was made of, for the first line.
     pub(super) fn to_toml(&self, source: &str) -> String {
+        let source = visible(source);
         let mut text =
             format!("# Made by gatewright import of {source}. gatewright config init shows every key.\n");
         let translated: Vec<bool> = self.models.iter().map(self.translates()).collect();
@@ -117,6 +120,9 @@ impl Model {
         if !self.aliases.is_empty() {
             let aliases: Vec<String> = self.aliases.iter().map(|alias| quoted(alias)).collect();
             line(text, &format!("aliases = [{}]", aliases.join(", ")));
+        }
+        if let Some(count) = self.default_max_tokens {
+            line(text, &format!("default_max_tokens = {count}"));
         }
         if let Some(kind) = self.makes {
             line(text, &format!("kind = {}", quoted(kind)));

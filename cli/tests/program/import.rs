@@ -180,11 +180,26 @@ fn deployments_come_in_the_order_and_with_the_weights_that_they_have_there() {
 }
 
 #[test]
+fn what_other_gateways_leave_to_names_and_paths_is_understood() {
+    let yaml = "model_list:
+- {model_name: answers, litellm_params: {model: openai/responses/gpt-5}}
+- {model_name: own, litellm_params: {model: anthropic/claude-x, api_base: 'https://own.example/v1/messages', max_tokens: 8192}}
+- {model_name: own-chat, litellm_params: {model: openai/x, api_base: 'https://own.example/v1/chat/completions/'}}
+- {model_name: drawn, litellm_params: {model: openai/dall-e-3}}
+- {model_name: embedded, litellm_params: {model: openai/text-embedding-3-small}}
+- {model_name: spoken, litellm_params: {model: openai/tts-1}}
+- {model_name: halves, litellm_params: {model: openai/a, weight: 1.5}}
+- {model_name: halves, litellm_params: {model: openai/b, weight: 0.5, max_tokens: 5}}
+";
+    assert_snapshot!(import(yaml));
+}
+
+#[test]
 fn a_file_of_which_nothing_is_left_is_told() {
     assert_snapshot!(import("model_list: [{model_name: a, litellm_params: {model: azure/b}}]"), @"
     exit code 0
     --- stdout
-    # Made by gatewright import of config.yaml. gatewright config init shows every key.
+    # Made by gatewright import of standard input. gatewright config init shows every key.
     --- stderr
     gatewright: no deployment is left: a gateway with this file simulates a provider
     gatewright: has no counterpart: model_list[0]: a: the provider azure has its own form of requests; the deployment is left out

@@ -7,12 +7,9 @@ use arc_swap::ArcSwap;
 
 use crate::clock::unix_seconds;
 use crate::counters::Counters;
-use crate::keys::{Digest, Limits};
+use crate::keys::{CONFIGURED_KEY, Digest, Limits};
 use crate::store::{KeyRecord, SpentByKey};
 use crate::usage::{Account, Caller, Day, Ledger, Spending};
-
-/// Id of the key of the configuration.
-const CONFIGURED: &str = "default";
 
 /// See the module.
 #[derive(Debug)]
@@ -64,7 +61,7 @@ impl Keyring {
         Self {
             keys: ArcSwap::from_pointee(Keys { stored: Arc::default(), by_id: Arc::default(), configured }),
             accounts: Mutex::default(),
-            configured: Caller::unlimited(CONFIGURED, ledger),
+            configured: Caller::unlimited(CONFIGURED_KEY, ledger),
             ledger: Arc::clone(ledger),
             counters,
         }
@@ -98,7 +95,7 @@ impl Keyring {
 
     /// How much a key may do, by its id. `None`: no key in use that is in memory has it.
     pub(super) fn limits(&self, id: &str) -> Option<Limits> {
-        if id == CONFIGURED {
+        if id == CONFIGURED_KEY {
             return Some(*self.configured.limits());
         }
         self.keys.load().by_id.get(id).map(|caller| *caller.limits())

@@ -1,11 +1,23 @@
 //! URLs and addresses of a configuration.
 
+use std::net::Ipv6Addr;
+
 use gatewright::limits::is_public;
 use http::Uri;
 use url::{Host, Url};
 
 /// Longest address of an upstream, with room for the path that is added.
 const LONGEST_BASE_URL: usize = 2000;
+
+/// Paths of operations, as providers document them.
+const OPERATIONS: [&str; 6] = [
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/images/generations",
+    ":generateContent",
+];
 
 /// Whether a text consists of scheme, host and port only.
 pub(crate) fn is_origin(text: &str) -> bool {
@@ -17,7 +29,23 @@ pub(crate) fn is_origin(text: &str) -> bool {
 /// Whether a text is host and port, as an address to listen on is.
 pub(crate) fn is_listen_address(text: &str) -> bool {
     let parts = text.rsplit_once(':');
-    parts.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+    parts.is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok())
+}
+
+/// Whether a text is a name, an IPv4 address, or an IPv6 address in brackets: no URL, and no address without its port.
+fn is_host(text: &str) -> bool {
+    let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
+    match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        // With its zone, as in `[fe80::1%eth0]`.
+        Some(address) => address.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
+        None => !text.is_empty() && text.bytes().all(name),
+    }
+}
+
+/// The end of a base URL that is the path of an operation, which is added to each request: the base ends before it.
+pub(super) fn operation_of(base: &Url) -> Option<&'static str> {
+    let path = base.path().trim_end_matches('/');
+    OPERATIONS.into_iter().find(|operation| path.ends_with(operation))
 }
 
 /// A base URL without a slash at its end. Errors: why it is none; never quotes it, since it may hold a password.
@@ -95,6 +123,35 @@ mod tests {
             let why = base_url(wrong).expect_err(wrong);
             assert!(!why.contains("canary"));
         }
+    }
+
+    #[test]
+    fn an_address_to_listen_on_is_a_host_and_a_port() {
+        for right in ["127.0.0.1:8080", "[::]:8080", "[fe80::1%eth0]:1", "localhost:0", "gateway_1:80"] {
+            assert!(is_listen_address(right), "{right}");
+        }
+        for wrong in [
+            "http://127.0.0.1:8080",
+            "8080",
+            ":8080",
+            "127.0.0.1",
+            "::1:8080",
+            "[::1:8080",
+            "a b:1",
+            "h:70000",
+        ] {
+            assert!(!is_listen_address(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_an_operation_at_the_end_of_a_base_url_is_found() {
+        let found = |text: &str| operation_of(&Url::parse(text).expect("a URL"));
+        assert_eq!(found("https://api.example/v1/chat/completions/"), Some("/chat/completions"));
+        assert_eq!(found("https://api.example/v1/messages"), Some("/messages"));
+        assert_eq!(found("https://api.example/v1beta/models/m:generateContent"), Some(":generateContent"));
+        assert_eq!(found("https://api.example/v1"), None);
+        assert_eq!(found("https://messages.example"), None);
     }
 
     #[test]

@@ -537,6 +537,8 @@ fn what_may_be_a_mistake_is_warned_of() {
     let http = with("", "").replace("https", "http");
     assert!(warned(&http)[0].starts_with("gatewright.toml:3:12: upstreams.one.base_url: http sends prompts"));
     assert!(warned(&http.replace("one.example", "127.0.0.1:8000")).is_empty());
+    let operation = with("", "").replace("https://one.example/v1", "https://one.example/v1/chat/completions");
+    assert!(warned(&operation)[0].contains("upstreams.one.base_url: ends with /chat/completions"));
     let unused = with("[upstreams.two]\nkind = \"simulator\"", "");
     assert!(warned(&unused)[0].contains("upstreams.two: no model has it as a target"));
     let family = with("", "[families.mine]");
@@ -549,6 +551,24 @@ fn what_may_be_a_mistake_is_warned_of() {
         "[files]\nurl = \"s3://bucket\"\naccess_key = { env = \"KEY\" }\nsecret_key = { env = \"KEY\" }\n";
     assert!(warned(&(server.clone() + bucket)).is_empty());
     assert!(warned(&(server + "data = \"data\"")).is_empty());
+}
+
+#[test]
+fn a_key_that_clients_and_administrators_share_is_refused() {
+    let same = "[access]\nkey = { env = \"KEY\" }\nadmin_key = { env = \"KEY\" }\n";
+    assert!(wrong(same).contains("access.admin_key: must differ from access.key"), "{}", wrong(same));
+}
+
+#[test]
+fn a_dot_in_the_name_of_a_table_is_to_be_quoted() {
+    let wrong = wrong("[models.gpt-4.1]\ntargets = [{ upstream = \"simulator\", model = \"model-sol\" }]");
+    assert!(wrong.contains("quote it: [models.\"gpt-4.1\"]"), "{wrong}");
+}
+
+#[test]
+fn a_url_is_no_address_to_listen_on() {
+    let told = wrong("[server]\nlisten = \"http://127.0.0.1:8080\"");
+    assert!(told.contains("server.listen: must be an address and a port"), "{told}");
 }
 
 #[test]

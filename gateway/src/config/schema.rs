@@ -94,7 +94,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
                 .map(|name| Violation {
                     path: path.to(name.as_str()),
                     is_key: true,
-                    message: format!("there is no such key{}", offer(name, &known)),
+                    message: format!("there is no such key{}{}", offer(name, &known), quoting(name, error)),
                 })
                 .collect()
         }
@@ -124,6 +124,19 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
         Kind::MaxLength { limit } => one(format!("must be {limit} characters long or less")),
         Kind::MaxProperties { limit } => one(format!("must have {limit} keys or fewer")),
         kind => one(format!("does not keep the rule {} of the schema", kind.keyword())),
+    }
+}
+
+/// A dot in a bare key of TOML begins a table within: `[models.gpt-4.1]` is the key `1` of `gpt-4`.
+fn quoting(name: &str, error: &ValidationError<'_>) -> String {
+    let path: Vec<_> = error.instance_path().into_iter().collect();
+    match path.as_slice() {
+        [LocationSegment::Property(table), LocationSegment::Property(outer)]
+            if matches!(table.as_ref(), "models" | "upstreams" | "families") =>
+        {
+            format!("; if the name is {outer}.{name}, quote it: [{table}.\"{outer}.{name}\"]")
+        }
+        _ => String::new(),
     }
 }
 

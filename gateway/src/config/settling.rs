@@ -61,6 +61,10 @@ impl<'f> Settling<'f> {
         let at = root.to("access");
         config.key = file.access.key.and_then(|key| self.key(&key, &at.to("key")));
         config.admin_key = file.access.admin_key.and_then(|key| self.key(&key, &at.to("admin_key")));
+        if config.key.is_some() && config.key == config.admin_key {
+            let message = "must differ from access.key: every client would be an administrator";
+            self.wrong(at.to("admin_key"), message);
+        }
         let shares = file.store.shared_config.unwrap_or_default();
         let shared_secrets = file.store.shared_secrets.take();
         let (on_server, in_bucket) = (file.store.url.is_some(), file.files.is_some());

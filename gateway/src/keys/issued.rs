@@ -14,6 +14,9 @@ const LONGEST_NAME: usize = 100;
 /// Latest time of an expiry: the end of the year 9999, which every date format can write.
 const LATEST: u64 = 253_402_300_799;
 
+/// The name of the configuration's key in usage, logs and metrics. No other key may have it.
+pub(crate) const CONFIGURED_KEY: &str = "default";
+
 /// What a new key is to be.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,6 +48,11 @@ impl NewKey {
             let message = format!(
                 "must have 1 to {LONGEST_NAME} bytes, no control characters and no space at its ends"
             );
+            return Err(InvalidMember::new("name", message));
+        }
+        if self.name == CONFIGURED_KEY {
+            let message =
+                format!("{CONFIGURED_KEY} is the name of the configuration's key; take another one");
             return Err(InvalidMember::new("name", message));
         }
         if self.expires.is_some_and(|expires| expires <= now || expires > LATEST) {
@@ -150,7 +158,7 @@ mod tests {
         for name in ["ci", "Zoë's laptop", &"x".repeat(LONGEST_NAME)] {
             assert_eq!(NewKey::new(name).check(0), Ok(()), "{name}");
         }
-        for name in ["", " ci", "ci\n", "a\u{7}b", &"x".repeat(LONGEST_NAME + 1)] {
+        for name in ["", " ci", "ci\n", "a\u{7}b", CONFIGURED_KEY, &"x".repeat(LONGEST_NAME + 1)] {
             assert_eq!(NewKey::new(name).check(0).map_err(|error| error.member), Err("name"), "{name:?}");
         }
     }

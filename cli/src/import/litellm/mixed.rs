@@ -119,7 +119,7 @@ fn whatever_is_in_a_file_it_is_imported_or_refused_and_a_gateway_reads_the_resul
             _ => {}
         }
         let text = String::from_utf8_lossy(&text).into_owned();
-        let done = std::panic::catch_unwind(|| import(&text));
+        let done = std::panic::catch_unwind(|| import(&text, "config.yaml"));
         let problem = match done {
             Err(_) => Some("a panic".to_owned()),
             Ok(Err(why)) => why.is_empty().then(|| "no word of why".to_owned()),

@@ -54,7 +54,9 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
         return Err(format!("the provider {prefix} has its own form of requests"));
     }
     let known = KNOWN.iter().find(|(name, ..)| *name == prefix);
-    let base = base.map(|base| base.trim_end_matches('/').to_owned());
+    // `openai/responses/NAME` is the proxy's own way to name an endpoint of the provider.
+    let model = model.strip_prefix("responses/").filter(|_| prefix == "openai").unwrap_or(model);
+    let base = base.map(|base| without_operation(base).to_owned());
     if let Some(base) = &base {
         check_base_url(base).map_err(|why| format!("its api_base {why}"))?;
     }
@@ -84,6 +86,13 @@ fn guess(model: &str) -> &'static str {
         model if model.starts_with("gemini") => "gemini",
         _ => "openai",
     }
+}
+
+/// A base without the path of an operation, which some give with it.
+fn without_operation(base: &str) -> &str {
+    let base = base.trim_end_matches('/');
+    let operations = ["/chat/completions", "/responses", "/messages"];
+    operations.into_iter().find_map(|operation| base.strip_suffix(operation)).unwrap_or(base)
 }
 
 fn below(base: &str, path: &str) -> String {

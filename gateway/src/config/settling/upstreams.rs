@@ -2,7 +2,7 @@
 
 use http::header::{self, HeaderName};
 
-use super::super::addresses::{base_url, is_exposed};
+use super::super::addresses::{base_url, is_exposed, operation_of};
 use super::super::file;
 use super::super::places::Path;
 use super::super::upstreams::{Kind, Upstream};
@@ -93,7 +93,14 @@ impl Settling<'_> {
             Ok(url) if is_exposed(&url) => {
                 self.warn(at, "http sends prompts and keys unencrypted to a public host; use https");
             }
-            Ok(_) => {}
+            Ok(url) => {
+                if let Some(operation) = operation_of(&url) {
+                    let message = format!(
+                        "ends with {operation}, which the gateway adds to each request: end base_url before it"
+                    );
+                    self.warn(at, message);
+                }
+            }
             Err(why) => self.wrong(at, why),
         }
         text.trim_end_matches('/').to_owned()

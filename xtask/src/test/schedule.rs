@@ -76,7 +76,20 @@ fn startable(waiting: &VecDeque<&Step>, running: &[Running<'_>]) -> Option<usize
         waiting.iter().any(|step| step.name == name) || running.iter().any(|step| step.step.name == name)
     };
     let needs: Vec<Needs> = running.iter().map(|step| step.step.needs).collect();
-    waiting.iter().position(|step| may_start(step.needs, &needs, unfinished(BUILD)))
+    first_of(waiting.iter().map(|step| step.needs), &needs, unfinished(BUILD))
+}
+
+/// The same, by needs alone.
+fn first_of(waiting: impl Iterator<Item = Needs>, running: &[Needs], unbuilt: bool) -> Option<usize> {
+    // Steps that test begin in their order: else one that needs every core would wait for all others.
+    let mut is_held_back = false;
+    for (position, needs) in waiting.enumerate() {
+        if (needs == Needs::Compiler || !is_held_back) && may_start(needs, running, unbuilt) {
+            return Some(position);
+        }
+        is_held_back |= needs == Needs::Cores && !unbuilt;
+    }
+    None
 }
 
 /// Whether a step may begin beside steps with these needs. `unbuilt`: whether what the step `build` makes is still to come.
@@ -180,6 +193,16 @@ mod tests {
         assert!(may_start(Cores, &[Compiler], false));
         assert!(!may_start(Cores, &[Build], false));
         assert!(!may_start(Build, &[Cores], false));
+    }
+
+    #[test]
+    fn a_step_that_uses_every_core_is_not_overtaken_by_others_that_test() {
+        use Needs::{Build, Compiler, Cores, Sources};
+        let first = |waiting: &[Needs], running: &[Needs]| first_of(waiting.iter().copied(), running, false);
+        assert_eq!(first(&[Cores, Build, Sources, Compiler], &[Build]), Some(3));
+        assert_eq!(first(&[Cores, Build], &[Build]), None);
+        assert_eq!(first(&[Build, Cores], &[Build]), Some(0));
+        assert_eq!(first_of([Cores, Sources].into_iter(), &[Compiler], true), Some(1));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use serde::Deserialize;
 
-use crate::process::{cargo, output, root, run};
+use crate::artefacts::{is_built, target};
+use crate::process::{cargo, command, output, root, run};
 
 /// Generates everything from the specification of a checkout and writes it, or with `check` only compares.
 pub(crate) fn generate(checkout: &Path, check: bool) -> Result<()> {
@@ -31,9 +32,18 @@ pub(crate) fn callables() -> Result<Vec<Callable>> {
     serde_json::from_str(&listed).context("the generator lists operations in another form")
 }
 
+/// The package of the generator, and the program.
+pub(crate) const GENERATOR: (&str, &str) = ("gatewright-codegen", "codegen");
+
 /// The generator of this checkout, for another one or for this.
 fn generator(checkout: &Path) -> Command {
-    let mut generator = cargo();
-    generator.args(["run", "--quiet", "--package", "gatewright-codegen", "--", "--root"]).arg(checkout);
+    let mut generator = if is_built() {
+        command(target().join("debug").join(GENERATOR.1))
+    } else {
+        let mut run = cargo();
+        run.args(["run", "--quiet", "--package", GENERATOR.0, "--"]);
+        run
+    };
+    generator.arg("--root").arg(checkout);
     generator
 }

@@ -45,7 +45,7 @@ const fn step_of(name: &'static str, title: &'static str, needs: Needs, run: fn(
 
 const STEPS: &[Step] = &[
     step_of("build", "the program, both packages and the tests build", Needs::Compiler, build_what_is_tested),
-    step_of("codegen", "generated files match spec/", Needs::Compiler, check_generated),
+    step_of("codegen", "generated files match spec/", Needs::Build, check_generated),
     step_of("format", "Rust is formatted", Needs::Sources, || run(cargo().args(["fmt", "--all", "--check"]))),
     step_of("rooms", "modules use only what lies below them", Needs::Sources, rooms::check),
     step_of(
@@ -65,7 +65,7 @@ const STEPS: &[Step] = &[
     step_of(
         "readme",
         "the README quotes the examples, and blocks and pictures of pages are in order",
-        Needs::Compiler,
+        Needs::Build,
         readme::check_readme,
     ),
     // Those that compile longest come first: they fill the time in which others wait.
@@ -111,6 +111,8 @@ const STEPS: &[Step] = &[
         clients::serve_them,
     ),
     step_of("console", "the console works in a browser, for everybody", Needs::Cores, console::test),
+    step_of("python", "Python tests, types and lints", Needs::Cores, python_tests),
+    step_of("node", "Node tests, types and lints", Needs::Cores, node_tests),
     step_of("guides", "the code of the guides runs", Needs::Build, guides::run_guides),
     step_of(
         "client-pages",
@@ -118,8 +120,6 @@ const STEPS: &[Step] = &[
         Needs::Build,
         clients::run_pages,
     ),
-    step_of("python", "Python tests, types and lints", Needs::Cores, python_tests),
-    step_of("node", "Node tests, types and lints", Needs::Cores, node_tests),
     step_of(
         "runtimes",
         "the Node package works on other releases of Node, and on Bun",
@@ -318,7 +318,7 @@ fn clippy() -> Result<()> {
 fn build_what_is_tested() -> Result<()> {
     artefacts::build_all()?;
     nextest::build_tests()?;
-    torture::build_all()
+    artefacts::build_programs(&[artefacts::PROGRAM, torture::TORTURE, codegen::GENERATOR])
 }
 
 fn rust_tests() -> Result<()> {

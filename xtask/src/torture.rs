@@ -14,7 +14,8 @@ const SHORT_SECONDS: u64 = 45;
 /// Its faults and its load are always the same.
 const SHORT_SEED: u64 = 1;
 
-const PACKAGE: &str = "gatewright-test-torture";
+/// The package of what tortures, and the program.
+pub(crate) const TORTURE: (&str, &str) = ("gatewright-test-torture", "gatewright-test-torture");
 
 /// The run that is part of `cargo xtask test`.
 pub(crate) fn run_short() -> Result<()> {
@@ -24,7 +25,7 @@ pub(crate) fn run_short() -> Result<()> {
 /// Tortures for some time. `seed`: the number that faults and load follow from, instead of any.
 pub(crate) fn run_torture(seconds: u64, seed: Option<u64>) -> Result<()> {
     build_all()?;
-    let mut torture = command(target().join("debug").join(PACKAGE));
+    let mut torture = command(target().join("debug").join(TORTURE.1));
     torture.args(["run", "--seconds", &seconds.to_string(), "--program"]).arg(program());
     torture.arg("--folder").arg(target().join("torture"));
     if let Some(seed) = seed {
@@ -36,10 +37,9 @@ pub(crate) fn run_torture(seconds: u64, seed: Option<u64>) -> Result<()> {
 /// Judges the history of a run again.
 pub(crate) fn check(history: &Path) -> Result<()> {
     build_all()?;
-    run(command(target().join("debug").join(PACKAGE)).arg("check").arg(history))
+    run(command(target().join("debug").join(TORTURE.1)).arg("check").arg(history))
 }
 
-/// Builds the gateway and what tortures it.
-pub(crate) fn build_all() -> Result<()> {
-    build_programs(&[PROGRAM, (PACKAGE, PACKAGE)])
+fn build_all() -> Result<()> {
+    build_programs(&[PROGRAM, TORTURE])
 }

@@ -1,10 +1,12 @@
 //! Types that all operations use: calls, responses, errors, events and JSON readers.
 
 mod call;
+pub(crate) mod content_coding;
 mod error;
 mod held;
 pub(crate) mod json;
 pub(crate) mod peek;
+pub(crate) mod peeked;
 mod presence;
 mod response;
 mod route;

@@ -20,6 +20,8 @@ use crate::conversation::{Protocol, Usage};
 use crate::routing::Claim;
 use crate::upstream::{Action, NoAnswer, Request};
 use crate::wire::Presence;
+use crate::wire::content_coding::{self, Unlabelled};
+use crate::wire::peeked::peek;
 
 /// Maximum size of an error that is read.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
@@ -59,31 +61,54 @@ pub(super) async fn ask(
     };
     let answer = endpoint.send(request, claim.key()).await;
     let (head, body) = opened(answer, protocol, &endpoint.redactor).await?;
-    let is_stream = text(&head.headers, &header::CONTENT_TYPE).trim_start().starts_with("text/event-stream");
-    passed(journey, parcel, claim, Body::new(body), is_stream).await
+    let media_type = text(&head.headers, &header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
+    let streams = journey.action == Action::Answer { stream: true };
+    let (is_stream, body) = if media_type.starts_with("text/event-stream") {
+        (true, body)
+    } else if streams && !media_type.starts_with("application/json") {
+        // Some servers give their streams another type, or none.
+        let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body)).await;
+        let looked = looked.map_err(|_| Fault::broken("did not begin in time", &endpoint.redactor))?;
+        let (first, body) = looked.map_err(|_| Fault::broken("ended before it began", &endpoint.redactor))?;
+        (begins_like_events(&first), body)
+    } else {
+        (false, body)
+    };
+    passed(journey, parcel, claim, body, is_stream).await
 }
 
-/// Head and body of a successful answer.
+/// Head and body of a successful answer, without its content codings.
 pub(super) async fn opened<B>(
     answer: Result<http::Response<B>, NoAnswer>,
     protocol: Protocol,
     redactor: &Redactor,
-) -> Result<(http::response::Parts, B), Fault>
+) -> Result<(http::response::Parts, Body), Fault>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<axum::BoxError>,
 {
     let answer = answer.map_err(|why| Fault::no_answer(&why, redactor))?;
     let (head, body) = answer.into_parts();
+    let codings = content_coding::codings(&head.headers);
+    let body = match &codings {
+        Ok(codings) if !codings.is_empty() => content_coding::decoded(codings, Body::new(body)),
+        _ => Body::new(Unlabelled::new(body)),
+    };
     if !head.status.is_success() {
         let body = error_body(body).await;
         let status = head.status.as_u16();
         return Err(Fault::of_answer(protocol, status, &head.headers, &body, redactor));
     }
-    if !matches!(text(&head.headers, &header::CONTENT_ENCODING), "" | "identity") {
-        return Err(Fault::broken("is compressed, which nobody asked for", redactor));
+    if codings.is_err() {
+        return Err(Fault::broken("is in a content coding that nobody asked for", redactor));
     }
     Ok((head, body))
+}
+
+/// Whether bytes are the beginning of a stream of events: a field or a comment.
+fn begins_like_events(bytes: &[u8]) -> bool {
+    let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
+    ["data:", "event:", "id:", "retry:", ":"].iter().any(|field| bytes.starts_with(field.as_bytes()))
 }
 
 /// A header as text; empty if there is none.

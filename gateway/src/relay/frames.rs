@@ -18,7 +18,12 @@ pub(crate) struct Frames {
     begun: BytesMut,
     /// How much of it holds no end for sure.
     searched: usize,
+    /// Whether the stream is past the place of a byte order mark.
+    has_begun: bool,
 }
+
+/// What may stand before the first event, and is no part of it (WHATWG HTML, 9.2.5).
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// An event is longer than [`MOST_EVENT_BYTES`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +40,20 @@ pub(crate) struct Fields<'a> {
 impl Frames {
     /// Takes a packet and tells the blocks that it completes, each with the blank line that ends it.
     pub(crate) fn push(&mut self, mut packet: Bytes, mut tell: impl FnMut(Bytes)) -> Result<(), TooLong> {
+        if !self.has_begun {
+            if !self.begun.is_empty() {
+                self.begun.extend_from_slice(&packet);
+                packet = self.begun.split().freeze();
+            }
+            if packet.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&packet) {
+                self.begun.extend_from_slice(&packet);
+                return Ok(());
+            }
+            if packet.starts_with(BYTE_ORDER_MARK) {
+                packet.advance(BYTE_ORDER_MARK.len());
+            }
+            self.has_begun = true;
+        }
         if self.begun.is_empty() {
             // Blocks within one packet are not copied.
             loop {
@@ -193,6 +212,20 @@ mod tests {
                 [&["data: a"], &[": c"], &["event: x", "data: b"], &["data: d"], &["data: e", "data: f"]];
             assert_eq!(lines, expected, "packets of {size} bytes");
             assert_eq!(rest, "rest");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_before_the_first_event_is_passed_over_wherever_packets_end() {
+        let stream = "\u{feff}data: a\n\ndata: \u{feff}b\n\n";
+        for size in 1..=stream.len() {
+            let mut frames = Frames::default();
+            let mut data = Vec::new();
+            for packet in stream.as_bytes().chunks(size) {
+                let tell = |block: Bytes| data.push(Fields::read(&block).data.expect("data").0.into_owned());
+                frames.push(Bytes::copy_from_slice(packet), tell).expect("short");
+            }
+            assert_eq!(data, ["a", "\u{feff}b"], "packets of {size} bytes");
         }
     }
 

@@ -261,7 +261,7 @@ async fn report(
     let silence = endpoint.idle_timeout.min(REPORT_SILENCE);
     // It is short: it takes none of the room of answers.
     let mut share = Room::new(3 * MOST_REPORT_BYTES).share();
-    let reading = document::read(Body::new(body), MOST_REPORT_BYTES, silence, redactor, &mut share);
+    let reading = document::read(body, MOST_REPORT_BYTES, silence, redactor, &mut share);
     let document = reading.await?;
     form.report_in(&document).map_err(|malformed| Fault::broken(&malformed.0, redactor))
 }
@@ -272,11 +272,13 @@ async fn content<B>(
     answer: Result<http::Response<B>, NoAnswer>,
 ) -> Result<Content, Fault>
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<axum::BoxError>,
 {
     let (head, body) = opened(answer, Protocol::Chat, &provider.endpoint.redactor).await?;
+    // A coded file has another length than it says.
     let length = head.headers.get(header::CONTENT_LENGTH);
+    let length = length.filter(|_| !head.headers.contains_key(header::CONTENT_ENCODING));
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-    Ok(Content { length, body: Body::new(body), idle_timeout: provider.endpoint.idle_timeout })
+    Ok(Content { length, body, idle_timeout: provider.endpoint.idle_timeout })
 }

@@ -11,7 +11,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::connection::DRAIN;
 use crate::config::Config;
-use crate::wire::ApiError;
+use crate::wire::{ApiError, content_coding};
 
 /// How long a response waits for the rest of a body that nobody read. Clients usually send it right behind the head.
 const REST: Duration = Duration::from_millis(200);
@@ -20,7 +20,8 @@ const MAX_REST: u64 = 256 * 1024;
 
 /// Reads the body to its end, and leaves nothing of it.
 ///
-/// Errors: the content type is not JSON, or the body is too large, too slow or incomplete.
+/// Errors: the content type is not JSON, its content coding is not known or broken, or the body is too large, too slow or
+/// incomplete.
 pub(super) async fn read_body(
     config: &Config,
     headers: &HeaderMap,
@@ -33,11 +34,11 @@ pub(super) async fn read_body(
         return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
             .header(header::ACCEPT, HeaderValue::from_static("application/json")));
     }
-    if !matches!(text(header::CONTENT_ENCODING), "" | "identity") {
-        let message = "compressed request bodies are not accepted; send the body without content-encoding";
-        return Err(ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
-            .header(header::ACCEPT_ENCODING, HeaderValue::from_static("identity")));
-    }
+    let codings = content_coding::codings(headers).map_err(|_| {
+        let message = "the body has a content-encoding that is not known here; send it as it is, or in gzip, deflate, br or zstd";
+        ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
+            .header(header::ACCEPT_ENCODING, content_coding::CODINGS)
+    })?;
     let limit = config.max_body_bytes;
     let too_large = || {
         let message = format!("the body is larger than {limit} bytes, the limit of the gateway");
@@ -59,7 +60,19 @@ pub(super) async fn read_body(
         }
         Ok(Ok(gathered)) => {
             *body = Body::empty();
-            Ok(gathered)
+            if codings.is_empty() {
+                return Ok(gathered);
+            }
+            // No larger than a body that is sent as it is.
+            match gather(Limited::new(content_coding::decoded(&codings, Body::from(gathered)), limit)).await {
+                Ok(decoded) => Ok(decoded),
+                Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
+                Err(_) => {
+                    let coding = codings.join(", ");
+                    let message = format!("the body is not in the content-encoding that it names, {coding}");
+                    Err(ApiError::new(&ErrorCode::INVALID_JSON, message))
+                }
+            }
         }
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             _ = tokio::time::timeout(DRAIN, async { while let Some(Ok(_)) = body.frame().await {} }).await;

@@ -107,6 +107,8 @@ impl Request<'_> {
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
+        // What comes coded all the same is decoded.
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for (name, value) in self.trace.into_iter().flatten() {
             headers.insert(name.clone(), value.clone());
         }

@@ -1,0 +1,202 @@
+//! Content codings (RFC 9110, 8.4): undoes those of requests and of upstreams' answers.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use http::{HeaderMap, HeaderValue, Response, header};
+use http_body::Frame;
+use tower::Service;
+use tower_http::decompression::Decompression;
+
+use super::peeked::Resumed;
+
+/// The codings that are undone, the densest first.
+pub(crate) const CODINGS: HeaderValue = HeaderValue::from_static("zstd, br, gzip, deflate");
+/// Maximum number of codings of one body: each multiplies what it may grow to.
+const MAX_CODINGS: usize = 2;
+/// How bodies begin that are coded in gzip and in zstd. No JSON and no event does.
+const MAGIC: [(&[u8], &str); 2] = [(&[0x1f, 0x8b], "gzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd")];
+
+/// The codings of a body, in the order in which they were applied. Errors: one of them is not known, or there are too many.
+pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<&'static str>, Unknown> {
+    let mut codings = Vec::new();
+    for value in headers.get_all(header::CONTENT_ENCODING) {
+        for name in value.to_str().map_err(|_| Unknown)?.split(',') {
+            let name = name.trim().to_ascii_lowercase();
+            let coding = match name.as_str() {
+                "" | "identity" => continue,
+                "gzip" | "x-gzip" => "gzip",
+                "deflate" => "deflate",
+                "br" => "br",
+                "zstd" => "zstd",
+                _ => return Err(Unknown),
+            };
+            if codings.len() == MAX_CODINGS {
+                return Err(Unknown);
+            }
+            codings.push(coding);
+        }
+    }
+    Ok(codings)
+}
+
+/// A coding that nobody here can undo.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unknown;
+
+/// A body without its codings. Its reader bounds it: a coded body may grow a thousandfold.
+pub(crate) fn decoded(codings: &[&'static str], body: Body) -> Body {
+    codings.iter().rev().fold(body, |body, coding| decode(coding, body))
+}
+
+fn decode(coding: &'static str, body: Body) -> Body {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
+    let answered = Decompression::new(Given(Some(response))).call(http::Request::new(()));
+    match answered.now_or_never() {
+        Some(Ok(response)) => Body::new(response.into_body()),
+        Some(Err(never)) => match never {},
+        // The response is at hand, so its future ends at once.
+        None => Body::empty(),
+    }
+}
+
+/// A response at hand, in the form that the library takes.
+struct Given(Option<Response<Body>>);
+
+impl Service<http::Request<()>> for Given {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Self::Response, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Request<()>) -> Self::Future {
+        ready(Ok(self.0.take().unwrap_or_default()))
+    }
+}
+
+/// A body that may be coded without saying so, as some providers and proxies send them: its first bytes tell. A plain one
+/// costs one look.
+pub(crate) struct Unlabelled<B>(State<B>);
+
+enum State<B> {
+    Begins(B),
+    Plain(B),
+    Coded(Body),
+    Over,
+}
+
+impl<B> Unlabelled<B> {
+    pub(crate) fn new(body: B) -> Self {
+        Self(State::Begins(body))
+    }
+}
+
+impl<B> http_body::Body for Unlabelled<B>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        if let State::Begins(body) = &mut this.0 {
+            let first = std::task::ready!(Pin::new(body).poll_frame(context));
+            let State::Begins(body) = std::mem::replace(&mut this.0, State::Over) else {
+                return Poll::Ready(None);
+            };
+            let magic = first.as_ref().and_then(|frame| {
+                let data = frame.as_ref().ok()?.data_ref()?;
+                MAGIC.iter().find(|(magic, _)| data.starts_with(magic))
+            });
+            let Some((_, coding)) = magic else {
+                this.0 = State::Plain(body);
+                return Poll::Ready(first.map(|frame| frame.map_err(Into::into)));
+            };
+            let first = first.and_then(|frame| frame.ok()?.into_data().ok());
+            this.0 = State::Coded(decode(coding, Body::new(Resumed::new(first, body))));
+        }
+        match &mut this.0 {
+            State::Plain(body) => {
+                Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+            }
+            State::Coded(body) => {
+                Pin::new(body).poll_frame(context).map(|frame| frame.map(|frame| frame.map_err(Into::into)))
+            }
+            State::Begins(_) | State::Over => Poll::Ready(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{GzEncoder, ZlibEncoder};
+    use http_body_util::{BodyExt as _, Limited};
+
+    use super::*;
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).expect("memory");
+        encoder.finish().expect("memory")
+    }
+
+    fn read(names: &str) -> Result<Vec<&'static str>, Unknown> {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::CONTENT_ENCODING, names.parse().expect("a value"));
+        codings(&headers)
+    }
+
+    async fn text(body: Body) -> String {
+        String::from_utf8(body.collect().await.expect("it is whole").to_bytes().into()).expect("text")
+    }
+
+    #[test]
+    fn codings_are_read_in_their_order_and_an_unknown_one_is_an_error() {
+        assert_eq!(read("identity, X-GZIP , br"), Ok(vec!["gzip", "br"]));
+        assert_eq!(read("identity"), Ok(vec![]));
+        for unknown in ["compress", "gzip, gzip, gzip", "gzip;q=1"] {
+            assert_eq!(read(unknown), Err(Unknown), "{unknown}");
+        }
+    }
+
+    #[tokio::test]
+    async fn codings_are_undone_from_the_last_to_the_first() {
+        let mut zlib = ZlibEncoder::new(Vec::new(), Compression::default());
+        zlib.write_all(b"hello").expect("memory");
+        let twice = gzip(&zlib.finish().expect("memory"));
+        assert_eq!(text(decoded(&["deflate", "gzip"], Body::from(twice))).await, "hello");
+        assert_eq!(text(decoded(&[], Body::from("hello"))).await, "hello");
+    }
+
+    #[tokio::test]
+    async fn a_body_without_a_label_is_known_by_its_first_bytes() {
+        assert_eq!(text(Body::new(Unlabelled::new(Body::from(gzip(b"hello"))))).await, "hello");
+        assert_eq!(text(Body::new(Unlabelled::new(Body::from("{}")))).await, "{}");
+        assert_eq!(text(Body::new(Unlabelled::new(Body::empty()))).await, "");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_grows_is_read_to_its_bound_alone() {
+        let small = gzip(&vec![0; 64 << 20]);
+        assert!(small.len() < 100_000);
+        let bounded = Limited::new(decoded(&["gzip"], Body::from(small)), 1 << 20).collect().await;
+        assert!(bounded.is_err());
+    }
+}

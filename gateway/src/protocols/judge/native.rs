@@ -15,6 +15,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("names_of_tools_are_unique", names_of_tools_are_unique),
     Rule::new("arguments_and_results_are_objects", arguments_and_results_are_objects),
     Rule::new("proofs_are_base64", proofs_are_base64),
+    Rule::new("thoughts_are_of_the_model", thoughts_are_of_the_model),
     Rule::new("parts_say_one_thing", parts_say_one_thing),
     Rule::new("media_have_their_form", media_have_their_form),
     Rule::new("instructions_are_texts", instructions_are_texts),
@@ -186,6 +187,17 @@ fn proofs_are_base64(body: &Value, findings: &mut Findings) {
         let proof = &part["thoughtSignature"];
         if !proof.is_null() && !proof.as_str().is_some_and(is_base64) {
             findings.say(format!("{at}/thoughtSignature"), "base64 decoding failed");
+        }
+    }
+}
+
+/// Thoughts and their proofs are of the model. Source: `Part.thought` in ai.google.dev/api/caching#Part ("indicates if the part is
+/// thought from the model").
+fn thoughts_are_of_the_model(body: &Value, findings: &mut Findings) {
+    for (at, content) in contents(body).filter(|(_, content)| content["role"] != "model") {
+        let is_thought = |part: &Value| part["thought"] == true || !part["thoughtSignature"].is_null();
+        for (index, _) in items(&content["parts"]).filter(|(_, part)| is_thought(part)) {
+            findings.say(format!("{at}/parts/{index}"), "a thought that is not of the model");
         }
     }
 }

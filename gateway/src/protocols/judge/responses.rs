@@ -237,14 +237,14 @@ fn thoughts_have_their_proof(body: &Value, findings: &mut Findings) {
 }
 
 /// "Item 'rs_…' of type 'reasoning' was provided without its required following item". Source:
-/// github.com/openai/openai-agents-python/issues/1660.
+/// github.com/openai/openai-agents-python/issues/1660: of items that the provider knows by their ids.
 fn thoughts_are_followed(body: &Value, findings: &mut Findings) {
     let all: Vec<_> = input(body).collect();
-    for (index, (at, kind, _)) in all.iter().enumerate() {
+    for (index, (at, kind, item)) in all.iter().enumerate() {
         let is_of_model = |(_, kind, item): &(String, &str, &Value)| {
             !is_result(kind) && (*kind != "message" || item["role"] == "assistant")
         };
-        if *kind == "reasoning" && !all.get(index + 1).is_some_and(is_of_model) {
+        if *kind == "reasoning" && item["id"].is_string() && !all.get(index + 1).is_some_and(is_of_model) {
             findings.say(at, "nothing of the model follows the thought");
         }
     }

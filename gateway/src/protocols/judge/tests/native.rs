@@ -143,8 +143,13 @@ fn every_rule_of_the_native_protocol_refuses_and_takes() {
         ),
         (
             "proofs_are_base64",
-            part(json!({ "text": "x", "thoughtSignature": "s|1" })),
+            turns(&[json!({ "text": "x", "thoughtSignature": "s|1" })], &[json!({ "text": "y" })]),
+            turns(&[json!({ "text": "x", "thoughtSignature": "CgYB" })], &[json!({ "text": "y" })]),
+        ),
+        (
+            "thoughts_are_of_the_model",
             part(json!({ "text": "x", "thoughtSignature": "CgYB" })),
+            turns(&[json!({ "text": "x", "thought": true })], &[json!({ "text": "y" })]),
         ),
         ("parts_say_one_thing", part(json!({ "thoughtSignature": "CgYB" })), part(json!({ "text": "x" }))),
         ("media_have_their_form", inline("image/png;charset=x", "AAAA"), inline("image/svg+xml", "AAAA")),
@@ -206,7 +211,7 @@ fn every_rule_of_the_native_protocol_refuses_and_takes() {
         (
             "members_are_known",
             part(json!({ "text": "x", "cache_control": {} })),
-            part(json!({ "text": "x", "thought": true })),
+            part(json!({ "text": "x", "partMetadata": {} })),
         ),
         (
             "calls_have_proofs",

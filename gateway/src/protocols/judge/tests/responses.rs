@@ -128,8 +128,11 @@ fn every_rule_of_responses_refuses_and_takes() {
         ),
         (
             "thoughts_are_followed",
-            input(&[json!({ "type": "reasoning", "summary": [], "encrypted_content": "AA==" }), user()]),
-            thought(&[]),
+            input(&[
+                json!({ "type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "AA==" }),
+                user(),
+            ]),
+            thought(&[("id", json!("rs_1"))]),
         ),
         (
             "media_have_their_form",

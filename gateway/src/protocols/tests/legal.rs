@@ -22,7 +22,7 @@ use super::{DEFAULTS, PROTOCOLS, asked};
 use crate::conversation::{Conversation, Protocol};
 
 /// Number of cases of each pair, where nobody says another.
-const CASES: u32 = 100;
+const CASES: u32 = 64;
 
 /// Runs a test of each pair of protocols. The test says all that is wrong with a case; of each kind of failure, the smallest
 /// case is told.

@@ -170,7 +170,13 @@ fn with_properties(schema: &Value) -> Value {
     schema
 }
 
-/// Whether a schema may be strict in chat and responses, and in messages.
+/// Whether a schema may be strict in messages.
 fn is_closed(schema: &Value) -> bool {
     schema["additionalProperties"] == false
+}
+
+/// Whether a schema may be strict in chat and responses.
+fn is_complete(schema: &Value) -> bool {
+    let count = |value: &Value| value.as_object().map_or(0, Map::len);
+    is_closed(schema) && schema["required"].as_array().map_or(0, Vec::len) == count(&schema["properties"])
 }

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::super::plan::{Bit, Call, Exchange, Plan, Tool};
-use super::{Writer, is_closed, object, tenths, with_properties};
+use super::{Writer, is_complete, object, tenths, with_properties};
 
 pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     let mut messages = Vec::new();
@@ -132,7 +132,7 @@ fn tool(tool: &Tool, name: &str) -> Value {
     if let Some(description) = &tool.description {
         function["description"] = description.as_str().into();
     }
-    if tool.strict && is_closed(&tool.schema) {
+    if tool.strict && is_complete(&tool.schema) {
         function["strict"] = true.into();
     }
     json!({ "type": "function", "function": function })
@@ -156,7 +156,7 @@ fn settings(plan: &Plan, messages: &[Value], writer: &Writer) -> Value {
     let has_tools = !plan.tools.is_empty();
     let tools = plan.tools.iter().zip(&writer.names).map(|(plan, name)| tool(plan, name));
     let schema = |schema: &Value| {
-        let strict = settings.is_strict && is_closed(schema);
+        let strict = settings.is_strict && is_complete(schema);
         json!({ "type": "json_schema", "json_schema": { "name": "form", "schema": schema, "strict": strict } })
     };
     let stops: Vec<&String> = settings.stops.iter().take(4).collect();

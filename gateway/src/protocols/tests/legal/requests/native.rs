@@ -64,12 +64,17 @@ fn answer(exchange: &Exchange, index: usize, plan: &Plan, writer: &mut Writer, c
     }
     let has_ids = plan.other_form(u32::try_from(index).unwrap_or(0) + 30);
     let mut results = Vec::new();
+    let mut ids: Vec<String> = Vec::new();
     for call in calls {
+        let mut id = writer.id(&call.id);
         let (mut call, mut result) = write_call(call, plan, writer);
         if has_ids {
-            let id = writer.id(&format!("{}{}", results.len(), call["functionCall"]["name"]));
+            if ids.contains(&id) {
+                id = format!("{}{id}", ids.len());
+            }
             (call["functionCall"]["id"], result["functionResponse"]["id"]) =
                 (id.as_str().into(), id.as_str().into());
+            ids.push(id);
         }
         parts.push(call);
         results.push(result);

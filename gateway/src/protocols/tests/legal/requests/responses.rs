@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::super::plan::{Bit, Call, Exchange, Plan, Tool};
-use super::{Writer, is_closed, object, tenths, with_properties};
+use super::{Writer, is_complete, object, tenths, with_properties};
 
 pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     let mut input = Vec::new();
@@ -126,7 +126,7 @@ fn tool(tool: &Tool, name: &str) -> Value {
     if tool.custom {
         return json!({ "type": "custom", "name": name });
     }
-    let strict = tool.strict && is_closed(&tool.schema);
+    let strict = tool.strict && is_complete(&tool.schema);
     let parameters = with_properties(&tool.schema);
     let mut function =
         json!({ "type": "function", "name": name, "parameters": parameters, "strict": strict });
@@ -154,7 +154,7 @@ fn settings(plan: &Plan, input: &[Value], instructions: Option<&String>, writer:
     let has_tools = !plan.tools.is_empty();
     let tools = plan.tools.iter().zip(&writer.names).map(|(plan, name)| tool(plan, name));
     let format = settings.format.as_ref().map(|schema| {
-        let strict = settings.is_strict && is_closed(schema);
+        let strict = settings.is_strict && is_complete(schema);
         json!({ "type": "json_schema", "name": "form", "schema": schema, "strict": strict })
     });
     let text = object([("format", format), ("verbosity", settings.verbosity.map(Value::from))]);

@@ -148,8 +148,8 @@ fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
     choice::unique(names, findings);
 }
 
-/// Templates of models read the arguments of calls as JSON. Sources: "unexpected end of data" in
-/// github.com/run-llama/llama_index and github.com/ggml-org/llama.cpp/issues/20198; github.com/vercel/ai/issues/2103.
+/// Templates of models read the arguments of calls as JSON. Sources:
+/// github.com/ggml-org/llama.cpp/issues/20198; github.com/vercel/ai/issues/2103.
 fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
     for (at, call) in calls(body) {
         match text(call, "type") {
@@ -180,7 +180,6 @@ fn content_is_there(body: &Value, findings: &mut Findings) {
 }
 
 /// "[] is too short". Sources: minItems of `content`, `tools` and `tool_calls` in github.com/openai/openai-openapi;
-/// github.com/opencode-ai/opencode and github.com/openclaw/openclaw for `tool_calls`.
 fn lists_are_not_empty(body: &Value, findings: &mut Findings) {
     let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
     for (at, message) in messages(body) {
@@ -198,7 +197,7 @@ fn lists_are_not_empty(body: &Value, findings: &mut Findings) {
 }
 
 /// Texts everywhere; pictures, sounds and files of the user alone. Source: `ChatCompletionRequestUserMessageContentPart` and its
-/// siblings in github.com/openai/openai-openapi; for tools github.com/pingdotgg/t3code and github.com/earendil-works/pi/issues/9518.
+/// siblings in github.com/openai/openai-openapi; for tools github.com/earendil-works/pi/issues/9518.
 fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let right: &[&str] = match text(message, "role") {
@@ -248,7 +247,8 @@ fn media_have_their_form(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "string does not match pattern '^[^\s<|\\/>]+$'", of 64 characters. Source: github.com/langchain-ai/langchain/issues/29377.
+/// "string does not match pattern '^[^\s<|\\/>]+$'", of 64 characters. Sources: the message of
+/// the provider; github.com/pollinations/pollinations/pull/10653.
 fn names_of_authors(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let Some(name) = message["name"].as_str() else { continue };
@@ -345,7 +345,7 @@ fn words_are_known(body: &Value, findings: &mut Findings) {
     one_of(body, "/service_tier", &["auto", "default", "flex", "scale", "priority"], findings);
 }
 
-/// "The 'stream_options' parameter is only allowed when 'stream' is enabled". Source: github.com/langchain-ai/langchain/issues/22935.
+/// "The 'stream_options' parameter is only allowed when 'stream' is enabled". Source: github.com/BerriAI/litellm/issues/5803.
 fn stream_options_of_a_stream(body: &Value, findings: &mut Findings) {
     if !body["stream_options"].is_null() && body["stream"] != true {
         findings.say("/stream_options", "only with stream");

@@ -13,8 +13,8 @@ pub(super) fn name_of(tool: &Value) -> Option<&str> {
     inner["name"].as_str().or_else(|| tool["name"].as_str())
 }
 
-/// Says that two tools have one name. Sources: "Tool names must be unique", github.com/anthropics/claude-code/issues/10668;
-/// "Duplicate function declaration found", github.com/google-gemini/gemini-cli/issues/4300.
+/// Says that two tools have one name. Sources: "Duplicate function declaration found",
+/// github.com/google-gemini/gemini-cli/pull/22207, github.com/rikkahub/rikkahub/issues/1311.
 pub(super) fn unique<'a>(names: impl Iterator<Item = (String, &'a str)>, findings: &mut Findings) {
     let mut known = HashSet::new();
     for (at, name) in names {

@@ -71,7 +71,7 @@ fn messages_are_there(body: &Value, findings: &mut Findings) {
 }
 
 /// "first message must use the user role", "roles must alternate between 'user' and 'assistant'". Sources:
-/// github.com/langchain-ai/langchain/issues/18909, platform.claude.com/docs/en/api/messages.
+/// github.com/etkecc/baibot/issues/13, platform.claude.com/docs/en/api/messages.
 fn roles_alternate(body: &Value, findings: &mut Findings) {
     let mut before = "assistant";
     for (at, message) in messages(body) {
@@ -86,7 +86,7 @@ fn roles_alternate(body: &Value, findings: &mut Findings) {
 }
 
 /// "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in `tool_result`
-/// blocks", and results before everything else of their turn. Sources: github.com/anthropics/claude-code/issues/473,
+/// blocks", and results before everything else of their turn. Sources: github.com/anthropics/claude-code/issues/5989,
 /// "Important formatting requirements" in platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use.
 fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
     let mut open: Vec<&str> = Vec::new();
@@ -200,7 +200,7 @@ fn texts_are_not_white(body: &Value, findings: &mut Findings) {
 }
 
 /// "messages: final assistant content cannot end with trailing whitespace". Source:
-/// github.com/BerriAI/litellm/issues/2283, platform.claude.com/docs/en/build-with-claude/prompt-engineering/prefill-claudes-response.
+/// github.com/anomalyco/opencode/issues/1295, platform.claude.com/docs/en/build-with-claude/prompt-engineering/prefill-claudes-response.
 fn no_space_at_the_end(body: &Value, findings: &mut Findings) {
     let Some((at, last)) = messages(body).last().filter(|(_, last)| last["role"] == "assistant") else {
         return;
@@ -321,7 +321,8 @@ fn four_caches(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "tool_result: content cannot be empty if `is_error` is true". Source: github.com/RooCodeInc/Roo-Code/issues/10763.
+/// "tool_result: content cannot be empty if `is_error` is true". Source: the message of
+/// the provider, which its reference does not have.
 fn failed_results_say_why(body: &Value, findings: &mut Findings) {
     for (at, block) in
         blocks(body).filter(|(_, block)| block["type"] == "tool_result" && block["is_error"] == true)

@@ -49,7 +49,7 @@ fn declarations(body: &Value) -> impl Iterator<Item = (String, &Value)> {
 }
 
 /// "GenerateContentRequest.contents: contents is not specified", "contents.parts must not be empty". Source:
-/// github.com/google-gemini/gemini-cli/issues/2966; `Content` in ai.google.dev/api/caching#Content.
+/// `contents` in ai.google.dev/api/generate-content, `Content` in ai.google.dev/api/caching#Content.
 fn contents_are_there(body: &Value, findings: &mut Findings) {
     if contents(body).next().is_none() {
         findings.say("/contents", "is not specified");
@@ -70,7 +70,8 @@ fn texts_are_not_empty(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Please use a valid role: user, model". Source: github.com/google-gemini/deprecated-generative-ai-python/issues/344.
+/// "Please use a valid role: user, model". Sources: github.com/router-for-me/CLIProxyAPI/issues/17,
+/// github.com/the-open-agent/openagent/issues/1666.
 fn roles_are_known(body: &Value, findings: &mut Findings) {
     for (at, content) in contents(body) {
         if !["user", "model", "function", ""].contains(&text(content, "role")) {
@@ -323,7 +324,7 @@ fn a_schema_has_its_media_type(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "You can only set only one of thinking budget and thinking level". Source: github.com/langchain4j/langchain4j and
+/// "You can only set only one of thinking budget and thinking level". Source:
 /// ai.google.dev/gemini-api/docs/thinking.
 fn one_way_to_think(body: &Value, findings: &mut Findings) {
     let at = "/generationConfig/thinkingConfig";

@@ -107,8 +107,8 @@ fn ids_are_short(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Invalid 'input[3].id': 'call_1'. Expected an ID that begins with 'fc'". Sources: github.com/cline/cline/issues/7339,
-/// github.com/langchain-ai/langchain/issues/37756.
+/// "Invalid 'input[3].id': 'call_1'. Expected an ID that begins with 'fc'". Source:
+/// github.com/jlcodes99/cockpit-tools/issues/2090.
 fn ids_of_items_fit_their_kind(body: &Value, findings: &mut Findings) {
     for (at, kind, item) in input(body) {
         let begins = match kind {
@@ -125,7 +125,7 @@ fn ids_of_items_fit_their_kind(body: &Value, findings: &mut Findings) {
 }
 
 /// 128 of `a-zA-Z0-9_-`. Source: `FunctionTool.name` in github.com/openai/openai-openapi;
-/// github.com/openai/codex and github.com/anthropics/claude-code/issues/22336.
+/// github.com/anthropics/claude-code/issues/22336.
 fn names_of_tools(body: &Value, findings: &mut Findings) {
     let calls = input(body).filter(|(_, kind, _)| is_call(kind)).map(|(at, _, item)| (at, item));
     let tools = items(&body["tools"]).map(|(index, tool)| (format!("/tools/{index}"), tool));
@@ -160,7 +160,7 @@ fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
 }
 
 /// "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'". Source:
-/// github.com/openai/openai-python/issues/2323; `EasyInputMessage` in github.com/openai/openai-openapi.
+/// github.com/sunwu51/TabPilot/pull/46; `EasyInputMessage` in github.com/openai/openai-openapi.
 fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
     for (at, _, item) in input(body).filter(|(_, kind, _)| *kind == "message") {
         let role = text(item, "role");
@@ -237,7 +237,7 @@ fn thoughts_have_their_proof(body: &Value, findings: &mut Findings) {
 }
 
 /// "Item 'rs_…' of type 'reasoning' was provided without its required following item". Source:
-/// github.com/openai/openai-agents-python/issues/1660: of items that the provider knows by their ids.
+/// github.com/vercel/ai/issues/7099, github.com/openai/openai-node/issues/1567: of items that the provider knows by their ids.
 fn thoughts_are_followed(body: &Value, findings: &mut Findings) {
     let all: Vec<_> = input(body).collect();
     for (index, (at, kind, item)) in all.iter().enumerate() {

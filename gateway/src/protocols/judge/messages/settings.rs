@@ -14,7 +14,7 @@ pub(super) fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
 
 /// Thinking goes with no other temperature than 1, no top_k, a top_p of 0.95 at least, no forced tool, and a budget of 1024
 /// at least that is less than max_tokens. Sources: "Thinking may not be enabled when tool_choice forces tool use",
-/// github.com/langchain-ai/langchain/issues/30140; platform.claude.com/docs/en/build-with-claude/extended-thinking.
+/// github.com/mastra-ai/mastra/issues/7507; platform.claude.com/docs/en/build-with-claude/extended-thinking.
 pub(super) fn beside_thinking(body: &Value, findings: &mut Findings) {
     let kind = text(&body["thinking"], "type");
     if !["enabled", "adaptive"].contains(&kind) {
@@ -59,8 +59,8 @@ pub(super) fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     range(body, "/top_k", 0.0, f64::MAX, findings);
 }
 
-/// "stop_sequences: each stop sequence must contain non-whitespace". Source: github.com/cline/cline and
-/// github.com/langchain-ai/langchain-aws/issues/181.
+/// "stop_sequences: each stop sequence must contain non-whitespace". Source:
+/// github.com/BerriAI/litellm/issues/3286.
 pub(super) fn stops_are_not_white(body: &Value, findings: &mut Findings) {
     for (index, stop) in items(&body["stop_sequences"]) {
         if stop.as_str().is_none_or(|stop| stop.trim().is_empty()) {
@@ -70,7 +70,7 @@ pub(super) fn stops_are_not_white(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "tool_choice may only be specified while providing tools". Source: github.com/mastra-ai/mastra and
+/// "tool_choice may only be specified while providing tools". Source:
 /// github.com/anthropics/anthropic-sdk-python (`tool_choice_param.py`).
 pub(super) fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
     let choice = &body["tool_choice"];
@@ -91,7 +91,7 @@ pub(super) fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
 }
 
 /// "tools.0.custom.input_schema.type: Field required", "input_schema does not support oneOf, allOf, or anyOf at the top level".
-/// Sources: github.com/anthropics/claude-code/issues/10606, github.com/SamSaffron/term-llm/issues/314; for strict tools
+/// Sources: github.com/anthropics/claude-code/issues/5319, github.com/anthropics/claude-code/issues/5878; for strict tools
 /// platform.claude.com/docs/en/build-with-claude/structured-outputs.
 pub(super) fn schemas_of_tools(body: &Value, findings: &mut Findings) {
     for (index, tool) in

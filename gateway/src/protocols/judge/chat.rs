@@ -179,7 +179,7 @@ fn content_is_there(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "[] is too short". Sources: minItems of `content`, `tools` and `tool_calls` in github.com/openai/openai-openapi;
+/// "[] is too short". Sources: minItems of `content`, `tools` and `tool_calls` in github.com/openai/openai-openapi.
 fn lists_are_not_empty(body: &Value, findings: &mut Findings) {
     let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
     for (at, message) in messages(body) {

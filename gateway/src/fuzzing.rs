@@ -16,7 +16,8 @@ pub use crate::server::http1::fuzzing::asked;
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::client_schema::ClientSchema;
 use crate::conversation::{Delta, Protocol};
-use crate::protocols::{Asked, Defaults};
+use crate::protocols::judge::judge;
+use crate::protocols::{Asked, Defaults, grammar};
 use crate::simulator;
 use crate::simulator::conversation::{Content, Format, Prompt, Tool, ToolChoice, Turn};
 
@@ -148,6 +149,54 @@ fn is_same(body: &Value, back: &Value) -> bool {
     }
 }
 
+/// Translates a request or a stream of a protocol to every protocol, as [`translate`] does: the first byte names the protocol,
+/// the second says what follows. Returns the number of documents that were held against their rules; `None`: it is
+/// none, or a request that strict providers of its own protocol refuse.
+///
+/// # Panics
+/// If a request is written as one that strict providers refuse, or if a stream breaks what its clients rely on.
+pub fn hold(input: &[u8]) -> Option<usize> {
+    let (&[protocol, kind], text) = input.split_first_chunk()?;
+    let source = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
+    let text = str::from_utf8(text).ok()?;
+    match kind % 4 {
+        0 => return hold_request(source, &serde_json::from_str(text).ok()?),
+        3 => {}
+        _ => return None,
+    }
+    let deltas = read_stream(source, text)?;
+    for target in PROTOCOLS {
+        let asked = Asked {
+            model: "m".to_owned(),
+            request: Value::Object(Map::new()),
+            include_usage: true,
+            id: "id".to_owned(),
+            created: 1,
+        };
+        let (mut writer, mut bytes) = (target.stream_out(asked), Vec::new());
+        for delta in &deltas {
+            writer.delta(delta.clone(), &mut bytes);
+        }
+        let faults = grammar::transcript(target, &bytes).faults;
+        assert!(faults.is_empty(), "{target:?}: {}\n{}", faults[0], String::from_utf8_lossy(&bytes));
+    }
+    Some(PROTOCOLS.len())
+}
+
+fn hold_request(source: Protocol, body: &Value) -> Option<usize> {
+    if !judge(source, body).is_empty() {
+        return None;
+    }
+    let conversation = source.request_in(body.clone(), "m", body["stream"] == true).ok()?;
+    let defaults = Defaults { max_tokens: 4096, ..Defaults::default() };
+    for target in PROTOCOLS.into_iter().filter(|target| *target != source) {
+        let outgoing = target.request_out(&conversation, defaults);
+        let found = judge(target, &outgoing.body);
+        assert!(found.is_empty(), "{target:?}: {}\n{body}\n  becomes\n{}", found[0], outgoing.body);
+    }
+    Some(PROTOCOLS.len())
+}
+
 fn read_stream(source: Protocol, text: &str) -> Option<Vec<Delta>> {
     let (mut reader, mut deltas) = (source.stream_in(), Vec::new());
     for line in text.lines() {
@@ -181,6 +230,16 @@ mod tests {
         let chunk = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
         assert!(translate(&[&[0, 3], chunk.as_bytes()].concat()).is_some());
         assert!(translate(&[&[0, 3], &b"{}"[..]].concat()).is_none());
+    }
+
+    #[test]
+    fn requests_and_streams_are_held_against_their_rules() {
+        let request = r#"{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"x"}]}"#;
+        assert_eq!(hold(&[&[2, 0], request.as_bytes()].concat()), Some(4));
+        assert_eq!(hold(&[&[2, 0], &b"{}"[..]].concat()), None);
+        assert_eq!(hold(&[&[2, 1], &b"{}"[..]].concat()), None);
+        let chunk = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
+        assert_eq!(hold(&[&[0, 3], chunk.as_bytes()].concat()), Some(4));
     }
 
     #[test]

@@ -19,6 +19,10 @@ mod citations;
 mod effort;
 mod failure;
 mod frames;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod grammar;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod judge;
 mod media;
 mod members;
 mod messages;

@@ -7,10 +7,12 @@ mod documents;
 mod every_member;
 mod goldens;
 mod hostile;
+mod legal;
 mod probes;
 mod round_trip;
 mod same_conversation;
 mod stream_documents;
+mod strict;
 
 use serde_json::{Value, json};
 

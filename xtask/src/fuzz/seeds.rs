@@ -47,7 +47,7 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
             let others = others.into_iter().chain([faults]).map(str::to_owned);
             cases.iter().map(text).chain(others).map(String::into_bytes).collect()
         }
-        "protocols" => protocol_documents()?,
+        "protocols" | "strict" => protocol_documents()?,
         "relay" => streams()?,
         "config" => {
             let examples = files_of(&root().join("deploy/examples"), "toml")?;

@@ -138,7 +138,7 @@ fn call(place: u32, name: String, arguments: &std::collections::BTreeMap<String,
 }
 
 /// The deltas of an answer, its texts cut into pieces of so many characters.
-fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
+pub(super) fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
     let pieces = |text: &str| -> Vec<String> {
         text.chars().collect::<Vec<_>>().chunks(size).map(String::from_iter).collect()
     };
@@ -191,7 +191,7 @@ fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
 }
 
 /// Runs a test with many answers, and sizes of pieces, for each protocol.
-fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), TestCaseError>) {
+pub(super) fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), TestCaseError>) {
     for (protocol, folder) in PROTOCOLS {
         let config =
             ProptestConfig { cases: ANSWERS, failure_persistence: None, ..ProptestConfig::default() };

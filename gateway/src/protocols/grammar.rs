@@ -1,0 +1,113 @@
+//! What a client may rely on in a stream, for each protocol: the order of events, and what they add up to. A reader that takes a
+//! client's bytes, and says what a strict client understood and where the stream breaks a rule.
+
+mod chat;
+mod events;
+mod messages;
+mod native;
+mod responses;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::conversation::Protocol;
+
+/// Where a stream breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) rule: &'static str,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}", self.rule, self.message)
+    }
+}
+
+/// A call as the client got it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Call {
+    /// Which of the answers has it.
+    pub(crate) choice: u64,
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// JSON of a function, text of a custom tool.
+    pub(crate) input: String,
+    pub(crate) custom: bool,
+}
+
+impl Call {
+    fn arguments(&self) -> Option<Value> {
+        serde_json::from_str(&self.input).ok().filter(Value::is_object)
+    }
+}
+
+/// What a client understood of a stream.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Transcript {
+    pub(crate) text: String,
+    pub(crate) refusal: String,
+    pub(crate) thoughts: String,
+    pub(crate) calls: Vec<Call>,
+    /// The word for the end of each choice.
+    pub(crate) ends: Vec<String>,
+    /// Whether the stream says that it failed.
+    pub(crate) failed: bool,
+    pub(crate) faults: Vec<Fault>,
+}
+
+impl Transcript {
+    fn fault(&mut self, rule: &'static str, message: impl Into<String>) {
+        self.faults.push(Fault { rule, message: message.into() });
+    }
+
+    /// Holds that calls have what a client needs of them. `cut`: whether the answer was cut off, so that the last one may
+    /// be in pieces.
+    fn check_calls(&mut self, needs_id: bool, cut: bool) {
+        let calls = std::mem::take(&mut self.calls);
+        let mut ids = HashSet::new();
+        for (index, call) in calls.iter().enumerate() {
+            if call.name.is_empty() || (needs_id && call.id.is_empty()) {
+                self.fault("a_call_has_its_id_and_name", format!("call {index}: {call:?}"));
+            }
+            if !call.id.is_empty() && !ids.insert((call.choice, &call.id)) {
+                self.fault("ids_of_calls_are_unique", format!("call {index}: {:?}", call.id));
+            }
+            let may_be_cut = cut && index + 1 == calls.len();
+            if !call.custom && !may_be_cut && call.arguments().is_none() {
+                self.fault("arguments_are_whole", format!("call {index}: {:?}", call.input));
+            }
+        }
+        self.calls = calls;
+    }
+}
+
+/// Names of the rules of a protocol.
+#[cfg(test)]
+fn rules(protocol: Protocol) -> &'static [&'static str] {
+    match protocol {
+        Protocol::Chat => chat::RULES,
+        Protocol::Responses => responses::RULES,
+        Protocol::Messages => messages::RULES,
+        Protocol::Native => native::RULES,
+    }
+}
+
+/// Reads a client's stream of server-sent events.
+pub(crate) fn transcript(protocol: Protocol, bytes: &[u8]) -> Transcript {
+    let mut transcript = Transcript::default();
+    let events = events::read(bytes, &mut transcript);
+    match protocol {
+        Protocol::Chat => chat::read(&events, &mut transcript),
+        Protocol::Responses => responses::read(&events, &mut transcript),
+        Protocol::Messages => messages::read(&events, &mut transcript),
+        Protocol::Native => native::read(&events, &mut transcript),
+    }
+    transcript
+}
+
+#[cfg(test)]
+mod tests;

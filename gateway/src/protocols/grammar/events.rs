@@ -1,0 +1,60 @@
+//! Server-sent events as the gateway writes them: UTF-8, `event:` and `data:` lines, comments, a blank line after each event.
+
+use serde_json::Value;
+
+use super::Transcript;
+
+/// An event of a stream.
+pub(super) struct Event {
+    pub(super) name: Option<String>,
+    pub(super) data: Data,
+}
+
+pub(super) enum Data {
+    Object(Value),
+    /// `[DONE]`.
+    Done,
+}
+
+/// Reads the events. What is none is a fault, and left out.
+pub(super) fn read(bytes: &[u8], transcript: &mut Transcript) -> Vec<Event> {
+    let Ok(text) = str::from_utf8(bytes) else {
+        transcript.fault("events_are_json", "the stream is not UTF-8");
+        return Vec::new();
+    };
+    if !text.is_empty() && !text.ends_with("\n\n") {
+        transcript.fault("events_are_json", "the last event is not terminated");
+    }
+    text.split("\n\n").filter_map(|frame| event(frame, transcript)).collect()
+}
+
+fn event(frame: &str, transcript: &mut Transcript) -> Option<Event> {
+    let (mut name, mut data) = (None, Vec::new());
+    for line in frame.split('\n') {
+        if let Some(value) = line.strip_prefix("event:") {
+            name = Some(value.trim_start().to_owned());
+        } else if let Some(value) = line.strip_prefix("data:") {
+            data.push(value.strip_prefix(' ').unwrap_or(value));
+        } else if !(line.is_empty()
+            || line.starts_with(':')
+            || line.starts_with("id:")
+            || line.starts_with("retry:"))
+        {
+            transcript.fault("events_are_json", format!("a line {line:?}"));
+        }
+    }
+    if data.is_empty() {
+        return None;
+    }
+    let data = data.join("\n");
+    if data == "[DONE]" {
+        return Some(Event { name, data: Data::Done });
+    }
+    match serde_json::from_str(&data) {
+        Ok(value @ Value::Object(_)) => Some(Event { name, data: Data::Object(value) }),
+        _ => {
+            transcript.fault("events_are_json", format!("an event {data:?}"));
+            None
+        }
+    }
+}

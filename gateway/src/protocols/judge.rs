@@ -1,0 +1,96 @@
+//! What strict providers refuse in a request: named rules for each protocol, each with the public source that it was read
+//! from. A gateway that writes a request which a rule refuses has its client answered with somebody else's 400.
+//!
+//! Rules of the protocol hold everywhere. Rules [of a provider](Rule::of_provider) hold at some providers or models alone: an
+//! option of the upstream says so, and a request breaks no promise by them.
+
+mod chat;
+mod choice;
+mod messages;
+mod native;
+mod responses;
+mod schema;
+mod words;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::conversation::Protocol;
+
+/// A rule of a protocol.
+pub(crate) struct Rule {
+    /// What a request has that keeps it.
+    pub(crate) name: &'static str,
+    /// Whether only some providers or models of the protocol refuse.
+    pub(crate) of_provider: bool,
+    check: fn(&Value, &mut Findings),
+}
+
+impl Rule {
+    const fn new(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
+        Self { name, of_provider: false, check }
+    }
+
+    const fn of_provider(name: &'static str, check: fn(&Value, &mut Findings)) -> Self {
+        Self { name, of_provider: true, check }
+    }
+}
+
+/// What a provider would refuse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Finding {
+    pub(crate) rule: &'static str,
+    /// JSON Pointer into the request.
+    pub(crate) at: String,
+    pub(crate) message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}: {}: {}", self.rule, self.at, self.message)
+    }
+}
+
+/// Collects what the rules find.
+struct Findings {
+    rule: &'static str,
+    found: Vec<Finding>,
+}
+
+impl Findings {
+    fn say(&mut self, at: impl Into<String>, message: impl Into<String>) {
+        self.found.push(Finding { rule: self.rule, at: at.into(), message: message.into() });
+    }
+}
+
+/// The rules of a protocol.
+pub(crate) fn rules(protocol: Protocol) -> &'static [Rule] {
+    match protocol {
+        Protocol::Chat => chat::RULES,
+        Protocol::Responses => responses::RULES,
+        Protocol::Messages => messages::RULES,
+        Protocol::Native => native::RULES,
+    }
+}
+
+/// What every strict provider of a protocol refuses in a request.
+pub(crate) fn judge(protocol: Protocol, body: &Value) -> Vec<Finding> {
+    judge_by(protocol, body, |rule| !rule.of_provider)
+}
+
+/// The same by some of the rules.
+pub(crate) fn judge_by(protocol: Protocol, body: &Value, counts: impl Fn(&Rule) -> bool) -> Vec<Finding> {
+    let mut findings = Findings { rule: "object", found: Vec::new() };
+    if !body.is_object() {
+        findings.say("", "a request is an object");
+    }
+    for rule in rules(protocol).iter().filter(|rule| counts(rule)) {
+        findings.rule = rule.name;
+        (rule.check)(body, &mut findings);
+    }
+    findings.found
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Each rule refuses a request that breaks it, and takes the right one beside it.
+
+mod chat;
+mod messages;
+mod native;
+mod responses;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{judge, judge_by, rules};
+use crate::conversation::Protocol;
+
+/// A rule, members of a request that it refuses, and members of one that it takes.
+type Case = (&'static str, Value, Value);
+
+/// Holds each case, and that each rule has one.
+fn every_rule_refuses_and_takes(protocol: Protocol, base: &Value, cases: &[Case]) {
+    let request = |members: &Value| {
+        let mut request = base.clone();
+        for (name, value) in members.as_object().expect("members") {
+            request[name] = value.clone();
+        }
+        request
+    };
+    assert_eq!(judge(protocol, base), [], "the plainest request");
+    for (index, (rule, wrong, right)) in cases.iter().enumerate() {
+        let by = |body: &Value| judge_by(protocol, body, |it| it.name == *rule);
+        let found = by(&request(wrong));
+        assert!(!found.is_empty(), "case {index}: {rule} takes {wrong}");
+        for finding in &found {
+            assert_eq!(finding.rule, *rule);
+        }
+        assert_eq!(by(&request(right)), [], "case {index}: {rule} refuses {right}");
+        // What keeps one rule keeps the others.
+        assert_eq!(judge(protocol, &request(right)), [], "case {index}: {rule}");
+    }
+    let tried: BTreeSet<&str> = cases.iter().map(|(rule, ..)| *rule).collect();
+    let untried: Vec<&str> =
+        rules(protocol).iter().map(|rule| rule.name).filter(|name| !tried.contains(name)).collect();
+    assert!(untried.is_empty(), "no cases of {untried:?}");
+}
+
+#[test]
+fn a_request_is_an_object() {
+    for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native] {
+        assert!(!judge(protocol, &json!([])).is_empty(), "{protocol:?}");
+    }
+}

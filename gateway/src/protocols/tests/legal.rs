@@ -1,0 +1,176 @@
+//! Legal in, legal out: a request that strict providers of the client's protocol take is written as one that strict providers
+//! of the target's take, and says the same. And whatever a careless provider streams, the client's stream keeps its grammar,
+//! and says the same text and whole calls.
+//!
+//! `PROPTEST_CASES` says how many of each pair are tried.
+
+mod plan;
+mod requests;
+mod said;
+mod streams;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
+use serde_json::Value;
+
+use self::requests::Legal;
+use super::super::{Malformed, Outgoing, grammar, judge};
+use super::{DEFAULTS, PROTOCOLS, asked};
+use crate::conversation::{Conversation, Protocol};
+
+/// Number of cases of each pair, where nobody says another.
+const CASES: u32 = 64;
+
+/// Runs a test of each pair of protocols. The test says all that is wrong with a case; of each kind of failure, the smallest
+/// case is told.
+fn every_pair<T: std::fmt::Debug>(
+    strategy: &impl Strategy<Value = T>,
+    test: impl Fn(Protocol, Protocol, T) -> Wrong,
+) {
+    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let run = |test: &dyn Fn(T) -> Result<(), TestCaseError>| {
+        let config = ProptestConfig {
+            cases,
+            failure_persistence: None,
+            max_shrink_iters: 4 * cases.max(1024),
+            ..ProptestConfig::default()
+        };
+        // The same cases in every run.
+        let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+        TestRunner::new_with_rng(config, random).run(strategy, test)
+    };
+    let mut failed = Vec::new();
+    for (source, from) in PROTOCOLS {
+        for (target, to) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
+            let kinds = RefCell::new(BTreeSet::new());
+            let tried = run(&|value| {
+                let wrong = test(source, target, value);
+                kinds.borrow_mut().extend(wrong.reasons.iter().map(|reason| kind_of(reason)));
+                Ok(())
+            });
+            failed.extend(tried.err().map(|aborted| format!("{from} to {to}: {aborted}")));
+            for kind in kinds.into_inner() {
+                let smallest = run(&|value| {
+                    let Wrong { reasons, about } = test(source, target, value);
+                    let reason = reasons.iter().find(|reason| kind_of(reason) == kind);
+                    reason.map_or(Ok(()), |reason| {
+                        Err(TestCaseError::Fail(format!("{reason}\n{about}").into()))
+                    })
+                });
+                if let Err(TestError::Fail(reason, _)) = smallest {
+                    failed.push(format!("{from} to {to}: {reason}"));
+                }
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{} ways to fail\n{}", failed.len(), failed.join("\n\n"));
+}
+
+/// What is wrong with a case.
+#[derive(Debug, Default)]
+struct Wrong {
+    reasons: Vec<String>,
+    /// The case, in words of the wire.
+    about: String,
+}
+
+/// The words of a failure before what is of the single case.
+fn kind_of(reason: &str) -> String {
+    let end = reason.find([':', '"', '(']).unwrap_or(reason.len());
+    reason[..end].chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+/// Writes a request as the gateway does.
+fn outgoing(target: Protocol, conversation: &Conversation) -> Outgoing {
+    target.request_out(conversation, DEFAULTS)
+}
+
+/// Writes a request of one protocol as one of another.
+fn translated(source: Protocol, target: Protocol, legal: &Legal) -> Wrong {
+    let about = format!("source: {}", legal.body);
+    let mut reasons: Vec<String> = judge::judge(source, &legal.body)
+        .into_iter()
+        .map(|found| format!("the test writes no legal request: {found}"))
+        .collect();
+    let stream = legal.body["stream"] == true;
+    let conversation = match source.request_in(legal.body.clone(), "m", stream) {
+        Ok(conversation) => conversation,
+        Err(malformed) => {
+            reasons.push(malformed.to_string());
+            return Wrong { reasons, about };
+        }
+    };
+    let outgoing = outgoing(target, &conversation);
+    let about = format!("{about}\ntarget: {}\ndropped: {:?}", outgoing.body, outgoing.dropped);
+    reasons.extend(judge::judge(target, &outgoing.body).iter().map(ToString::to_string));
+    match target.request_in(outgoing.body.clone(), "m", stream) {
+        Ok(back) => reasons.extend(said::differences(legal, &outgoing, &back)),
+        Err(malformed) => reasons.push(malformed.to_string()),
+    }
+    Wrong { reasons, about }
+}
+
+#[test]
+fn a_legal_request_is_legal_in_every_other_protocol_and_says_the_same() {
+    every_pair(&plan::plans(), |source, target, plan| {
+        translated(source, target, &requests::write(source, &plan))
+    });
+}
+
+/// What a client of a protocol gets of a provider's events.
+fn streamed(source: Protocol, target: Protocol, events: &[streams::Event]) -> Result<Vec<u8>, Malformed> {
+    let (mut reader, mut deltas) = (source.stream_in(), Vec::new());
+    for (name, data) in events {
+        reader.event(*name, data, &mut deltas)?;
+    }
+    reader.end(&mut deltas)?;
+    let (mut writer, mut bytes) = (target.stream_out(asked("m")), Vec::new());
+    for delta in deltas {
+        writer.delta(delta, &mut bytes);
+    }
+    Ok(bytes)
+}
+
+/// Translates a careless stream.
+fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
+    let events = streams::write(source, answer);
+    let lines = events.iter().map(|(name, data)| format!("  {} {data}\n", name.unwrap_or("-")));
+    let about = format!("source:\n{}", lines.collect::<String>());
+    let bytes = match streamed(source, target, &events) {
+        Ok(bytes) => bytes,
+        Err(malformed) => {
+            return Wrong { reasons: vec![format!("the stream is refused ({malformed})")], about };
+        }
+    };
+    let about = format!("{about}target:\n{}", String::from_utf8_lossy(&bytes));
+    let transcript = grammar::transcript(target, &bytes);
+    let mut reasons: Vec<String> = transcript.faults.iter().map(ToString::to_string).collect();
+    if transcript.failed {
+        reasons.push("the stream fails".to_owned());
+    }
+    let (text, mut calls) = answer.said(source);
+    if transcript.text != text {
+        reasons.push(format!("the text is another one: {:?} became {:?}", text, transcript.text));
+    }
+    // Of an answer that was cut off, the last call may be in pieces.
+    if !answer.is_cut() {
+        let parsed = |call: &grammar::Call| serde_json::from_str(&call.input).unwrap_or(Value::Null);
+        let mut got: Vec<(String, Value)> =
+            transcript.calls.iter().map(|call| (call.name.clone(), parsed(call))).collect();
+        let key = |call: &(String, Value)| (call.0.clone(), call.1.to_string());
+        got.sort_by_key(key);
+        calls.sort_by_key(key);
+        if got != calls {
+            reasons.push(format!("the calls are others: {calls:?} became {got:?}"));
+        }
+    }
+    Wrong { reasons, about }
+}
+
+#[test]
+fn a_careless_stream_comes_out_whole_and_in_order_in_every_protocol() {
+    every_pair(&streams::answers(), |source, target, answer| told(source, target, &answer));
+}

@@ -1,0 +1,182 @@
+//! Conversations in the words of each protocol, as its strict providers take them.
+
+mod chat;
+mod messages;
+mod native;
+mod responses;
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::plan::{Bit, Plan};
+use crate::conversation::Protocol;
+
+/// A request, and what it says.
+#[derive(Debug, Clone)]
+pub(super) struct Legal {
+    pub(super) body: Value,
+    pub(super) said: Said,
+}
+
+/// What a request says, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Said {
+    pub(super) system: Vec<String>,
+    /// Of the user and the model.
+    pub(super) texts: Vec<String>,
+    pub(super) calls: Vec<SaidCall>,
+    /// Data, and addresses, of pictures.
+    pub(super) pictures: Vec<String>,
+    /// Data of other media.
+    pub(super) files: Vec<String>,
+    pub(super) tools: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct SaidCall {
+    pub(super) name: String,
+    /// Of a custom tool: its text.
+    pub(super) input: Value,
+    /// Texts that the result holds.
+    pub(super) result: Vec<String>,
+}
+
+/// Writes a conversation.
+pub(super) fn write(protocol: Protocol, plan: &Plan) -> Legal {
+    let mut writer = Writer::new(protocol, plan);
+    let body = match protocol {
+        Protocol::Chat => chat::write(plan, &mut writer),
+        Protocol::Responses => responses::write(plan, &mut writer),
+        Protocol::Messages => messages::write(plan, &mut writer),
+        Protocol::Native => native::write(plan, &mut writer),
+    };
+    Legal { body, said: writer.said }
+}
+
+/// What all protocols need to write a conversation.
+struct Writer {
+    protocol: Protocol,
+    /// Names of the tools as the protocol takes them.
+    names: Vec<String>,
+    ids: HashSet<String>,
+    said: Said,
+}
+
+impl Writer {
+    fn new(protocol: Protocol, plan: &Plan) -> Self {
+        let mut names: Vec<String> = Vec::new();
+        for (index, tool) in plan.tools.iter().enumerate() {
+            let mut name = legal_name(protocol, &tool.name);
+            while names.contains(&name) {
+                name = legal_name(protocol, &format!("n{index}{name}"));
+            }
+            names.push(name);
+        }
+        let said = Said { tools: names.clone(), ..Said::default() };
+        Self { protocol, names, ids: HashSet::new(), said }
+    }
+
+    /// An id that the protocol takes: unique where it must be.
+    fn id(&mut self, raw: &str) -> String {
+        let (longest, is_unique) = match self.protocol {
+            Protocol::Chat => (40, false),
+            Protocol::Responses => (64, true),
+            Protocol::Messages => (100, true),
+            Protocol::Native => (100, false),
+        };
+        let is_right =
+            |c: &char| self.protocol != Protocol::Messages || c.is_ascii_alphanumeric() || "_-".contains(*c);
+        let mut id: String = raw.chars().filter(is_right).take(longest).collect();
+        let mut number = 0;
+        while id.is_empty() || (is_unique && self.ids.contains(&id)) {
+            number += 1;
+            id = format!("call_{number}");
+        }
+        self.ids.insert(id.clone());
+        id
+    }
+
+    fn text(&mut self, text: &str) -> Value {
+        self.said.texts.push(text.to_owned());
+        text.into()
+    }
+
+    /// Notes what pieces of the user say.
+    fn say(&mut self, bits: &[Bit]) {
+        for bit in bits {
+            match bit {
+                Bit::Text(text) => self.said.texts.push(text.clone()),
+                Bit::Blank(_) => {}
+                other => self.say_medium(other),
+            }
+        }
+    }
+
+    fn say_medium(&mut self, bit: &Bit) {
+        match bit {
+            Bit::Picture(_, data) => self.said.pictures.push(data.clone()),
+            Bit::PictureAt(url) => self.said.pictures.push(url.clone()),
+            Bit::Pdf(data) => self.said.files.push(data.clone()),
+            Bit::Text(_) | Bit::Blank(_) => {}
+        }
+    }
+
+    /// Notes a call with its result.
+    fn call(&mut self, tool: usize, input: Value, result: &[Bit]) {
+        let texts = result.iter().filter_map(|bit| match bit {
+            Bit::Text(text) => Some(text.clone()),
+            _ => None,
+        });
+        let call = SaidCall { name: self.names[tool].clone(), input, result: texts.collect() };
+        self.said.calls.push(call);
+        result.iter().for_each(|bit| self.say_medium(bit));
+    }
+}
+
+/// A name that the protocol takes.
+fn legal_name(protocol: Protocol, raw: &str) -> String {
+    let (longest, more) = match protocol {
+        Protocol::Chat => (64, ""),
+        Protocol::Responses | Protocol::Messages => (128, ""),
+        Protocol::Native => (64, ".:"),
+    };
+    let is_right = |c: &char| c.is_ascii_alphanumeric() || "_-".contains(*c) || more.contains(*c);
+    let mut name: String = raw.chars().filter(is_right).take(longest).collect();
+    let is_first = |c: char| c.is_ascii_alphabetic() || c == '_';
+    if name.is_empty() || (protocol == Protocol::Native && !name.starts_with(is_first)) {
+        name = format!("_{name}").chars().take(longest).collect();
+    }
+    name
+}
+
+/// An object of the members that are there.
+fn object<const COUNT: usize>(members: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
+    let there = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    there.collect()
+}
+
+/// A tenth of a number, as decimals.
+fn tenths(number: u8) -> Value {
+    (f64::from(number) / 10.0).into()
+}
+
+/// A schema whose objects have properties, as chat and responses want it at the top.
+fn with_properties(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if schema["properties"].is_null() {
+        schema["properties"] = Value::Object(Map::new());
+    }
+    schema
+}
+
+/// Whether a schema may be strict in messages.
+fn is_closed(schema: &Value) -> bool {
+    schema["additionalProperties"] == false
+}
+
+/// Whether a schema may be strict in chat and responses.
+fn is_complete(schema: &Value) -> bool {
+    let count = |value: &Value| value.as_object().map_or(0, Map::len);
+    is_closed(schema) && schema["required"].as_array().map_or(0, Vec::len) == count(&schema["properties"])
+}

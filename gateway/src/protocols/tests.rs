@@ -15,7 +15,7 @@ mod stream_documents;
 use serde_json::{Value, json};
 
 use super::{Asked, Defaults, Malformed};
-use crate::config::Thinking;
+use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Delta, Protocol};
 
 /// The protocols, and the folder of their vectors.
@@ -26,7 +26,12 @@ const PROTOCOLS: [(Protocol, &str); 4] = [
     (Protocol::Native, "native"),
 ];
 
-const DEFAULTS: Defaults = Defaults { max_tokens: 4096, thinking: Thinking::Budget };
+const DEFAULTS: Defaults = Defaults {
+    max_tokens: 4096,
+    thinking: Thinking::Budget,
+    functions_only: false,
+    capabilities: Capabilities::MOST,
+};
 
 /// The cases of a file of vectors.
 fn cases(folder: &str, file: &str) -> Vec<Value> {

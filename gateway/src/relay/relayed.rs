@@ -41,7 +41,10 @@ impl Journey {
             luggage.relayed_there = Some(is_there);
         }
         let asked = luggage.rewritten.as_ref().unwrap_or(&self.asked);
-        let parcel = parcel(asked.body_for(protocol, model), luggage.keeper.clone());
+        let parcel = parcel(
+            asked.body_for(protocol, model, destination.provider.capabilities()),
+            luggage.keeper.clone(),
+        );
         let has_copy = luggage.previous.as_ref().is_some_and(|previous| previous.documents.is_some());
         Ok(Parcel { may_be_forgotten: is_there && has_copy, ..parcel })
     }

@@ -54,6 +54,8 @@ const ALIASES: [(&str, &str); 4] = [
     ("image/x-png", "image/png"),
     ("application/x-pdf", "application/pdf"),
 ];
+/// Media types of pictures that providers take.
+pub(super) const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// The type of bytes of which nothing is known.
 const UNKNOWN: &str = "application/octet-stream";
 
@@ -69,6 +71,12 @@ pub(super) fn of_url(url: String) -> (Source, Option<String>) {
 pub(super) fn inline(url: &str) -> Option<(&str, &str)> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     (!media_type.is_empty() && !media_type.contains([';', ','])).then_some((media_type, data))
+}
+
+/// Whether providers take a picture: of a usual kind, or at an address of the web.
+pub(super) fn is_picture(image: &Media) -> bool {
+    let is_usual = image.media_type.as_deref().is_none_or(|kind| PICTURES.contains(&kind));
+    is_usual && !matches!(&image.source, Source::Url(url) if !is_web(url))
 }
 
 /// Whether an address is a data URL, in any form.
@@ -109,41 +117,40 @@ pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
                 data = Some(inside);
             }
         }
-        Source::FileId(_) => {}
+        // What it is, its provider knows.
+        Source::FileId(_) => return Cow::Borrowed(part),
     }
     let known = given_type.map(usual).filter(|kind| kind != UNKNOWN);
     let source = data.map_or(Cow::Borrowed(&media.source), |data| Cow::Owned(Source::Inline(data)));
     let media_type =
         known.or_else(|| guessed(&source, media).map(Cow::Borrowed)).or(given_type.map(Cow::Borrowed));
-    let wrap = match media_type.as_deref().and_then(|kind| kind.split_once('/')) {
-        Some(("image", _)) => PartKind::Image,
-        Some(("audio", _)) => PartKind::Audio,
-        Some(_) => PartKind::File,
+    let kind = |medium: Media| match media_type.as_deref().and_then(|kind| kind.split_once('/')) {
+        Some(("image", _)) => PartKind::Image(medium),
+        Some(("audio", _)) => PartKind::Audio(medium),
+        Some(_) => PartKind::File(medium),
         None => match &part.kind {
-            PartKind::Image(_) => PartKind::Image,
-            PartKind::Audio(_) => PartKind::Audio,
-            _ => PartKind::File,
+            PartKind::Image(_) => PartKind::Image(medium),
+            PartKind::Audio(_) => PartKind::Audio(medium),
+            _ => PartKind::File(medium),
         },
     };
-    let is_kind = matches!(
-        (
-            &part.kind,
-            wrap(Media { source: Source::FileId(String::new()), media_type: None, name: None, detail: None })
-        ),
-        (PartKind::Image(_), PartKind::Image(_))
-            | (PartKind::Audio(_), PartKind::Audio(_))
-            | (PartKind::File(_), PartKind::File(_))
-    );
-    if is_kind && matches!(source, Cow::Borrowed(_)) && media_type.as_deref() == media.media_type.as_deref() {
+    let is_its_kind = match (media_type.as_deref(), &part.kind) {
+        (None, _) => true,
+        (Some(media_type), PartKind::Image(_)) => media_type.starts_with("image/"),
+        (Some(media_type), PartKind::Audio(_)) => media_type.starts_with("audio/"),
+        (Some(media_type), _) => !media_type.starts_with("image/") && !media_type.starts_with("audio/"),
+    };
+    let is_same_type = media_type.as_deref() == media.media_type.as_deref();
+    if is_its_kind && is_same_type && matches!(source, Cow::Borrowed(_)) {
         return Cow::Borrowed(part);
     }
-    let media = Media {
+    let medium = Media {
         source: source.into_owned(),
-        media_type: media_type.map(Cow::into_owned),
+        media_type: media_type.as_deref().map(str::to_owned),
         name: media.name.clone(),
         detail: media.detail.clone(),
     };
-    Cow::Owned(Part { at: part.at.clone(), kind: wrap(media), cache: part.cache.clone() })
+    Cow::Owned(Part { at: part.at.clone(), kind: kind(medium), cache: part.cache.clone() })
 }
 
 /// Base64 in its standard alphabet, without white space, and padded.
@@ -254,7 +261,7 @@ mod tests {
             PartKind::Image(media) => ("image", media),
             PartKind::Audio(media) => ("audio", media),
             PartKind::File(media) => ("file", media),
-            _ => ("", panic!("no medium")),
+            other => panic!("{other:?} is no medium"),
         };
         let (Source::Inline(source) | Source::Url(source) | Source::FileId(source)) = &media.source;
         (kind, media.media_type.clone(), source.clone())

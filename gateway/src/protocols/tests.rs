@@ -10,6 +10,7 @@ mod hostile;
 mod probes;
 mod round_trip;
 mod same_conversation;
+mod settings;
 mod stream_documents;
 
 use serde_json::{Value, json};

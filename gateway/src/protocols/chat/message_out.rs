@@ -229,11 +229,7 @@ fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
 }
 
 fn image(image: &Media, writer: &Writer<'_>) -> Option<Map<String, Value>> {
-    // Providers fetch from the web alone.
-    if let Source::Url(url) = &image.source
-        && !writer.is_same()
-        && !media::is_web(url)
-    {
+    if !writer.is_same() && !media::is_picture(image) {
         return None;
     }
     let mut address = object([("url", media::url(image, ASSUMED_IMAGE)?.into())]);

@@ -11,8 +11,6 @@ use crate::conversation::{
 use crate::protocols::members::{Writer, object};
 use crate::protocols::{media, proof};
 
-/// Media types of images that providers take. The first is that of an image that names none.
-const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 /// Media type of documents that are no text.
 const FILE: &str = "application/pdf";
 /// The member for what is called with a text, or with something else than an object: inputs are objects here.
@@ -39,7 +37,7 @@ pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
             writer.lose_cache(part.cache.as_ref());
             return None;
         }
-        PartKind::Image(image) => source(image, &part.at, &IMAGES, writer).map(|source| {
+        PartKind::Image(image) => source(image, &part.at, &media::PICTURES, writer).map(|source| {
             if let Some(detail) = image.detail.as_ref().filter(|detail| detail.value != "auto") {
                 writer.lose(detail.at.clone());
             }
@@ -178,6 +176,12 @@ fn source(media: &Media, at: &str, kinds: &[&str], writer: &mut Writer<'_>) -> O
                 ("media_type", media_type.into()),
                 ("data", data.as_str().into()),
             ])
+        }
+        Source::Url(_)
+            if !writer.is_same()
+                && media.media_type.as_deref().is_some_and(|kind| !kinds.contains(&kind)) =>
+        {
+            return None;
         }
         // Providers fetch from the web alone.
         Source::Url(url) if !writer.is_same() && !media::is_web(url) => return None,

@@ -16,6 +16,10 @@ use crate::protocols::members::{Writer, object};
 use crate::protocols::tool_choice::possible;
 use crate::protocols::{Defaults, Outgoing};
 
+/// Maximum number of stop sequences.
+const MAX_STOP_SEQUENCES: usize = 5;
+/// Maximum number of tokens for thoughts that every model takes.
+const MAX_TOKENS_OF_EFFORT: u64 = 24_576;
 /// The documented proof of a call whose own is not known: another model made it, or the client did not keep it.
 const NO_PROOF: &str = "skip_thought_signature_validator";
 
@@ -264,8 +268,13 @@ fn tool_choice(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut 
 fn generation_config(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut config = Map::new();
     let mut set = |name: &str, value: Value| drop(config.insert(name.to_owned(), value));
-    if !conversation.stop.is_empty() {
-        set("stopSequences", conversation.stop.iter().map(|stop| json!(stop.value)).collect());
+    let most = if writer.is_same() { usize::MAX } else { MAX_STOP_SEQUENCES };
+    let (stop, beyond) = conversation.stop.split_at(conversation.stop.len().min(most));
+    for sequence in beyond {
+        writer.lose(sequence.at.clone());
+    }
+    if !stop.is_empty() {
+        set("stopSequences", stop.iter().map(|stop| json!(stop.value)).collect());
     }
     for (name, given) in
         [("maxOutputTokens", &conversation.max_tokens), ("candidateCount", &conversation.choices)]
@@ -332,7 +341,7 @@ fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut M
         // The word of a client of this protocol stays.
         (None, Some(_)) if writer.is_same() => None,
         (None, Some(effort)) => {
-            let tokens = budget_of(&effort.value);
+            let tokens = budget_of(&effort.value).map(|tokens| tokens.min(MAX_TOKENS_OF_EFFORT));
             if tokens.is_none() {
                 writer.lose(effort.at.clone());
             }

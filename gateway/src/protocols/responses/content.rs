@@ -163,7 +163,11 @@ fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
             return None;
         }
         // Providers fetch from the web alone, and read no films.
-        PartKind::Image(medium) | PartKind::File(medium) if !writer.is_same() && is_unreadable(medium) => {
+        PartKind::File(medium) if !writer.is_same() && is_unreadable(medium) => {
+            writer.lose(part.at.clone());
+            return None;
+        }
+        PartKind::Image(image) if !writer.is_same() && !media::is_picture(image) => {
             writer.lose(part.at.clone());
             return None;
         }

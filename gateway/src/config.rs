@@ -4,6 +4,7 @@
 //! which knows the rules between keys and looks secrets up. Each step tells all that it finds, with its place.
 
 mod addresses;
+mod capabilities;
 mod file;
 mod log;
 mod places;
@@ -29,6 +30,7 @@ use gatewright::{ApiKey, catalog};
 
 pub use self::addresses::check_base_url;
 pub(crate) use self::addresses::{is_listen_address, is_origin};
+pub use self::capabilities::{Capabilities, Roles, TokenLimit};
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;

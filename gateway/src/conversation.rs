@@ -99,6 +99,8 @@ pub(crate) struct Reasoning {
     pub(crate) budget: Option<Given<Budget>>,
     /// Whether the answer contains the reasoning, or a summary: `auto`, `concise`, `detailed`, `none`.
     pub(crate) summary: Option<Given<String>>,
+    /// Whether the protocol of the request shows thoughts without being asked.
+    pub(crate) is_shown: bool,
 }
 
 /// How many tokens a model may think.

@@ -81,6 +81,7 @@ pub use crate::access::{
     RegistryError, VideoTask, default_data_folder,
 };
 pub use crate::config::schema as config_schema;
+pub use crate::config::{Capabilities, Roles, TokenLimit};
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
 pub use crate::config::{
     ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE, SharedConfig, Sharing, Watch,

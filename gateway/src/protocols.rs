@@ -27,15 +27,20 @@ mod media;
 mod members;
 mod messages;
 mod native;
+mod proof;
 mod responses;
+mod thoughts;
+mod tool_choice;
+mod user;
 mod videos;
 
 use serde_json::Value;
 
 use self::beyond::Beyond;
 pub(crate) use self::failure::code_of;
+pub(crate) use self::proof::{Marking, mark};
 pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
-use crate::config::Thinking;
+use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
 
 /// A request as a provider takes it.
@@ -54,6 +59,17 @@ pub(crate) struct Defaults {
     pub(crate) max_tokens: u64,
     /// How the messages protocol tells the model to think.
     pub(crate) thinking: Thinking,
+    /// Whether custom tools have to be functions.
+    pub(crate) functions_only: bool,
+    /// What the upstream's server takes of its protocol.
+    pub(crate) capabilities: Capabilities,
+}
+
+impl Defaults {
+    /// The same for an upstream.
+    pub(crate) fn of_upstream(self, capabilities: Capabilities) -> Self {
+        Self { functions_only: !capabilities.custom_tools, capabilities, ..self }
+    }
 }
 
 /// A document of a provider that does not have the form of its protocol. The text says what is wrong and where.

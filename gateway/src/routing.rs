@@ -16,7 +16,7 @@ use self::breaker::Breaker;
 use self::keys::Keys;
 use self::load::Load;
 pub(crate) use self::plan::{Claim, Plan, Unavailable, Why};
-use crate::config::{Kind, Model, ModelKind, Price, Target, Upstream};
+use crate::config::{Capabilities, Kind, Model, ModelKind, Price, Target, Upstream};
 use crate::conversation::Protocol;
 use crate::observe::Attempts;
 use crate::upstream::Endpoint;
@@ -271,6 +271,11 @@ impl Provider {
             .map_err(|error| InvalidRoutes(error.to_string()))?;
         let load = before.map(|before| Arc::clone(&before.load)).unwrap_or_default();
         Ok(Self { endpoint, upstream: upstream.clone(), load })
+    }
+
+    /// What its server takes of its protocol.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.upstream.capabilities
     }
 
     /// Whether it is the embedded provider.

@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use super::capabilities::{Roles, TokenLimit};
 use super::log::{LogFormat, LogLevel};
 use super::secret::Secret;
 use super::units::{Size, Time};
@@ -279,6 +280,18 @@ pub(super) struct Upstream {
     /// Where it runs, for people.
     #[schemars(length(max = 64))]
     pub(super) region: Option<String>,
+    /// Where its chat server takes instructions: "any" takes the roles system and developer anywhere, "system_first" one system
+    /// message at the beginning. Default: "any".
+    pub(super) roles: Option<Roles>,
+    /// The member by which its chat server limits the tokens of an answer. Default: "max_tokens".
+    pub(super) token_limit: Option<TokenLimit>,
+    /// Whether its chat server takes custom tools, whose input is text. If not, they are sent as functions. Default: true.
+    pub(super) custom_tools: Option<bool>,
+    /// Whether its chat server takes the reasoning of earlier answers (`reasoning_content`, `reasoning_details`). Default:
+    /// true.
+    pub(super) reasoning_content: Option<bool>,
+    /// Whether its chat server takes `stream_options`, by which the gateway asks for the usage of a stream. Default: true.
+    pub(super) stream_options: Option<bool>,
 }
 
 /// A family of models. Its models have what it says, unless they say otherwise.

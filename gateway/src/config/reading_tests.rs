@@ -11,7 +11,9 @@ use serde_json::Value;
 use super::STARTING_FILE;
 use super::reading::{ConfigFile, Part, parse, table};
 use super::secret::Absent;
-use crate::config::{Config, Kind, Log, LogLevel, ModelKind, Problems, Thinking};
+use crate::config::{
+    Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit,
+};
 
 /// A value that no message may show.
 const CANARY: &str = "sk-canary-4f2a";
@@ -180,6 +182,11 @@ fn all_keys_arrive() {
         max_concurrent = 4
         max_requests_per_minute = 5
         region = "eu"
+        roles = "system_first"
+        token_limit = "max_completion_tokens"
+        custom_tools = false
+        reasoning_content = false
+        stream_options = false
         [upstreams.two]
         kind = "simulator"
         [families.simulator]
@@ -224,6 +231,15 @@ fn all_keys_arrive() {
     assert_eq!((one.name.as_str(), one.base_url.as_str()), ("one", "https://one.example"));
     assert_eq!((one.keys.len(), one.headers.as_slice()), (2, ["x-trace-id".to_owned()].as_slice()));
     assert_eq!((one.timeout, one.max_requests_per_minute), (Duration::from_secs(2), Some(5)));
+    let capabilities = Capabilities {
+        roles: Roles::SystemFirst,
+        token_limit: TokenLimit::MaxCompletionTokens,
+        custom_tools: false,
+        reasoning_content: false,
+        stream_options: false,
+    };
+    assert_eq!(one.capabilities, capabilities);
+    assert_eq!(config.upstreams[1].capabilities, Capabilities::default());
     let [model] = config.models.as_slice() else { panic!("{:?}", config.models) };
     assert_eq!(
         (model.id.as_str(), model.family.as_str(), model.default_max_tokens),

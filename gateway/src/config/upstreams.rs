@@ -6,6 +6,7 @@ use gatewright::{ApiKey, catalog};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::capabilities::Capabilities;
 pub use crate::usage::Price;
 
 /// What an upstream speaks, and how it is called.
@@ -64,6 +65,8 @@ pub struct Upstream {
     pub max_requests_per_minute: Option<u32>,
     /// Where it runs, for people.
     pub region: Option<String>,
+    /// What its server takes of its protocol.
+    pub capabilities: Capabilities,
 }
 
 impl Upstream {
@@ -82,6 +85,7 @@ impl Upstream {
             max_concurrent: None,
             max_requests_per_minute: None,
             region: None,
+            capabilities: Capabilities::default(),
         }
     }
 

@@ -1,9 +1,63 @@
-//! Media in requests: data URLs, and the names of audio forms.
+//! Media in requests: data URLs, media types, and the names of audio forms.
+
+use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::conversation::{Media, Source};
+use crate::conversation::{Media, Part, PartKind, Source};
+
+/// Media types by the extensions of files.
+const EXTENSIONS: [(&str, &str); 26] = [
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("heic", "image/heic"),
+    ("bmp", "image/bmp"),
+    ("svg", "image/svg+xml"),
+    ("pdf", "application/pdf"),
+    ("json", "application/json"),
+    ("txt", "text/plain"),
+    ("md", "text/markdown"),
+    ("csv", "text/csv"),
+    ("html", "text/html"),
+    ("xml", "text/xml"),
+    ("mp3", "audio/mpeg"),
+    ("wav", "audio/wav"),
+    ("ogg", "audio/ogg"),
+    ("flac", "audio/flac"),
+    ("m4a", "audio/mp4"),
+    ("mp4", "video/mp4"),
+    ("mov", "video/quicktime"),
+    ("webm", "video/webm"),
+    ("docx", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+];
+/// The same by how the base64 of a file begins.
+const BEGINNINGS: [(&str, &str); 6] = [
+    ("JVBERi", "application/pdf"),
+    ("iVBORw0KGgo", "image/png"),
+    ("/9j/", "image/jpeg"),
+    ("R0lGOD", "image/gif"),
+    ("UklGR", "image/webp"),
+    ("SUQz", "audio/mpeg"),
+];
+/// How the base64 of a sound begins whose container pictures have, too.
+const WAVE: (&str, &str) = ("UklGR", "V0FWR");
+/// Other names of media types.
+const ALIASES: [(&str, &str); 4] = [
+    ("image/jpg", "image/jpeg"),
+    ("image/pjpeg", "image/jpeg"),
+    ("image/x-png", "image/png"),
+    ("application/x-pdf", "application/pdf"),
+];
+/// Media types of pictures that providers take.
+pub(super) const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+/// The type of bytes of which nothing is known.
+const UNKNOWN: &str = "application/octet-stream";
 
 /// Reads an address, which may contain the medium itself.
 pub(super) fn of_url(url: String) -> (Source, Option<String>) {
@@ -17,6 +71,137 @@ pub(super) fn of_url(url: String) -> (Source, Option<String>) {
 pub(super) fn inline(url: &str) -> Option<(&str, &str)> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     (!media_type.is_empty() && !media_type.contains([';', ','])).then_some((media_type, data))
+}
+
+/// Whether providers take a picture: of a usual kind, or at an address of the web.
+pub(super) fn is_picture(image: &Media) -> bool {
+    let is_usual = image.media_type.as_deref().is_none_or(|kind| PICTURES.contains(&kind));
+    is_usual && !matches!(&image.source, Source::Url(url) if !is_web(url))
+}
+
+/// Whether an address is a data URL, in any form.
+pub(super) fn is_data(url: &str) -> bool {
+    url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
+}
+
+/// Whether providers fetch an address: from the web alone.
+pub(super) fn is_web(url: &str) -> bool {
+    let has = |scheme: &str| url.get(..scheme.len()).is_some_and(|given| given.eq_ignore_ascii_case(scheme));
+    has("https://") || has("http://")
+}
+
+/// The media type, where it is there, and the base64 text of a data URL in any form that has base64.
+pub(super) fn lenient(url: &str) -> Option<(Option<&str>, &str)> {
+    let (head, data) = url.get(5..).filter(|_| is_data(url))?.split_once(',')?;
+    let mut words = head.split(';').map(str::trim);
+    let media_type = words.next().filter(|kind| kind.contains('/'));
+    words.any(|word| word.eq_ignore_ascii_case("base64")).then_some((media_type, data))
+}
+
+/// A part as providers of another protocol than the client's take it: a medium with its usual media type, its data in plain
+/// base64, and as the kind that it is. Other parts stay.
+pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
+    let (PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media)) = &part.kind else {
+        return Cow::Borrowed(part);
+    };
+    let (mut given_type, mut data) = (media.media_type.as_deref(), None);
+    match &media.source {
+        Source::Url(url) => {
+            if let Some((media_type, inside)) = lenient(url) {
+                given_type = given_type.or(media_type);
+                data = Some(plain(inside).into_owned());
+            }
+        }
+        Source::Inline(inside) => {
+            if let Cow::Owned(inside) = plain(inside) {
+                data = Some(inside);
+            }
+        }
+        // What it is, its provider knows.
+        Source::FileId(_) => return Cow::Borrowed(part),
+    }
+    let known = given_type.map(usual).filter(|kind| kind != UNKNOWN);
+    let source = data.map_or(Cow::Borrowed(&media.source), |data| Cow::Owned(Source::Inline(data)));
+    let media_type =
+        known.or_else(|| guessed(&source, media).map(Cow::Borrowed)).or(given_type.map(Cow::Borrowed));
+    let kind = |medium: Media| match media_type.as_deref().and_then(|kind| kind.split_once('/')) {
+        Some(("image", _)) => PartKind::Image(medium),
+        Some(("audio", _)) => PartKind::Audio(medium),
+        Some(_) => PartKind::File(medium),
+        None => match &part.kind {
+            PartKind::Image(_) => PartKind::Image(medium),
+            PartKind::Audio(_) => PartKind::Audio(medium),
+            _ => PartKind::File(medium),
+        },
+    };
+    let is_its_kind = match (media_type.as_deref(), &part.kind) {
+        (None, _) => true,
+        (Some(media_type), PartKind::Image(_)) => media_type.starts_with("image/"),
+        (Some(media_type), PartKind::Audio(_)) => media_type.starts_with("audio/"),
+        (Some(media_type), _) => !media_type.starts_with("image/") && !media_type.starts_with("audio/"),
+    };
+    let is_same_type = media_type.as_deref() == media.media_type.as_deref();
+    if is_its_kind && is_same_type && matches!(source, Cow::Borrowed(_)) {
+        return Cow::Borrowed(part);
+    }
+    let medium = Media {
+        source: source.into_owned(),
+        media_type: media_type.as_deref().map(str::to_owned),
+        name: media.name.clone(),
+        detail: media.detail.clone(),
+    };
+    Cow::Owned(Part { at: part.at.clone(), kind: kind(medium), cache: part.cache.clone() })
+}
+
+/// Base64 in its standard alphabet, without white space, and padded.
+fn plain(data: &str) -> Cow<'_, str> {
+    let is_odd = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'-' | b'_');
+    if !data.bytes().any(is_odd) {
+        return Cow::Borrowed(data);
+    }
+    let letter = |letter: char| match letter {
+        '-' => '+',
+        '_' => '/',
+        other => other,
+    };
+    let mut plain: String = data.chars().filter(|letter| !letter.is_ascii_whitespace()).map(letter).collect();
+    while plain.len() % 4 != 0 && plain.len() % 4 != 1 {
+        plain.push('=');
+    }
+    Cow::Owned(plain)
+}
+
+/// A media type without parameters, in the usual spelling.
+fn usual(media_type: &str) -> Cow<'_, str> {
+    let bare = media_type.split(';').next().unwrap_or_default().trim();
+    let is_lower = !bare.bytes().any(|byte| byte.is_ascii_uppercase());
+    let lower = if is_lower { Cow::Borrowed(bare) } else { Cow::Owned(bare.to_ascii_lowercase()) };
+    match ALIASES.iter().find(|(alias, _)| *alias == lower) {
+        Some((_, known)) => Cow::Borrowed(known),
+        None => lower,
+    }
+}
+
+/// The media type by the name of the file, its address, or its first bytes.
+fn guessed(source: &Source, media: &Media) -> Option<&'static str> {
+    let by_name = media.name.as_ref().and_then(|name| by_extension(&name.value));
+    by_name.or_else(|| match source {
+        Source::Url(url) => by_extension(url.split(['?', '#']).next().unwrap_or_default()),
+        Source::Inline(data) if data.starts_with(WAVE.0) => {
+            let is_wave = data.get(10..).is_some_and(|rest| rest.starts_with(&WAVE.1[..3]));
+            Some(if is_wave { "audio/wav" } else { "image/webp" })
+        }
+        Source::Inline(data) => {
+            BEGINNINGS.iter().find(|(start, _)| data.starts_with(start)).map(|(_, kind)| *kind)
+        }
+        Source::FileId(_) => None,
+    })
+}
+
+/// The media type of a file by the extension of its name.
+fn by_extension(name: &str) -> Option<&'static str> {
+    let (_, extension) = name.rsplit('/').next()?.rsplit_once('.')?;
+    EXTENSIONS.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known)).map(|(_, kind)| *kind)
 }
 
 /// Writes an address; `None`: it is a file that only its provider has.
@@ -49,5 +234,71 @@ pub(super) fn audio_form(media_type: &str) -> Option<&str> {
         "audio/mpeg" => Some("mp3"),
         "audio/x-wav" | "audio/wave" => Some("wav"),
         other => other.strip_prefix("audio/"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::Given;
+
+    fn part(source: Source, media_type: Option<&str>, name: Option<&str>, image: bool) -> Part {
+        let media = Media {
+            source,
+            media_type: media_type.map(str::to_owned),
+            name: name.map(|name| Given::new(name.to_owned(), "/name")),
+            detail: None,
+        };
+        let kind = if image { PartKind::Image(media) } else { PartKind::File(media) };
+        Part { at: "/x".into(), kind, cache: None }
+    }
+
+    /// The kind, the media type and the data.
+    fn told(part: &Part) -> (&'static str, Option<String>, String) {
+        let part = portable(part);
+        assert_eq!(portable(&part), part, "once is enough");
+        let (kind, media) = match &part.kind {
+            PartKind::Image(media) => ("image", media),
+            PartKind::Audio(media) => ("audio", media),
+            PartKind::File(media) => ("file", media),
+            other => panic!("{other:?} is no medium"),
+        };
+        let (Source::Inline(source) | Source::Url(source) | Source::FileId(source)) = &media.source;
+        (kind, media.media_type.clone(), source.clone())
+    }
+
+    #[test]
+    fn a_medium_gets_its_usual_type_and_plain_base64() {
+        let inline = |data: &str| Source::Inline(data.to_owned());
+        let url = |url: &str| Source::Url(url.to_owned());
+        for (part, kind, media_type, data) in [
+            (part(inline("AA==\n"), Some("image/jpg"), None, true), "image", "image/jpeg", "AA=="),
+            (part(inline("-_8"), Some("IMAGE/PNG; q=1"), None, true), "image", "image/png", "+/8="),
+            (part(inline("JVBERi0x"), None, None, false), "file", "application/pdf", "JVBERi0x"),
+            (
+                part(inline("JVBERi0x"), Some("application/pdf"), None, true),
+                "file",
+                "application/pdf",
+                "JVBERi0x",
+            ),
+            (part(inline("iVBORw0KGgo="), Some(UNKNOWN), None, false), "image", "image/png", "iVBORw0KGgo="),
+            (part(inline("AA=="), None, Some("a.MP3"), false), "audio", "audio/mpeg", "AA=="),
+            (
+                part(url("DATA:image/png;charset=utf-8;BASE64,AA=="), None, None, true),
+                "image",
+                "image/png",
+                "AA==",
+            ),
+            (
+                part(url("https://e.example/a.png?x=1"), None, None, true),
+                "image",
+                "image/png",
+                "https://e.example/a.png?x=1",
+            ),
+        ] {
+            assert_eq!(told(&part), (kind, Some(media_type.to_owned()), data.to_owned()));
+        }
+        let unknown = part(url("https://e.example/a"), None, None, true);
+        assert!(matches!(portable(&unknown), Cow::Borrowed(_)));
     }
 }

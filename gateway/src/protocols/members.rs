@@ -8,6 +8,7 @@ use gatewright::limits;
 use serde_json::{Map, Number, Value};
 
 use super::Outgoing;
+use crate::config::Capabilities;
 use crate::conversation::{Answer, Conversation, Given, Place, Protocol};
 
 /// An object that is being read. A member is taken only if it has the type that is asked for.
@@ -137,10 +138,38 @@ impl Members {
         })
     }
 
+    /// Names each member in camel case. Protocols whose messages are protocol buffers take either spelling, and the official
+    /// clients mix both; of two spellings of one member, both stay.
+    pub(super) fn respell(&mut self) {
+        if !self.members.keys().any(|name| name.contains('_')) {
+            return;
+        }
+        for (name, value) in std::mem::take(&mut self.members) {
+            let plain = camel(&name);
+            let name = if self.members.contains_key(&plain) { name } else { plain };
+            self.members.insert(name, value);
+        }
+    }
+
     /// The object as it is now.
     pub(super) fn into_value(self) -> Value {
         Value::Object(self.members)
     }
+}
+
+/// A name in camel case.
+fn camel(name: &str) -> String {
+    let mut camel = String::with_capacity(name.len());
+    let mut is_next_upper = false;
+    for letter in name.chars() {
+        if letter == '_' && !camel.is_empty() {
+            is_next_upper = true;
+        } else {
+            camel.push(if is_next_upper { letter.to_ascii_uppercase() } else { letter });
+            is_next_upper = false;
+        }
+    }
+    camel
 }
 
 /// What nobody took.
@@ -162,6 +191,11 @@ impl Rest {
             };
             kept.push(Given::new(value, format!("{at}/{}", escaped(&name))));
         }
+    }
+
+    /// Whether this value was kept at a place.
+    pub(super) fn holds(&self, at: &str, value: &str) -> bool {
+        self.extra.iter().chain(&self.own).any(|given| given.at == at && given.value == value)
     }
 
     /// Keeps a value of the protocol's own.
@@ -209,6 +243,7 @@ pub(super) struct Writer<'a> {
     /// What goes back where it came from, by the place of the object.
     kept: HashMap<&'a str, Vec<&'a Given<Value>>>,
     dropped: Vec<Place>,
+    capabilities: Capabilities,
 }
 
 impl<'a> Writer<'a> {
@@ -221,7 +256,18 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        Self { conversation, target, kept, dropped: Vec::new() }
+        let capabilities = Capabilities::default();
+        Self { conversation, target, kept, dropped: Vec::new(), capabilities }
+    }
+
+    /// For a server that takes this of its protocol.
+    pub(super) fn for_server(self, capabilities: Capabilities) -> Self {
+        Self { capabilities, ..self }
+    }
+
+    /// What the server takes of its protocol.
+    pub(super) fn capabilities(&self) -> Capabilities {
+        self.capabilities
     }
 
     /// Whether the request has the protocol of the target.
@@ -233,6 +279,15 @@ impl<'a> Writer<'a> {
     pub(super) fn keeps(&self, at: &str, name: &str) -> bool {
         let kept = self.kept.get(at).into_iter().flatten();
         kept.into_iter().any(|given| !given.value.is_null() && given.at.rsplit('/').next() == Some(name))
+    }
+
+    /// The proof of a thought as the target takes it; `None`: there is none, or it is another maker's.
+    pub(super) fn proof<'p>(&self, proof: Option<&'p String>) -> Option<&'p str> {
+        let proof = proof?.as_str();
+        if self.is_same() {
+            return Some(proof);
+        }
+        super::proof::of_maker(proof, self.conversation.source, self.target)
     }
 
     /// Reports what the target has no words for.

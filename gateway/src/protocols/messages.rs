@@ -12,6 +12,7 @@ mod block_out;
 mod citations;
 mod request_in;
 mod request_out;
+mod schema;
 mod stop_reason;
 mod stream_in;
 mod stream_out;

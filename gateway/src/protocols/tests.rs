@@ -11,13 +11,14 @@ mod legal;
 mod probes;
 mod round_trip;
 mod same_conversation;
+mod settings;
 mod stream_documents;
 mod strict;
 
 use serde_json::{Value, json};
 
 use super::{Asked, Defaults, Malformed};
-use crate::config::Thinking;
+use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Delta, Protocol};
 
 /// The protocols, and the folder of their vectors.
@@ -28,7 +29,12 @@ const PROTOCOLS: [(Protocol, &str); 4] = [
     (Protocol::Native, "native"),
 ];
 
-const DEFAULTS: Defaults = Defaults { max_tokens: 4096, thinking: Thinking::Budget };
+const DEFAULTS: Defaults = Defaults {
+    max_tokens: 4096,
+    thinking: Thinking::Budget,
+    functions_only: false,
+    capabilities: Capabilities::MOST,
+};
 
 /// The cases of a file of vectors.
 fn cases(folder: &str, file: &str) -> Vec<Value> {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::config::Capabilities;
 use crate::conversation::Protocol;
 use crate::wire::peek::{self, members, spliced};
 
@@ -143,11 +144,11 @@ impl Asked {
     }
 
     /// The body for an upstream of the same protocol: with its name of the model, and in chat streams with the wish for
-    /// the usage. All else is as the client wrote it.
-    pub(crate) fn body_for(&self, protocol: Protocol, model: &str) -> Bytes {
+    /// the usage if the server takes it. All else is as the client wrote it.
+    pub(crate) fn body_for(&self, protocol: Protocol, model: &str, server: Capabilities) -> Bytes {
         let model = quoted(protocol, model);
         let mut edits = self.renaming(protocol, &model);
-        if protocol == Protocol::Chat && self.stream && !self.include_usage {
+        if protocol == Protocol::Chat && self.stream && !self.include_usage && server.stream_options {
             edits.push(match &self.options_at {
                 None => (self.end..self.end, br#","stream_options":{"include_usage":true}"#),
                 Some(at) => match self.with_usage(at.clone()) {
@@ -188,7 +189,8 @@ mod tests {
 
     fn body_for(body: &'static str, model: &str) -> String {
         let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
-        String::from_utf8(asked.body_for(Protocol::Chat, model).to_vec()).expect("text")
+        String::from_utf8(asked.body_for(Protocol::Chat, model, Capabilities::default()).to_vec())
+            .expect("text")
     }
 
     #[test]
@@ -228,6 +230,14 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_takes_no_stream_options_gets_none() {
+        let body = r#"{"model":"m","stream":true}"#;
+        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let server = Capabilities { stream_options: false, ..Capabilities::default() };
+        assert_eq!(asked.body_for(Protocol::Chat, "m", server), body);
+    }
+
+    #[test]
     fn of_members_that_stand_twice_the_upstream_gets_one() {
         let body = r#"{"model":"cheap","messages":[],"mode\u006c":"dear","n":1}"#;
         let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
@@ -239,7 +249,7 @@ mod tests {
     fn a_native_request_names_its_model_within_the_one_that_it_counts() {
         let body = r#"{"model":"x","generateContentRequest":{"model":"models/mine","contents":[]}}"#;
         let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
-        let sent = asked.body_for(Protocol::Native, "theirs");
+        let sent = asked.body_for(Protocol::Native, "theirs", Capabilities::default());
         assert_eq!(sent, body.replace("models/mine", "models/theirs"));
     }
 

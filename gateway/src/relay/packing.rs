@@ -105,7 +105,7 @@ impl Journey {
             return self.relayed(luggage, destination).await;
         }
         // What is relayed as it came, which is most, does not carry the room that a translation takes.
-        Box::pin(self.translated(luggage, protocol, model)).await
+        Box::pin(self.translated(luggage, protocol, destination)).await
     }
 
     /// The request in the words of another protocol.
@@ -113,7 +113,7 @@ impl Journey {
         &self,
         luggage: &mut Luggage,
         protocol: Protocol,
-        model: &Arc<str>,
+        destination: &Destination,
     ) -> Result<Parcel, ApiError> {
         let mut translation = match luggage.translation.take() {
             Some(translation) => translation,
@@ -121,9 +121,9 @@ impl Journey {
         };
         let (asked, keeper, compacts) =
             (Some(translation.asked()), translation.keeper(), translation.compacts());
-        let model = Arc::clone(model);
+        let (model, capabilities) = (Arc::clone(&destination.model), destination.provider.capabilities());
         let write = move |_: &Call| {
-            let written = translation.request_for(protocol, &model)?;
+            let written = translation.request_for(protocol, &model, capabilities)?;
             Ok((translation, written))
         };
         let (translation, Translated { body, dropped }) = self.unless_long(write).await?;

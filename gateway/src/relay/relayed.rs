@@ -28,12 +28,12 @@ impl Journey {
         let is_there = holder.is_some_and(|holder| holder.upstream == *upstream);
         if luggage.relayed_there != Some(is_there) {
             let app = Arc::clone(&self.app);
-            let check = move |call: &Call| {
-                let request = call.checked_body_by(own_models())?;
-                match protocol {
-                    Protocol::Responses => continued::relayed(&app, call, request, is_there),
-                    _ => Ok(Relayed::default()),
+            let check = move |call: &Call| match protocol {
+                Protocol::Responses => {
+                    let request = call.checked_prompt_by(own_models())?;
+                    continued::relayed(&app, call, request, is_there)
                 }
+                _ => call.checked_body_by(own_models()).map(|_| Relayed::default()),
             };
             let Relayed { body, keeper } = self.unless_long(check).await?;
             luggage.rewritten = body.and_then(|body| Asked::read(&body));
@@ -41,7 +41,10 @@ impl Journey {
             luggage.relayed_there = Some(is_there);
         }
         let asked = luggage.rewritten.as_ref().unwrap_or(&self.asked);
-        let parcel = parcel(asked.body_for(protocol, model), luggage.keeper.clone());
+        let parcel = parcel(
+            asked.body_for(protocol, model, destination.provider.capabilities()),
+            luggage.keeper.clone(),
+        );
         let has_copy = luggage.previous.as_ref().is_some_and(|previous| previous.documents.is_some());
         Ok(Parcel { may_be_forgotten: is_there && has_copy, ..parcel })
     }

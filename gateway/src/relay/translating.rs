@@ -12,7 +12,7 @@ use super::passing::{Events, Framing, Passed, open_array};
 use super::translation::weight;
 use crate::bounds::tree;
 use crate::conversation::{Citation, Delta, Failure, FailureKind, Protocol, Usage};
-use crate::protocols::{Asked, StreamIn, StreamOut};
+use crate::protocols::{Asked, Marking, StreamIn, StreamOut};
 
 /// What a citation takes beside its texts, in bytes: about as much as an object with its members.
 const CITATION_BYTES: usize = 1024;
@@ -48,7 +48,8 @@ impl Translating {
         let repeated = if asked.request.is_null() { 0 } else { tree::bytes(&asked.request) };
         let kept = repeated + keeper.as_ref().map_or(0, Keeper::weight);
         Self {
-            incoming: from.stream_in(),
+            // A client of another protocol sends the proofs back to whichever provider is next.
+            incoming: Box::new(Marking::new(from.stream_in(), from)),
             outgoing: to.stream_out(asked),
             keeper,
             framing,

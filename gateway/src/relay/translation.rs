@@ -16,8 +16,9 @@ use super::continued::{Keeper, Origin, Whole};
 use super::failure::Fault;
 use crate::bounds::room::Share;
 use crate::clock::unix_seconds;
+use crate::config::Capabilities;
 use crate::conversation::{Conversation, Place, Protocol, Usage};
-use crate::protocols::{Asked, Defaults};
+use crate::protocols::{self, Asked, Defaults};
 use crate::routing::Route;
 use crate::wire::{ApiError, Call};
 
@@ -72,7 +73,8 @@ impl Translation {
     pub(super) fn new(journey: &Journey, conversation: Conversation, request: Value, share: Share) -> Self {
         let strict = is_strict(&journey.call, &journey.route);
         let model = &journey.route.model;
-        let defaults = Defaults { max_tokens: model.default_max_tokens, thinking: model.thinking };
+        let (max_tokens, thinking) = (model.default_max_tokens, model.thinking);
+        let defaults = Defaults { max_tokens, thinking, ..Defaults::default() };
         let asked = Arc::new(Self::asked_of(journey, request));
         Self {
             conversation,
@@ -103,9 +105,14 @@ impl Translation {
     }
 
     /// The request for an upstream. Errors: it says what this protocol has no words for, and the client wants none lost.
-    pub(super) fn request_for(&mut self, protocol: Protocol, model: &str) -> Result<Translated, ApiError> {
+    pub(super) fn request_for(
+        &mut self,
+        protocol: Protocol,
+        model: &str,
+        capabilities: Capabilities,
+    ) -> Result<Translated, ApiError> {
         model.clone_into(&mut self.conversation.model);
-        let outgoing = protocol.request_out(&self.conversation, self.defaults);
+        let outgoing = protocol.request_out(&self.conversation, self.defaults.of_upstream(capabilities));
         let lost = match &self.origin {
             Some(origin) => origin.sent(outgoing.dropped),
             None => outgoing.dropped,
@@ -218,6 +225,9 @@ pub(super) fn document(
     let mut answer = from
         .answer_in(value)
         .map_err(|malformed| broken(&format!("does not have the form of its protocol: {malformed}")))?;
+    if from != to {
+        protocols::mark(&mut answer);
+    }
     let usage = answer.usage;
     if compacts.is_some() {
         answer = compacted(answer).map_err(|failure| Fault::of_event(failure, redactor))?;
@@ -279,7 +289,9 @@ mod tests {
             compacts: None,
             _share: share,
         };
-        let refused = translation.request_for(Protocol::Native, "theirs").expect_err("lost words");
+        let refused = translation
+            .request_for(Protocol::Native, "theirs", Capabilities::default())
+            .expect_err("lost words");
         assert!(format!("{refused:?}").len() < 2 * MOST_PLACES_BYTES);
     }
 }

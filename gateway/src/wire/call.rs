@@ -69,6 +69,22 @@ impl Call {
         Ok(limits::canonical(self.operation, &body).unwrap_or(body))
     }
 
+    /// The same, of a request for responses that goes to a provider of the protocol: a prompt that the provider keeps may stand
+    /// for the input.
+    pub(crate) fn checked_prompt_by(&self, rules: Rules) -> Result<Value, ApiError> {
+        let mut body = self.json_body()?;
+        if !body["prompt"].is_object() || !body["input"].is_null() {
+            return self.checked_body_by(rules);
+        }
+        body["input"] = "".into();
+        let violations = limits::check_with(self.operation, &body, rules);
+        if !violations.is_empty() {
+            return Err(ApiError::violations(violations));
+        }
+        body["input"].take();
+        Ok(body)
+    }
+
     /// The body as JSON, validated with the limits of a model of the catalog, whatever the request calls its model.
     /// `limits`: the id of that model; `None`: only the rules of the specification hold.
     pub(crate) fn checked_body_of(&self, limits: Option<&str>, rules: Rules) -> Result<Value, ApiError> {

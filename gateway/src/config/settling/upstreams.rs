@@ -3,6 +3,7 @@
 use http::header::{self, HeaderName};
 
 use super::super::addresses::{base_url, is_exposed, operation_of};
+use super::super::capabilities::Capabilities;
 use super::super::file;
 use super::super::places::Path;
 use super::super::upstreams::{Kind, Upstream};
@@ -74,6 +75,14 @@ impl Settling<'_> {
         upstream.max_concurrent = file.max_concurrent.and_then(|count| usize::try_from(count).ok());
         upstream.max_requests_per_minute = file.max_requests_per_minute;
         upstream.region = file.region;
+        let assumed = upstream.capabilities;
+        upstream.capabilities = Capabilities {
+            roles: file.roles.unwrap_or(assumed.roles),
+            token_limit: file.token_limit.unwrap_or(assumed.token_limit),
+            custom_tools: file.custom_tools.unwrap_or(assumed.custom_tools),
+            reasoning_content: file.reasoning_content.unwrap_or(assumed.reasoning_content),
+            stream_options: file.stream_options.unwrap_or(assumed.stream_options),
+        };
         upstream
     }
 

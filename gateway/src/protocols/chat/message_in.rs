@@ -79,7 +79,7 @@ pub(super) fn parts(message: &mut Members, rest: &mut Rest) -> Vec<Part> {
     let signatures = reasoning::signatures(&mut parts, &ids, rest);
     for (part, signature) in calls.iter_mut().zip(signatures) {
         if let PartKind::Call(call) = &mut part.kind {
-            call.signature = signature;
+            call.signature = signature.or(call.signature.take());
         }
     }
     content(message, rest, &mut parts);
@@ -149,13 +149,17 @@ fn audio(part: &mut Members, rest: &mut Rest) -> Option<Media> {
 
 fn file(part: &mut Members, rest: &mut Rest) -> Option<Media> {
     let given = part.peek("file");
-    let is_inline = given["file_data"].as_str().is_some_and(|url| media::inline(url).is_some());
+    let is_inline = given["file_data"].is_string();
     if !is_inline && !given["file_id"].is_string() {
         return None;
     }
     let mut file = part.members("file")?;
     let (source, media_type) = if is_inline {
-        media::of_url(file.text("file_data")?)
+        match media::of_url(file.text("file_data")?) {
+            // Base64 alone.
+            (Source::Url(data), None) if !data.contains(':') => (Source::Inline(data), None),
+            read => read,
+        }
     } else {
         (Source::FileId(file.text("file_id")?), None)
     };

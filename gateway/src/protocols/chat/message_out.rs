@@ -1,8 +1,11 @@
 //! Writes the messages of the chat protocol.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::{reasoning, tools};
+use crate::config::Roles;
 use crate::conversation::{
     Conversation, Media, Part, PartKind, Protocol, Role, Source, ToolCall, ToolResult, Turn,
 };
@@ -17,7 +20,14 @@ const ASSUMED_FILE: &str = "application/pdf";
 /// Writes all turns.
 pub(super) fn messages(conversation: &Conversation, writer: &mut Writer<'_>) -> Vec<Value> {
     let mut messages = Vec::with_capacity(conversation.turns.len());
+    let is_merged = writer.capabilities().roles == Roles::SystemFirst && !writer.is_same();
+    if is_merged {
+        messages.extend(system_message(conversation, writer));
+    }
     for turn in &conversation.turns {
+        if is_merged && is_instruction(turn) {
+            continue;
+        }
         if turn.role == Role::Tool {
             results(turn, writer, &mut messages);
         } else {
@@ -25,6 +35,40 @@ pub(super) fn messages(conversation: &Conversation, writer: &mut Writer<'_>) -> 
         }
     }
     messages
+}
+
+fn is_instruction(turn: &Turn) -> bool {
+    matches!(turn.role, Role::System | Role::Developer)
+}
+
+/// All instructions as one message, for servers that take no other. What stood further down is reported, and what is no
+/// text.
+fn system_message(conversation: &Conversation, writer: &mut Writer<'_>) -> Option<Value> {
+    let (mut texts, mut has_begun) = (Vec::new(), false);
+    for turn in &conversation.turns {
+        if !is_instruction(turn) {
+            has_begun = true;
+            continue;
+        }
+        if has_begun {
+            writer.lose(format!("{}/role", turn.at));
+        }
+        if let Some(name) = &turn.name {
+            writer.lose(name.at.clone());
+        }
+        for part in &turn.parts {
+            match &part.kind {
+                PartKind::Text(text) | PartKind::Refusal(text) => {
+                    lose_cache(part, writer);
+                    if !text.is_empty() {
+                        texts.push(text.as_str());
+                    }
+                }
+                _ => writer.lose(part.at.clone()),
+            }
+        }
+    }
+    (!texts.is_empty()).then(|| json!({ "role": "system", "content": texts.join("\n\n") }))
 }
 
 /// The message of an answer of this protocol, in the form in which its provider wrote it.
@@ -152,10 +196,13 @@ fn content_of(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Valu
 }
 
 fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+    let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     let said = match &part.kind {
         PartKind::Text(text) => Some(("text", "text", text.as_str().into())),
         PartKind::Refusal(text) => Some(("refusal", "refusal", text.as_str().into())),
-        PartKind::Image(image) => self::image(image).map(|image| ("image_url", "image_url", image.into())),
+        PartKind::Image(image) => {
+            self::image(image, writer).map(|image| ("image_url", "image_url", image.into()))
+        }
         PartKind::Audio(audio) => {
             self::audio(audio).map(|audio| ("input_audio", "input_audio", audio.into()))
         }
@@ -181,7 +228,10 @@ fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     Some(members.into())
 }
 
-fn image(image: &Media) -> Option<Map<String, Value>> {
+fn image(image: &Media, writer: &Writer<'_>) -> Option<Map<String, Value>> {
+    if !writer.is_same() && !media::is_picture(image) {
+        return None;
+    }
     let mut address = object([("url", media::url(image, ASSUMED_IMAGE)?.into())]);
     tools::insert(&mut address, "detail", image.detail.as_ref().map(|detail| detail.value.as_str()));
     Some(address)
@@ -207,11 +257,20 @@ fn file(file: &Media, writer: &mut Writer<'_>) -> Option<(&'static str, &'static
             }
             return Some(("text", "text", text.into()));
         }
+        Source::Inline(data) if writer.is_same() && file.media_type.is_none() => {
+            object([("file_data", data.as_str().into())])
+        }
+        Source::Inline(_) if !writer.is_same() && is_video(file) => return None,
         Source::Inline(_) => object([("file_data", media::url(file, ASSUMED_FILE)?.into())]),
+        Source::Url(url) if writer.is_same() => object([("file_data", url.as_str().into())]),
         Source::Url(_) => return None,
     };
     tools::insert(&mut inner, "filename", file.name.as_ref().map(|name| name.value.as_str()));
     Some(("file", "file", inner.into()))
+}
+
+fn is_video(file: &Media) -> bool {
+    file.media_type.as_deref().is_some_and(|kind| kind.starts_with("video/"))
 }
 
 fn lose_cache(part: &Part, writer: &mut Writer<'_>) {

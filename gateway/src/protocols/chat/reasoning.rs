@@ -1,5 +1,7 @@
 //! Thoughts in messages of the chat protocol: `reasoning_content` and `reasoning_details`.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::conversation::{Part, PartKind, Thought};
@@ -7,6 +9,8 @@ use crate::protocols::members::{Members, Rest, Writer, object};
 
 /// Members that show a thought without a proof of it, the usual one first.
 pub(super) const SHOWN: [&str; 2] = ["reasoning_content", "reasoning"];
+/// The member of a call with what only its maker knows, such as a proof.
+pub(super) const EXTRA: &str = "extra_content";
 /// Place and kind of a detail: says nothing to another protocol.
 const OWN: [&str; 2] = ["index", "format"];
 
@@ -147,17 +151,28 @@ pub(super) fn call_signature(id: &str, signature: &str) -> Map<String, Value> {
 /// Writes the thoughts of a message of a request. What a provider of this protocol gave goes back where it was: shown
 /// text as text, what has a proof as details.
 pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: &mut Map<String, Value>) {
+    if !writer.is_same() && !writer.capabilities().reasoning_content {
+        // The server refuses it. The proofs of calls say nothing without it.
+        for part in parts.iter().filter(|part| matches!(part.kind, PartKind::Thought(_))) {
+            writer.lose(part.at.clone());
+        }
+        return;
+    }
     let mut list: Vec<Value> = Vec::new();
     let mut shown: Option<(&str, String)> = None;
     // Beside details, text that is only shown would be taken for a repetition.
     let has_details = parts.iter().any(|part| match &part.kind {
-        PartKind::Thought(thought) => thought.signature.is_some(),
-        PartKind::Call(call) => call.signature.is_some(),
+        PartKind::Thought(thought) => writer.proof(thought.signature.as_ref()).is_some(),
+        PartKind::Call(call) => writer.proof(call.signature.as_ref()).is_some(),
         _ => false,
     });
     for part in parts {
         match &part.kind {
-            PartKind::Thought(thought) => {
+            PartKind::Thought(given) => {
+                let thought = &with_proof(given, writer);
+                if given.signature.is_some() && thought.signature.is_none() {
+                    writer.lose(part.at.clone());
+                }
                 let as_text = if writer.is_same() {
                     SHOWN.into_iter().find(|name| part.at.ends_with(name))
                 } else {
@@ -179,7 +194,10 @@ pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: 
                 list.push(value.clone());
             }
             PartKind::Call(call) => {
-                if let Some(signature) = &call.signature {
+                // A client may keep it beside the call.
+                if let Some(signature) = writer.proof(call.signature.as_ref())
+                    && !writer.keeps(&part.at, EXTRA)
+                {
                     add(&mut list, call_signature(&call.id, signature), at, writer);
                 }
             }
@@ -192,6 +210,15 @@ pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: 
     if !list.is_empty() {
         message.insert("reasoning_details".to_owned(), list.into());
     }
+}
+
+/// The thought with its proof as the provider wrote it, if it is the target's.
+fn with_proof<'t>(thought: &'t Thought, writer: &Writer<'_>) -> Cow<'t, Thought> {
+    let proof = writer.proof(thought.signature.as_ref());
+    if proof == thought.signature.as_deref() {
+        return Cow::Borrowed(thought);
+    }
+    Cow::Owned(Thought { signature: proof.map(str::to_owned), ..thought.clone() })
 }
 
 /// Adds a detail. The details of a message are written in the order in which they were read: so its place is known.

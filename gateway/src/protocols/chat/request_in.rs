@@ -1,9 +1,10 @@
 //! Reads requests of the chat protocol.
 
+use gatewright::limits;
 use serde_json::Value;
 
 use super::{message_in, tools};
-use crate::conversation::{Conversation, Format, Given, Protocol, Reasoning, Sampling};
+use crate::conversation::{Budget, Conversation, Format, Given, Protocol, Reasoning, Sampling};
 use crate::protocols::Malformed;
 use crate::protocols::calls::name_results;
 use crate::protocols::members::{Members, Rest};
@@ -49,15 +50,12 @@ pub(in crate::protocols) fn request_in(
         sampling: Sampling {
             temperature: body.given("temperature", Members::number),
             top_p: body.given("top_p", Members::number),
-            top_k: None,
+            top_k: body.given("top_k", Members::number),
             frequency_penalty: body.given("frequency_penalty", Members::number),
             presence_penalty: body.given("presence_penalty", Members::number),
             seed: body.given("seed", Members::number),
         },
-        reasoning: Reasoning {
-            effort: body.given("reasoning_effort", Members::text),
-            ..Reasoning::default()
-        },
+        reasoning: reasoning(&mut body, &mut rest),
         choices: body.given("n", Members::count),
         logprobs: logprobs(&mut body),
         metadata: body.given("metadata", Members::object),
@@ -75,6 +73,55 @@ pub(in crate::protocols) fn request_in(
     rest.keep(body, &OWN);
     rest.into_conversation(&mut conversation);
     Ok(conversation)
+}
+
+/// How much the model thinks: the effort, and what servers of this protocol know beside it, `reasoning` and `thinking`. These
+/// stay as they are, for servers that know them.
+fn reasoning(body: &mut Members, rest: &mut Rest) -> Reasoning {
+    let mut read =
+        Reasoning { effort: body.given("reasoning_effort", Members::text), ..Reasoning::default() };
+    for (name, words) in [
+        ("reasoning", ["effort", "max_tokens", "enabled", "exclude", "summary"].as_slice()),
+        ("thinking", ["type", "budget_tokens"].as_slice()),
+    ] {
+        let given = body.peek(name);
+        let Some(members) = given.as_object().filter(|members| !members.is_empty()) else { continue };
+        let is_known = members.iter().all(|(name, value)| words.contains(&name.as_str()) || value.is_null());
+        let tokens = ["max_tokens", "budget_tokens"]
+            .into_iter()
+            .find_map(|member| Some((member, limits::integer(&given[member])?)));
+        let at = body.place(name);
+        let budget = match (&given["type"], tokens) {
+            (Value::String(kind), _) if kind == "disabled" => Some(Given::new(Budget::Off, at.clone())),
+            (_, Some((_, 0))) => Some(Given::new(Budget::Off, at.clone())),
+            (_, Some((member, tokens))) => Some(Given::new(Budget::Tokens(tokens), format!("{at}/{member}"))),
+            _ if given["enabled"] == false => Some(Given::new(Budget::Off, at.clone())),
+            (kind, None) if *kind == "enabled" || *kind == "adaptive" => {
+                Some(Given::new(Budget::Adaptive, at.clone()))
+            }
+            _ => None,
+        };
+        let effort = given["effort"].as_str().map(|word| Given::new(word.to_owned(), format!("{at}/effort")));
+        let summary = given["summary"].as_str();
+        let shown = summary.or_else(|| (given["exclude"] == true).then_some("none"));
+        let is_read = is_known && (budget.is_some() || effort.is_some() || shown.is_some());
+        let member = if summary.is_some() { "summary" } else { "exclude" };
+        let shown = shown.map(|word| Given::new(word.to_owned(), format!("{at}/{member}")));
+        if !is_read {
+            continue;
+        }
+        // The first that says something counts; of others that say more, the loss is told.
+        if read.budget.is_none() && read.effort.as_ref().is_none_or(|effort| effort.at == "/reasoning_effort")
+        {
+            if let Some(value) = body.value(name) {
+                rest.keep_own(value, at);
+            }
+            read.effort = read.effort.or(effort);
+            read.budget = budget;
+            read.summary = shown;
+        }
+    }
+    read
 }
 
 /// Stop sequences: one, or a list.

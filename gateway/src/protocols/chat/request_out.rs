@@ -1,12 +1,16 @@
 //! Writes requests of the chat protocol.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::message_out;
 use super::tools::{insert, write_choice, write_tool};
-use crate::conversation::{Budget, Conversation, Format, Given, Protocol, ToolChoice};
+use crate::config::TokenLimit;
+use crate::conversation::{Budget, Conversation, Format, Given, Protocol, Tool, ToolKind};
 use crate::protocols::members::{Writer, object};
-use crate::protocols::{Defaults, Outgoing, effort};
+use crate::protocols::user::{self, MAX_USER};
+use crate::protocols::{Defaults, Outgoing, effort, tool_choice};
 
 /// Maximum number of stop sequences.
 const MOST_STOPS: usize = 4;
@@ -14,8 +18,9 @@ const MOST_STOPS: usize = 4;
 const ASSUMED_NAME: &str = "answer";
 
 /// Writes a provider's request.
-pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
-    let mut writer = Writer::new(conversation, Protocol::Chat);
+pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: Defaults) -> Outgoing {
+    let capabilities = defaults.capabilities;
+    let mut writer = Writer::new(conversation, Protocol::Chat).for_server(capabilities);
     let mut body = object([("model", conversation.model.as_str().into())]);
     body.insert("messages".to_owned(), message_out::messages(conversation, &mut writer).into());
     write_tools(conversation, &mut writer, &mut body);
@@ -23,7 +28,11 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
         insert(&mut body, "response_format", format(given, &mut writer));
     }
     if let Some(max) = &conversation.max_tokens {
-        let newer = writer.is_same() && max.at == "/max_completion_tokens";
+        let newer = if writer.is_same() {
+            max.at == "/max_completion_tokens"
+        } else {
+            capabilities.token_limit == TokenLimit::MaxCompletionTokens
+        };
         let name = if newer { "max_completion_tokens" } else { "max_tokens" };
         body.insert(name.to_owned(), max.value.into());
     }
@@ -38,12 +47,13 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
         }
     }
     insert(&mut body, "metadata", conversation.metadata.as_ref().map(|metadata| metadata.value.clone()));
-    insert(&mut body, "user", conversation.user.as_ref().map(|user| user.value.as_str()));
+    let most = if writer.is_same() { usize::MAX } else { MAX_USER };
+    insert(&mut body, "user", conversation.user.as_ref().map(|user| user::id(&user.value, most)));
     insert(&mut body, "service_tier", conversation.service_tier.as_ref().map(|tier| tier.value.as_str()));
     insert(&mut body, "verbosity", conversation.verbosity.as_ref().map(|word| word.value.as_str()));
     if conversation.stream {
         body.insert("stream".to_owned(), true.into());
-        if !writer.is_same() {
+        if !writer.is_same() && capabilities.stream_options {
             // Every other protocol tells the usage of a stream unasked.
             body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
         }
@@ -54,26 +64,20 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
 
 fn write_tools(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| write_tool(tool, writer)).collect();
-    let choice = conversation.tool_choice.as_ref();
+    let choice = if writer.is_same() {
+        conversation.tool_choice.as_ref().map(|choice| Cow::Borrowed(&choice.value))
+    } else {
+        let is_written = |tool: &Tool| !matches!(tool.kind, ToolKind::Other(_));
+        tool_choice::possible(conversation, is_written, writer)
+    };
     let parallel = conversation.parallel_tool_calls.as_ref();
     if tools.is_empty() && !writer.is_same() {
-        // A choice among no tools is refused by providers.
-        let asks = choice.filter(|choice| !matches!(choice.value, ToolChoice::Auto | ToolChoice::None));
-        if let Some(choice) = asks {
-            writer.lose(choice.at.clone());
-        }
         return;
     }
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.into());
     }
-    match choice {
-        Some(Given { value: ToolChoice::Other(_), at }) if !writer.is_same() => writer.lose(at.clone()),
-        Some(choice) => {
-            body.insert("tool_choice".to_owned(), write_choice(&choice.value, &conversation.tools));
-        }
-        None => {}
-    }
+    insert(body, "tool_choice", choice.map(|choice| write_choice(&choice, &conversation.tools)));
     insert(body, "parallel_tool_calls", parallel.map(|parallel| parallel.value));
 }
 
@@ -130,15 +134,25 @@ fn write_sampling(conversation: &Conversation, writer: &mut Writer<'_>, body: &m
         insert(body, name, number.as_ref().map(|number| Value::Number(number.value.clone())));
     }
     if let Some(top_k) = &sampling.top_k {
+        if writer.is_same() {
+            body.insert("top_k".to_owned(), top_k.value.clone().into());
+            return;
+        }
         writer.lose(top_k.at.clone());
     }
 }
 
 fn write_reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let reasoning = &conversation.reasoning;
+    if writer.is_same() {
+        // Where the client wrote it in another member, that goes back as it was.
+        let effort = reasoning.effort.as_ref().filter(|effort| effort.at == "/reasoning_effort");
+        insert(body, "reasoning_effort", effort.map(|effort| effort.value.as_str()));
+        return;
+    }
     let effort = match (&reasoning.effort, &reasoning.budget) {
         // A word of the messages protocol.
-        (Some(effort), _) if effort.value == "max" && !writer.is_same() => Some("high"),
+        (Some(effort), _) if effort.value == "max" => Some("high"),
         (Some(effort), _) => Some(effort.value.as_str()),
         (None, Some(Given { value: Budget::Tokens(tokens), .. })) => Some(effort::effort_of(*tokens)),
         // How much a model thinks by itself is what no word says. To a model that does not think, the word that turns it

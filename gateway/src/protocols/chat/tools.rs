@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::conversation::{Given, Input, Tool, ToolCall, ToolChoice, ToolKind};
+use super::reasoning::EXTRA;
+use crate::conversation::{Given, Input, Protocol, Tool, ToolCall, ToolChoice, ToolKind};
 use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::protocols::proof;
+use crate::protocols::tool_choice::with_properties;
 
 /// Reads a tool. What is not wholly understood is a tool of another kind.
 pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
@@ -85,7 +88,11 @@ pub(super) fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> 
         ToolKind::Function { name, description, parameters, strict } => {
             let mut function = object([("name", name.as_str().into())]);
             insert(&mut function, "description", description.as_deref());
-            insert(&mut function, "parameters", parameters.clone());
+            let parameters = match parameters {
+                Some(parameters) if !writer.is_same() => Some(with_properties(parameters.clone())),
+                parameters => parameters.clone(),
+            };
+            insert(&mut function, "parameters", parameters);
             insert(&mut function, "strict", strict.as_ref().map(|strict| strict.value));
             ("function", function)
         }
@@ -191,6 +198,7 @@ pub(super) fn read_call(call: Value, at: &str, rest: &mut Rest) -> Result<ToolCa
     }
     let mut call = Members::read(call, at)?;
     call.text("type");
+    let signature = signature(call.peek(EXTRA));
     let id = call.text("id").unwrap_or_default();
     let (mut name, mut input) = (String::new(), String::new());
     if let Some(mut callee) = call.members(kind) {
@@ -198,9 +206,15 @@ pub(super) fn read_call(call: Value, at: &str, rest: &mut Rest) -> Result<ToolCa
         input = callee.text(text).unwrap_or_default();
         rest.keep(callee, &[]);
     }
-    rest.keep(call, &[]);
+    rest.keep(call, if signature.is_some() { &[EXTRA] } else { &[] });
     let input = if kind == "custom" { Input::Text(input) } else { Input::Json(input) };
-    Ok(ToolCall { id, name, input, signature: None })
+    Ok(ToolCall { id, name, input, signature })
+}
+
+/// The proof of the thoughts that led to a call, as servers before a model of the native protocol give it.
+fn signature(extra: &Value) -> Option<String> {
+    let proof = extra["google"]["thought_signature"].as_str()?;
+    Some(proof::marked(proof, Protocol::Native))
 }
 
 /// Writes a call.

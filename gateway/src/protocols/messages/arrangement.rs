@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::block_out;
 use crate::conversation::{Conversation, Part, PartKind, Role, Turn};
 use crate::protocols::members::Writer;
+use crate::protocols::thoughts::joined;
 
 /// What the user says where a conversation has nothing of the user at the beginning: a text must not be empty.
 const NOTHING: &str = "…";
@@ -60,7 +61,8 @@ pub(super) fn arranged(conversation: &Conversation, writer: &mut Writer<'_>) -> 
                 arranged.say("user", blocks);
             }
             Role::Assistant => {
-                let blocks = turn.parts.iter().filter_map(|part| block_out::write(part, writer)).collect();
+                let parts = joined(&turn.parts);
+                let blocks = parts.iter().filter_map(|part| block_out::write(part, writer)).collect();
                 arranged.say("assistant", blocks);
                 let answers = turn.parts.iter().filter_map(|part| match &part.kind {
                     PartKind::Call(call) => Some(match results.remove(call.id.as_str()) {

@@ -30,6 +30,7 @@ pub(super) fn read(block: Value, at: String, rest: &mut Rest) -> Part {
     let kind = match block.peek("type").as_str() {
         Some("text") if is_text("text") => block.text("text").map(PartKind::Text),
         Some("image") => image(&mut block, rest).map(PartKind::Image),
+        Some("document") if block.peek("source")["type"] == "content" => document_of_blocks(&mut block, rest),
         Some("document") => document(&mut block, rest).map(PartKind::File),
         Some("tool_use") if is_text("id") && is_text("name") && block.peek("input").is_object() => {
             Some(PartKind::Call(ToolCall {
@@ -54,15 +55,35 @@ pub(super) fn read(block: Value, at: String, rest: &mut Rest) -> Part {
             redacted: true,
             ..Thought::default()
         })),
+        // Text with its source, which other protocols have no words for.
+        Some("search_result") => texts(block.peek("content")).map(|text| {
+            let word = |name: &str| block.peek(name).as_str().filter(|word| !word.is_empty());
+            let said = [word("title"), word("source"), Some(text.as_str())];
+            PartKind::Text(said.into_iter().flatten().collect::<Vec<_>>().join("\n"))
+        }),
         _ => None,
     };
+    let is_search_result = block.peek("type") == "search_result";
+    if is_search_result && kind.is_some() {
+        rest.keep_own("search_result".into(), block.place("type"));
+    }
     let Some(kind) = kind else {
         return Part { at: at.into(), kind: PartKind::Other(block.into_value()), cache: None };
     };
     block.text("type");
     let cache = block.given("cache_control", Members::value);
-    rest.keep(block, &[]);
+    rest.keep(block, if is_search_result { &["content", "title", "source", "citations"] } else { &[] });
     Part { at: at.into(), kind, cache }
+}
+
+/// The texts of a list of text blocks; `None`: there are other blocks.
+fn texts(blocks: &Value) -> Option<String> {
+    if let Some(text) = blocks.as_str() {
+        return Some(text.to_owned());
+    }
+    let text = |block: &Value| block["text"].as_str().filter(|_| block["type"] == "text").map(str::to_owned);
+    let texts: Vec<String> = blocks.as_array()?.iter().map(text).collect::<Option<_>>()?;
+    (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
 fn result(block: &mut Members, rest: &mut Rest) -> ToolResult {
@@ -76,6 +97,19 @@ fn result(block: &mut Members, rest: &mut Rest) -> ToolResult {
     }
     let parts = content(block, "content", rest);
     ToolResult { call_id, name: None, parts, failed, custom: false }
+}
+
+/// A document that consists of text blocks, which stay with the client's protocol.
+fn document_of_blocks(block: &mut Members, rest: &mut Rest) -> Option<PartKind> {
+    let text = texts(&block.peek("source")["content"])?;
+    let source = block.value("source")?;
+    rest.keep_own("document".into(), block.place("type"));
+    rest.keep_own(source, block.place("source"));
+    let title = block.given("title", Members::text);
+    let Some(title) = title else { return Some(PartKind::Text(text)) };
+    let said = format!("{}\n{text}", title.value);
+    rest.keep_own(title.value.into(), title.at);
+    Some(PartKind::Text(said))
 }
 
 fn image(block: &mut Members, rest: &mut Rest) -> Option<Media> {

@@ -1,18 +1,18 @@
 //! Writes content blocks of the messages protocol.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::block_in::TEXT;
 use crate::conversation::{
     Conversation, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, ToolResult,
 };
-use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
+use crate::protocols::{media, proof};
 
-/// Media type of an image that names none.
-const ASSUMED_IMAGE: &str = "image/png";
-/// Media type of a document that names none.
-const ASSUMED_FILE: &str = "application/pdf";
+/// Media type of documents that are no text.
+const FILE: &str = "application/pdf";
 /// The member for what is called with a text, or with something else than an object: inputs are objects here.
 const INPUT: &str = "input";
 
@@ -25,7 +25,10 @@ pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
 
 /// Writes a block; `None`: there is nothing to say, or no word for it.
 pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+    let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     let members = match &part.kind {
+        // A block of another kind, which goes back as it was.
+        PartKind::Text(_) if writer.is_same() && writer.keeps(&part.at, "type") => Some(Map::new()),
         // An empty text is refused by providers.
         PartKind::Text(text) if !text.is_empty() || writer.is_same() => Some(self::text(text)),
         // A refusal is what the model said.
@@ -34,7 +37,7 @@ pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
             writer.lose_cache(part.cache.as_ref());
             return None;
         }
-        PartKind::Image(image) => source(image, &part.at, ASSUMED_IMAGE, writer).map(|source| {
+        PartKind::Image(image) => source(image, &part.at, &media::PICTURES, writer).map(|source| {
             if let Some(detail) = image.detail.as_ref().filter(|detail| detail.value != "auto") {
                 writer.lose(detail.at.clone());
             }
@@ -43,9 +46,8 @@ pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
         PartKind::File(file) => document(file, &part.at, writer),
         PartKind::Call(call) => Some(tool_use(call)),
         PartKind::Result(result) => Some(tool_result(result, part, writer)),
-        // The proof of a summary is one of another kind of provider.
-        PartKind::Thought(thought) if thought.summary && !writer.is_same() => None,
-        PartKind::Thought(thought) => self::thought(thought, writer.is_same()),
+        PartKind::Thought(thought) if writer.is_same() => self::thought(thought, true),
+        PartKind::Thought(thought) => proven(thought, writer),
         PartKind::Other(value) if writer.is_same() => return Some(value.clone()),
         PartKind::Audio(_) | PartKind::Other(_) => None,
     };
@@ -107,6 +109,16 @@ pub(super) fn thought(thought: &Thought, unproven: bool) -> Option<Map<String, V
     Some(object([("type", "thinking".into()), ("thinking", text.into()), ("signature", signature.into())]))
 }
 
+/// A thought of a client of another protocol; `None`: it has no proof of a provider of this one.
+fn proven(known: &Thought, writer: &Writer<'_>) -> Option<Map<String, Value>> {
+    let proof = writer.proof(known.signature.as_ref())?;
+    // A summary whose maker is unknown is of another kind of provider.
+    if known.summary && !known.signature.as_deref().is_some_and(proof::is_marked) {
+        return None;
+    }
+    thought(&Thought { signature: Some(proof.to_owned()), ..known.clone() }, false)
+}
+
 fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map<String, Value> {
     let mut members =
         object([("type", "tool_result".into()), ("tool_use_id", result.call_id.as_str().into())]);
@@ -142,7 +154,7 @@ fn document(file: &Media, at: &str, writer: &mut Writer<'_>) -> Option<Map<Strin
             writer.complete(&mut source, &format!("{at}/source"));
             source
         }
-        None => self::source(file, at, ASSUMED_FILE, writer)?,
+        None => self::source(file, at, &[FILE], writer)?,
     };
     let mut members = object([("type", "document".into()), ("source", source.into())]);
     if let Some(name) = &file.name {
@@ -151,18 +163,28 @@ fn document(file: &Media, at: &str, writer: &mut Writer<'_>) -> Option<Map<Strin
     Some(members)
 }
 
-fn source(media: &Media, at: &str, assumed: &str, writer: &mut Writer<'_>) -> Option<Map<String, Value>> {
+/// `kinds`: the media types that providers take. The first is assumed.
+fn source(media: &Media, at: &str, kinds: &[&str], writer: &mut Writer<'_>) -> Option<Map<String, Value>> {
     let mut source = match &media.source {
         Source::Inline(data) => {
-            let media_type = media.media_type.as_deref().unwrap_or(assumed);
+            let media_type = media.media_type.as_deref().or(kinds.first().copied()).unwrap_or_default();
+            if !writer.is_same() && !kinds.contains(&media_type) {
+                return None;
+            }
             object([
                 ("type", "base64".into()),
                 ("media_type", media_type.into()),
                 ("data", data.as_str().into()),
             ])
         }
+        Source::Url(_)
+            if !writer.is_same()
+                && media.media_type.as_deref().is_some_and(|kind| !kinds.contains(&kind)) =>
+        {
+            return None;
+        }
         // Providers fetch from the web alone.
-        Source::Url(url) if !writer.is_same() && !url.starts_with("http") => return None,
+        Source::Url(url) if !writer.is_same() && !media::is_web(url) => return None,
         Source::Url(url) => object([("type", "url".into()), ("url", url.as_str().into())]),
         // An id of another provider names nothing here.
         Source::FileId(_) if !writer.is_same() => return None,

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{block_in, thinking, tools};
 use crate::conversation::{
-    Conversation, Format, Given, Part, PartKind, Protocol, Reasoning, Role, Sampling, Turn,
+    Budget, Conversation, Format, Given, Part, PartKind, Protocol, Reasoning, Role, Sampling, Turn,
 };
 use crate::protocols::Malformed;
 use crate::protocols::calls::name_results;
@@ -38,6 +38,9 @@ pub(in crate::protocols) fn request_in(
     let tools = body.list("tools").into_iter().flatten().enumerate().map(read).collect();
     let (tool_choice, parallel_tool_calls) = tools::read_choice(&mut body, &mut rest);
     let budget = thinking::read(&mut body, &mut rest);
+    let thinks = budget.as_ref().is_some_and(|budget| budget.value != Budget::Off);
+    // A client may say that it wants none of the thoughts.
+    let is_shown = thinks && !rest.holds("/thinking/display", "omitted");
     let (effort, format) = output_config(&mut body, &mut rest);
     let mut conversation = Conversation {
         source: Protocol::Messages,
@@ -56,7 +59,7 @@ pub(in crate::protocols) fn request_in(
             top_k: body.given("top_k", Members::number),
             ..Sampling::default()
         },
-        reasoning: Reasoning { effort, budget, summary: None },
+        reasoning: Reasoning { effort, budget, summary: None, is_shown },
         user: user(&mut body, &mut rest),
         service_tier: body.given("service_tier", |body, name| body.take(name, tier)),
         ..Conversation::default()

@@ -2,14 +2,17 @@
 
 use serde_json::{Map, Number, Value};
 
+use super::schema::{Subset, subset};
 use super::thinking::Plan;
 use super::{arrangement, thinking, tools};
 use crate::conversation::{Conversation, Format, Given, Protocol};
 use crate::protocols::members::{Writer, object};
-use crate::protocols::{Defaults, Outgoing};
+use crate::protocols::{Defaults, Outgoing, user};
 
 /// Highest temperature of this protocol.
 const HIGHEST_TEMPERATURE: f64 = 1.0;
+/// Maximum length of the id of a user, in characters.
+const MAX_USER: usize = 256;
 /// Least `top_p` beside thinking.
 const LEAST_TOP_P: f64 = 0.95;
 
@@ -31,8 +34,14 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     write_stop(conversation, &mut writer, &mut body);
     write_sampling(conversation, plan.budget.is_some(), &mut writer, &mut body);
     write_output_config(conversation, plan.effort, &mut writer, &mut body);
+    let most = if writer.is_same() { usize::MAX } else { MAX_USER };
     if let Some(user) = &conversation.user {
-        writer.set(&mut body, "metadata", object([("user_id", user.value.as_str().into())]), "/metadata");
+        writer.set(
+            &mut body,
+            "metadata",
+            object([("user_id", user::id(&user.value, most).into())]),
+            "/metadata",
+        );
     } else {
         writer.set(&mut body, "metadata", Map::new(), "/metadata");
     }
@@ -101,6 +110,15 @@ fn write_sampling(
     let sampling = &conversation.sampling;
     let float = |number: &Number| number.as_f64().unwrap_or_default();
     let is_same = writer.is_same();
+    // Newer models take one of the two. A temperature of 1 is what they have without being told.
+    let both = sampling.temperature.as_ref().zip(sampling.top_p.as_ref()).filter(|_| !is_same);
+    let temperature_is_possible =
+        |number: f64| number <= HIGHEST_TEMPERATURE && (!thinks || number >= HIGHEST_TEMPERATURE);
+    let (prefers_temperature, prefers_top_p) = both.map_or((true, true), |(temperature, _)| {
+        let number = float(&temperature.value);
+        let says_something = temperature_is_possible(number) && number < HIGHEST_TEMPERATURE;
+        (says_something, !says_something)
+    });
     let mut write = |name: &str, given: &Option<Given<Number>>, is_possible: &dyn Fn(f64) -> bool| {
         let Some(number) = given else { return };
         if is_same || is_possible(float(&number.value)) {
@@ -110,9 +128,9 @@ fn write_sampling(
         }
     };
     write("temperature", &sampling.temperature, &|temperature| {
-        temperature <= HIGHEST_TEMPERATURE && (!thinks || temperature >= HIGHEST_TEMPERATURE)
+        prefers_temperature && temperature_is_possible(temperature)
     });
-    write("top_p", &sampling.top_p, &|top_p| !thinks || top_p >= LEAST_TOP_P);
+    write("top_p", &sampling.top_p, &|top_p| prefers_top_p && (!thinks || top_p >= LEAST_TOP_P));
     write("top_k", &sampling.top_k, &|_| !thinks);
     for given in [&sampling.frequency_penalty, &sampling.presence_penalty].into_iter().flatten() {
         // No penalty is what this protocol has.
@@ -151,7 +169,9 @@ fn write_output_config(
                 if let Some(description) = description {
                     writer.lose(description.at.clone());
                 }
-                let mut format = object([("type", "json_schema".into()), ("schema", schema.clone())]);
+                let schema =
+                    if writer.is_same() { schema.clone() } else { enforced(schema, &given.at, writer) };
+                let mut format = object([("type", "json_schema".into()), ("schema", schema)]);
                 writer.complete(&mut format, at);
                 Some(Value::Object(format))
             }
@@ -168,6 +188,15 @@ fn write_output_config(
         }
     }
     writer.set(body, "output_config", config, "/output_config");
+}
+
+/// A schema as far as providers enforce it.
+pub(super) fn enforced(schema: &Value, at: &str, writer: &mut Writer<'_>) -> Value {
+    let Subset { schema, is_narrower } = subset(schema);
+    if is_narrower {
+        writer.lose(at.to_owned());
+    }
+    schema
 }
 
 fn write_tier(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {

@@ -3,12 +3,17 @@
 use serde_json::{Map, Value};
 
 use crate::config::Thinking;
-use crate::conversation::{Budget, Conversation, Given, PartKind, Place, Reasoning, Role, ToolChoice};
+use crate::conversation::{
+    Budget, Conversation, Given, PartKind, Place, Protocol, Reasoning, Role, Thought, ToolChoice,
+};
 use crate::protocols::effort::{budget_of, effort_of};
 use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::protocols::proof::{is_marked, of_maker};
 
 /// Minimum number of tokens that a model may be given to think.
 const LEAST_TOKENS: u64 = 1024;
+/// Tokens for the thoughts of a model that takes a number where the client leaves it to the model.
+const ASSUMED_TOKENS: u64 = 8192;
 /// Words for how thorough a model is.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
@@ -32,7 +37,8 @@ pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Option<Given<Budget>>
         "disabled" => Some(Given::new(Budget::Off, "/thinking")),
         _ => Some(Given::new(Budget::Adaptive, "/thinking")),
     };
-    rest.keep(thinking, &[]);
+    // Whether the thoughts are shown, which is read from there.
+    rest.keep(thinking, &["display"]);
     budget
 }
 
@@ -94,7 +100,12 @@ fn of_tokens(tokens: u64) -> Budget {
 
 /// A budget that leaves room for the answer.
 fn within(wished: Budget, max_tokens: Option<u64>, at: &Place, is_exact: bool) -> Plan<'_> {
-    let Budget::Tokens(tokens) = wished else { return Plan { budget: Some(wished), ..Plan::default() } };
+    let (tokens, is_exact) = match wished {
+        Budget::Tokens(tokens) => (tokens, is_exact),
+        // As many as the model finds right, for one that has to be told a number.
+        Budget::Adaptive => (ASSUMED_TOKENS, false),
+        Budget::Off => return Plan::default(),
+    };
     let wished = tokens.max(LEAST_TOKENS);
     // Half of the tokens are left for the answer.
     let most = max_tokens.map_or(u64::MAX, |max| if is_exact && wished < max { wished } else { max / 2 });
@@ -131,9 +142,13 @@ fn can_think(conversation: &Conversation) -> bool {
     let mut calling =
         since.filter(|turn| turn.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_))));
     let is_proven = calling.all(|turn| {
-        turn.parts
-            .iter()
-            .any(|part| matches!(&part.kind, PartKind::Thought(thought) if thought.signature.is_some()))
+        turn.parts.iter().any(|part| match &part.kind {
+            PartKind::Thought(Thought { signature: Some(proof), summary, .. }) => {
+                of_maker(proof, conversation.source, Protocol::Messages).is_some()
+                    && (!summary || is_marked(proof))
+            }
+            _ => false,
+        })
     });
     !is_forced && !is_begun && is_proven
 }

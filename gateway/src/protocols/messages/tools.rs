@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
+use super::request_out::enforced;
 use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
 use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::protocols::tool_choice::possible;
 
 /// Member of a choice: at most one call.
 const ONE_CALL: &str = "disable_parallel_tool_use";
@@ -87,18 +89,16 @@ pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: 
         }
         return;
     }
-    let words = match choice.map(|choice| &choice.value) {
-        None => None,
+    let is_written = |tool: &Tool| matches!(tool.kind, ToolKind::Function { .. });
+    let possible = possible(conversation, is_written, writer);
+    let words = match possible.as_deref() {
+        None | Some(ToolChoice::Other(_)) => None,
         Some(ToolChoice::Auto | ToolChoice::Allowed { required: false, .. }) => Some(kind("auto")),
         Some(ToolChoice::None) => Some(kind("none")),
         Some(ToolChoice::Required | ToolChoice::Allowed { required: true, .. }) => Some(kind("any")),
-        Some(ToolChoice::Function(name)) => Some(named(name)),
-        Some(ToolChoice::Custom(_) | ToolChoice::Other(_)) => {
-            writer.lose(choice.map_or("/tool_choice".into(), |choice| choice.at.clone()));
-            None
-        }
+        Some(ToolChoice::Function(name) | ToolChoice::Custom(name)) => Some(named(name)),
     };
-    let is_none = matches!(choice, Some(Given { value: ToolChoice::None, .. }));
+    let is_none = matches!(possible.as_deref(), Some(ToolChoice::None));
     let words = match (words, parallel) {
         (words, Some(false)) if has_tools && !is_none => {
             let mut words = words.unwrap_or_else(|| kind("auto"));
@@ -107,15 +107,9 @@ pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: 
         }
         (words, _) => words,
     };
-    match words {
-        Some(words) if has_tools => {
-            body.insert("tool_choice".to_owned(), words.into());
-        }
-        // A choice among no tools is refused by providers; it says something only if it forces a call.
-        Some(words) if words["type"] != "auto" && words["type"] != "none" => {
-            writer.lose(choice.map_or("/tool_choice".into(), |choice| choice.at.clone()));
-        }
-        _ => {}
+    // A choice among no tools is refused by providers.
+    if let Some(words) = words.filter(|_| has_tools) {
+        body.insert("tool_choice".to_owned(), words.into());
     }
 }
 
@@ -163,6 +157,9 @@ fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Value {
     {
         // This protocol insists on what goes without saying.
         schema.entry("type").or_insert_with(|| "object".into());
+    }
+    if !writer.is_same() && strict.as_ref().is_some_and(|strict| strict.value) {
+        schema = enforced(&schema, &tool.at, writer);
     }
     members.insert("input_schema".to_owned(), schema);
     if let Some(strict) = strict {

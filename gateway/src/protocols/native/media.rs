@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::signature::decoded;
 use crate::conversation::{Media, PartKind, Source};
+use crate::protocols::media;
 use crate::protocols::members::{Members, Rest, object};
 
 /// Reads `inlineData` or `fileData` of a part; `None`: they have not the form.
@@ -14,11 +15,16 @@ pub(super) fn medium_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind>
         Value::Null => ("fileData", "fileUri"),
         _ => ("inlineData", "data"),
     };
-    let (media_type, has_source) = (&part.peek(name)["mimeType"], part.peek(name)[source].is_string());
+    let given = |member: &str, other: &str| {
+        let object = part.peek(name);
+        if object[member].is_null() { &object[other] } else { &object[member] }
+    };
+    let (media_type, has_source) = (given("mimeType", "mime_type"), given(source, "file_uri").is_string());
     if !has_source || !(media_type.is_string() || media_type.is_null() && name == "fileData") {
         return None;
     }
     let mut data = part.members(name)?;
+    data.respell();
     let media_type = data.text("mimeType");
     let text = data.text(source)?;
     let source = match (source, standard(&text)) {
@@ -56,9 +62,12 @@ pub(super) fn medium_out(media: Media, assumed: &str) -> Option<Map<String, Valu
             let media_type = media.media_type.as_deref().unwrap_or(assumed);
             object([("inlineData", json!({ "mimeType": media_type, "data": data }))])
         }
+        Source::Url(uri) if !assumed.is_empty() && media::is_data(&uri) => return None,
         Source::Url(uri) => {
             let mut data = object([("fileUri", json!(uri))]);
-            data.extend(media.media_type.map(|media_type| ("mimeType".to_owned(), json!(media_type))));
+            // Some providers insist on the type.
+            let media_type = media.media_type.or_else(|| (!assumed.is_empty()).then(|| assumed.to_owned()));
+            data.extend(media_type.map(|media_type| ("mimeType".to_owned(), json!(media_type))));
             object([("fileData", Value::Object(data))])
         }
         Source::FileId(_) => return None,

@@ -20,6 +20,7 @@ pub(super) fn part_in(value: Value, at: &str, rest: &mut Rest) -> (PartKind, Opt
         Ok(part) => part,
         Err(value) => return (PartKind::Other(value), None),
     };
+    part.respell();
     let mut kinds = KINDS.iter().filter(|name| !part.peek(name).is_null());
     let read = match (kinds.next().copied(), kinds.next()) {
         (Some("text"), None) => text_in(&mut part, rest),

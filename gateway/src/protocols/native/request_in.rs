@@ -36,7 +36,8 @@ pub(in crate::protocols) fn request_in(
         tool_choice: tool_choice(&mut root, &mut rest),
         ..Conversation::default()
     };
-    if let Some(config) = root.members("generationConfig") {
+    if let Some(mut config) = root.members("generationConfig") {
+        config.respell();
         generation_config(config, &mut conversation, &mut rest);
     }
     // The path names the model.
@@ -70,8 +71,11 @@ fn generation_config(mut config: Members, conversation: &mut Conversation, rest:
 
 fn reasoning(config: &mut Members, rest: &mut Rest) -> Reasoning {
     let Some(mut thinking) = config.members("thinkingConfig") else { return Reasoning::default() };
+    thinking.respell();
     let budget = |members: &mut Members, name: &str| {
-        members.take(name, |value| match value.as_i64() {
+        // A number may be text.
+        let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.parse().ok());
+        members.take(name, |value| match number(&value) {
             Some(-1) => Ok(Budget::Adaptive),
             Some(0) => Ok(Budget::Off),
             Some(tokens) => u64::try_from(tokens).map(Budget::Tokens).map_err(|_| value),
@@ -86,6 +90,7 @@ fn reasoning(config: &mut Members, rest: &mut Rest) -> Reasoning {
         summary: thinking.given("includeThoughts", |members, name| {
             members.flag(name).map(|include| if include { "auto" } else { "none" }.to_owned())
         }),
+        is_shown: false,
     };
     // The word stays as the client wrote it, in capitals or not.
     rest.keep(thinking, &["thinkingLevel"]);

@@ -1,16 +1,27 @@
 //! A provider's request.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::exact::Exact;
-use super::parts::{Parts, response};
+use super::parts::{Parts, SIGNATURE, response};
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Part, PartKind, Protocol, Role, Tool, ToolChoice, ToolKind,
-    ToolResult, Turn,
+    Budget, Conversation, Format, Given, Part, PartKind, Protocol, Role, Thought, Tool, ToolCall, ToolChoice,
+    ToolKind, ToolResult, Turn,
 };
 use crate::protocols::effort::budget_of;
+use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
+use crate::protocols::tool_choice::possible;
 use crate::protocols::{Defaults, Outgoing};
+
+/// Maximum number of stop sequences.
+const MAX_STOP_SEQUENCES: usize = 5;
+/// Maximum number of tokens for thoughts that every model takes.
+const MAX_TOKENS_OF_EFFORT: u64 = 24_576;
+/// The documented proof of a call whose own is not known: another model made it, or the client did not keep it.
+const NO_PROOF: &str = "skip_thought_signature_validator";
 
 /// Writes a provider's request.
 pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
@@ -79,13 +90,24 @@ fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Valu
         while let Some(next) = turns.next_if(|next| next.role == turn.role && turn.role != Role::User) {
             parts_out(next, &mut parts, writer);
         }
-        let parts = parts.finish();
+        let mut parts = parts.finish();
+        if turn.role == Role::Assistant {
+            sign_first_call(&mut parts);
+        }
         if !parts.is_empty() {
             let role = if turn.role == Role::Assistant { "model" } else { "user" };
             contents.push(json!({ "role": role, "parts": parts }));
         }
     }
     body.insert("contents".to_owned(), contents.into());
+}
+
+/// Signs the first call of a turn of the model if it has no proof: providers refuse it without one.
+fn sign_first_call(parts: &mut [Value]) {
+    let first = parts.iter_mut().find(|part| part["functionCall"].is_object());
+    if let Some(Value::Object(call)) = first {
+        call.entry(SIGNATURE).or_insert_with(|| json!(NO_PROOF));
+    }
 }
 
 fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut Writer<'_>) {
@@ -99,6 +121,7 @@ fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut Writer<'_>) {
 
 fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
     writer.lose_cache(part.cache.as_ref());
+    let part = &*media::portable(part);
     match &part.kind {
         // Providers refuse parts without a text.
         PartKind::Text(text) | PartKind::Refusal(text) if text.is_empty() && !writer.is_same() => {}
@@ -111,8 +134,18 @@ fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
                 writer.lose(part.at.clone());
             }
         }
-        PartKind::Call(call) => parts.call(call.clone()),
-        PartKind::Thought(thought) => parts.thought(thought.clone()),
+        PartKind::Call(call) => {
+            let signature = writer.proof(call.signature.as_ref()).map(str::to_owned);
+            parts.call(ToolCall { signature, ..call.clone() });
+        }
+        PartKind::Thought(thought) => {
+            let signature = writer.proof(thought.signature.as_ref()).map(str::to_owned);
+            if thought.signature.is_some() && signature.is_none() {
+                writer.lose(part.at.clone());
+            } else {
+                parts.thought(Thought { signature, ..thought.clone() });
+            }
+        }
         PartKind::Result(result) => result_out(result, parts, writer),
         PartKind::Other(_) => writer.lose(part.at.clone()),
     }
@@ -202,15 +235,21 @@ fn declaration(tool: &Tool, writer: &mut Writer<'_>) -> Map<String, Value> {
 
 fn tool_choice(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut calling = Map::new();
-    if let Some(Given { value, at }) = &conversation.tool_choice {
-        let (mode, names): (_, &[String]) = match value {
+    let is_written = |tool: &Tool| matches!(tool.kind, ToolKind::Function { .. });
+    let choice = if writer.is_same() {
+        conversation.tool_choice.as_ref().map(|choice| Cow::Borrowed(&choice.value))
+    } else {
+        possible(conversation, is_written, writer)
+    };
+    if let Some(value) = choice {
+        let (mode, names): (_, &[String]) = match &*value {
             ToolChoice::Auto => ("AUTO", &[]),
             ToolChoice::None => ("NONE", &[]),
             ToolChoice::Required => ("ANY", &[]),
-            ToolChoice::Function(name) => ("ANY", std::slice::from_ref(name)),
+            ToolChoice::Function(name) | ToolChoice::Custom(name) => ("ANY", std::slice::from_ref(name)),
             ToolChoice::Allowed { names, required: true } => ("ANY", names),
-            ToolChoice::Allowed { .. } | ToolChoice::Custom(_) | ToolChoice::Other(_) => {
-                writer.lose(at.clone());
+            ToolChoice::Allowed { .. } | ToolChoice::Other(_) => {
+                writer.lose(conversation.tool_choice.as_ref().map_or("".into(), |choice| choice.at.clone()));
                 ("", &[])
             }
         };
@@ -229,8 +268,13 @@ fn tool_choice(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut 
 fn generation_config(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut config = Map::new();
     let mut set = |name: &str, value: Value| drop(config.insert(name.to_owned(), value));
-    if !conversation.stop.is_empty() {
-        set("stopSequences", conversation.stop.iter().map(|stop| json!(stop.value)).collect());
+    let most = if writer.is_same() { usize::MAX } else { MAX_STOP_SEQUENCES };
+    let (stop, beyond) = conversation.stop.split_at(conversation.stop.len().min(most));
+    for sequence in beyond {
+        writer.lose(sequence.at.clone());
+    }
+    if !stop.is_empty() {
+        set("stopSequences", stop.iter().map(|stop| json!(stop.value)).collect());
     }
     for (name, given) in
         [("maxOutputTokens", &conversation.max_tokens), ("candidateCount", &conversation.choices)]
@@ -297,7 +341,7 @@ fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut M
         // The word of a client of this protocol stays.
         (None, Some(_)) if writer.is_same() => None,
         (None, Some(effort)) => {
-            let tokens = budget_of(&effort.value);
+            let tokens = budget_of(&effort.value).map(|tokens| tokens.min(MAX_TOKENS_OF_EFFORT));
             if tokens.is_none() {
                 writer.lose(effort.at.clone());
             }
@@ -318,6 +362,10 @@ fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut M
             writer.lose(summary.at.clone());
         }
         thinking.insert("includeThoughts".to_owned(), json!(summary.value != "none"));
+    }
+    let is_on = !matches!(budget, Some(Budget::Off));
+    if asked.is_shown && is_on && !writer.is_same() {
+        thinking.entry("includeThoughts").or_insert_with(|| json!(true));
     }
     writer.set(config, "thinkingConfig", thinking, "/generationConfig/thinkingConfig");
 }

@@ -1,5 +1,7 @@
 //! Parts of messages and of results: text, refusals, images, sounds and files.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::conversation::{Media, Part, PartKind, Role, Source};
@@ -43,7 +45,7 @@ fn part_in(value: Value, at: String, role: Role, rest: &mut Rest) -> Part {
         Some("input_text" | "output_text") => members.text("text").map(PartKind::Text),
         Some("refusal") => members.text("refusal").map(PartKind::Refusal),
         Some("input_image") => image_in(&mut members).map(PartKind::Image),
-        Some("input_file") => file_in(&mut members).map(PartKind::File),
+        Some("input_file") => file_in(&mut members, rest).map(PartKind::File),
         Some("input_audio") => audio_in(&mut members, rest).map(PartKind::Audio),
         _ => None,
     };
@@ -73,16 +75,28 @@ fn image_in(members: &mut Members) -> Option<Media> {
     Some(Media { detail: members.given("detail", Members::text), ..medium(source) })
 }
 
-fn file_in(members: &mut Members) -> Option<Media> {
+fn file_in(members: &mut Members, rest: &mut Rest) -> Option<Media> {
+    let mut odd = None;
     // Data is an address, or bare base64.
     let data = members.take("file_data", |value| match value {
         Value::String(text) => match media::of_url(text) {
-            (Source::Url(text), _) if text.starts_with("data:") => Err(text.into()),
+            (Source::Url(text), _) if media::is_data(&text) => match media::lenient(&text) {
+                Some((kind, data)) => {
+                    let read = (Source::Inline(data.to_owned()), kind.map(str::to_owned));
+                    odd = Some(text);
+                    Ok(read)
+                }
+                None => Err(text.into()),
+            },
             (Source::Url(text), _) => Ok((Source::Inline(text), None)),
             inline => Ok(inline),
         },
         other => Err(other),
     });
+    // It goes back as the client wrote it.
+    if let Some(odd) = odd {
+        rest.keep_own(odd.into(), members.place("file_data"));
+    }
     let source = if let Some(data) = data {
         data
     } else if let Some(url) = members.text("file_url") {
@@ -129,6 +143,7 @@ fn is_element(at: &str) -> bool {
 
 /// Writes a part; what cannot be said is reported.
 fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
+    let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     writer.lose_cache(part.cache.as_ref());
     let mut object = members::object([("type", json!(type_of(&part.kind, role)))]);
     match &part.kind {
@@ -144,6 +159,15 @@ fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
         PartKind::Image(_) | PartKind::File(_) | PartKind::Audio(_)
             if role == Role::Assistant && !writer.is_same() =>
         {
+            writer.lose(part.at.clone());
+            return None;
+        }
+        // Providers fetch from the web alone, and read no films.
+        PartKind::File(medium) if !writer.is_same() && is_unreadable(medium) => {
+            writer.lose(part.at.clone());
+            return None;
+        }
+        PartKind::Image(image) if !writer.is_same() && !media::is_picture(image) => {
             writer.lose(part.at.clone());
             return None;
         }
@@ -171,6 +195,13 @@ fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
     }
     writer.complete(&mut object, &part.at);
     Some(Value::Object(object))
+}
+
+fn is_unreadable(medium: &Media) -> bool {
+    match &medium.source {
+        Source::Url(url) => !media::is_web(url),
+        _ => medium.media_type.as_deref().is_some_and(|kind| kind.starts_with("video/")),
+    }
 }
 
 fn image_out(image: &Media, object: &mut Map<String, Value>, writer: &mut Writer<'_>) {

@@ -81,6 +81,7 @@ fn reasoning(root: &mut Members, rest: &mut Rest) -> Reasoning {
         effort: asked.given("effort", Members::text),
         budget: None,
         summary: asked.given("summary", Members::text),
+        is_shown: false,
     };
     rest.keep(asked, &[]);
     reasoning

@@ -1,20 +1,29 @@
 //! A provider's request.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::content::parts_out;
 use super::request_in::LOGPROBS;
 use super::{REDACTED, tools};
 use crate::conversation::{
-    Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Role, Thought, ToolCall,
+    Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Reasoning, Role, Thought, ToolCall,
     ToolResult, Turn,
 };
 use crate::protocols::effort::effort_of;
 use crate::protocols::members::{Writer, object};
+use crate::protocols::proof;
+use crate::protocols::thoughts::joined;
+use crate::protocols::user::{self, MAX_USER};
 use crate::protocols::{Defaults, Outgoing};
 
 /// Processing tiers that the protocol knows.
 const TIERS: [&str; 5] = ["auto", "default", "flex", "scale", "priority"];
+/// The effort of a model that does not think.
+const NO_EFFORT: &str = "none";
+/// Minimum of `max_output_tokens`.
+const MIN_OUTPUT_TOKENS: u64 = 16;
 /// Name of a form of the text that has none.
 const FORMAT_NAME: &str = "answer";
 
@@ -33,16 +42,18 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
         set("stream", json!(true));
     }
     if let Some(given) = &conversation.max_tokens {
-        set("max_output_tokens", json!(given.value));
-    }
-    if let Some(given) = &conversation.parallel_tool_calls {
-        set("parallel_tool_calls", json!(given.value));
+        let least = if writer.is_same() { 0 } else { MIN_OUTPUT_TOKENS };
+        if given.value < least {
+            writer.lose(given.at.clone());
+        }
+        set("max_output_tokens", json!(given.value.max(least)));
     }
     if let Some(given) = &conversation.metadata {
         set("metadata", json!(given.value));
     }
     if let Some(given) = &conversation.user {
-        set("user", json!(given.value));
+        let most = if writer.is_same() { usize::MAX } else { MAX_USER };
+        set("user", json!(user::id(&given.value, most)));
     }
     match &conversation.service_tier {
         Some(given) if writer.is_same() || TIERS.contains(&given.value.as_str()) => {
@@ -68,19 +79,32 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
     writer.finish(body)
 }
 
+/// Whether the client wants the model to think, or has proofs of thoughts that go back to it.
+fn thinks(conversation: &Conversation) -> bool {
+    let Reasoning { effort, budget, .. } = &conversation.reasoning;
+    match (effort, budget) {
+        (_, Some(Given { value: Budget::Off, .. })) => return false,
+        (Some(effort), _) => return effort.value != NO_EFFORT,
+        (None, Some(_)) => return true,
+        (None, None) => {}
+    }
+    let mut parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
+    parts.any(|part| match &part.kind {
+        PartKind::Thought(Thought { signature: Some(signature), .. })
+        | PartKind::Call(ToolCall { signature: Some(signature), .. }) => {
+            proof::of_maker(signature, conversation.source, Protocol::Responses).is_some()
+        }
+        _ => false,
+    })
+}
+
 /// What a client of another protocol means without saying it.
 fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
     // The other protocols have no word to find a stored response again.
     set("store", json!(false));
     let mut include = Vec::new();
-    let reasoning = &conversation.reasoning;
-    let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
-    let mut kinds = parts.map(|part| &part.kind);
     // Models that do not think refuse the word.
-    if reasoning.effort.is_some()
-        || reasoning.budget.is_some()
-        || kinds.any(|kind| matches!(kind, PartKind::Thought(_)))
-    {
+    if thinks(conversation) {
         include.push("reasoning.encrypted_content");
     }
     if let Some(logprobs) = &conversation.logprobs {
@@ -142,7 +166,9 @@ fn items(turns: &[Turn], writer: &mut Writer<'_>) -> Vec<Value> {
         if turn.parts.is_empty() && writer.is_same() {
             items.extend(message(turn.role, &turn.at, &[], writer));
         }
-        let mut parts = turn.parts.as_slice();
+        let joined =
+            if writer.is_same() { Cow::Borrowed(turn.parts.as_slice()) } else { joined(&turn.parts) };
+        let mut parts = &*joined;
         while let [part, others @ ..] = parts {
             parts = others;
             match &part.kind {
@@ -213,9 +239,8 @@ fn call_items(call: &ToolCall, part: &Part, writer: &mut Writer<'_>) -> Vec<Valu
         (name, json!(input)),
     ]);
     writer.complete(&mut item, &part.at);
-    let proof = call
-        .signature
-        .as_ref()
+    let proof = writer
+        .proof(call.signature.as_ref())
         .map(|signature| json!({ "type": "reasoning", "summary": [], "encrypted_content": signature }));
     proof.into_iter().chain([Value::Object(item)]).collect()
 }
@@ -235,13 +260,15 @@ fn result_item(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Val
 }
 
 fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
+    let proof = writer.proof(thought.signature.as_ref());
     // Providers refuse a thought of a client's own, without the proof that it is the model's.
-    if thought.signature.is_none() && !writer.is_same() {
+    if proof.is_none() && !writer.is_same() {
         writer.lose(part.at.clone());
         return None;
     }
-    let (name, kind) =
-        if thought.summary { ("summary", "summary_text") } else { ("content", "reasoning_text") };
+    // What they show of a thought is a summary. They refuse its text.
+    let is_summary = thought.summary || !writer.is_same();
+    let (name, kind) = if is_summary { ("summary", "summary_text") } else { ("content", "reasoning_text") };
     let texts: Vec<Value> = thought.text.iter().map(|text| json!({ "type": kind, "text": text })).collect();
     let mut item = object([("type", json!("reasoning"))]);
     if !writer.is_same() {
@@ -250,7 +277,7 @@ fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Opti
     if !texts.is_empty() {
         item.insert(name.to_owned(), texts.into());
     }
-    if let Some(signature) = &thought.signature {
+    if let Some(signature) = proof {
         let mark = if thought.redacted && writer.is_same() { REDACTED } else { "" };
         item.insert("encrypted_content".to_owned(), json!(format!("{mark}{signature}")));
     }
@@ -310,6 +337,7 @@ fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Ma
     let asked = &conversation.reasoning;
     let mut reasoning = Map::new();
     match (&asked.effort, &asked.budget) {
+        (Some(Given { value, at }), _) if value == NO_EFFORT && !writer.is_same() => writer.lose(at.clone()),
         (Some(effort), budget) => {
             // A word of the messages protocol.
             let is_foreign = effort.value == "max" && !writer.is_same();
@@ -319,9 +347,8 @@ fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Ma
                 writer.lose(at.clone());
             }
         }
-        (None, Some(Given { value: Budget::Off, .. })) => {
-            reasoning.insert("effort".to_owned(), json!("none"));
-        }
+        // To a model that does not think, the word that turns it off would be an error.
+        (None, Some(Given { value: Budget::Off, at })) => writer.lose(at.clone()),
         (None, Some(Given { value: Budget::Tokens(tokens), .. })) => {
             reasoning.insert("effort".to_owned(), json!(effort_of(*tokens)));
         }
@@ -331,6 +358,9 @@ fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Ma
     // No summary is the default.
     if let Some(summary) = asked.summary.as_ref().filter(|word| writer.is_same() || word.value != "none") {
         reasoning.insert("summary".to_owned(), json!(summary.value));
+    }
+    if asked.is_shown && !writer.is_same() {
+        reasoning.entry("summary").or_insert_with(|| json!("auto"));
     }
     writer.set(body, "reasoning", reasoning, "/reasoning");
 }

@@ -1,10 +1,13 @@
 //! Tools of a provider's request, and the choice among them.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use super::request_in::is_custom;
-use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
+use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
 use crate::protocols::members::{Writer, object};
+use crate::protocols::tool_choice::{possible, with_properties};
 
 /// Writes the tools and the choice among them.
 pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
@@ -12,16 +15,23 @@ pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: 
     if !tools.is_empty() {
         body.insert("tools".to_owned(), tools.into());
     }
-    if let Some(Given { value, at }) = &conversation.tool_choice {
-        match tool_choice(value, &conversation.tools) {
-            Some(choice) => drop(body.insert("tool_choice".to_owned(), choice)),
-            None if writer.is_same() => {}
-            None => writer.lose(at.clone()),
-        }
-        if let (ToolChoice::Other(choice), true) = (value, writer.is_same()) {
-            body.insert("tool_choice".to_owned(), choice.clone());
-        }
+    let parallel = conversation.parallel_tool_calls.as_ref();
+    if let Some(parallel) = parallel.filter(|_| writer.is_same() || body.contains_key("tools")) {
+        body.insert("parallel_tool_calls".to_owned(), json!(parallel.value));
     }
+    let given = conversation.tool_choice.as_ref().map(|choice| &choice.value);
+    let choice = if writer.is_same() {
+        given.map(Cow::Borrowed)
+    } else {
+        let is_written = |tool: &Tool| !matches!(tool.kind, ToolKind::Other(_));
+        possible(conversation, is_written, writer)
+    };
+    let choice = choice.map(|choice| match &*choice {
+        // Of this protocol.
+        ToolChoice::Other(choice) => choice.clone(),
+        choice => tool_choice(choice, &conversation.tools).unwrap_or_default(),
+    });
+    body.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
 }
 
 fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
@@ -43,7 +53,11 @@ fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
     match &tool.kind {
         ToolKind::Function { parameters, strict, .. } => {
             if let Some(parameters) = parameters {
-                set("parameters", parameters.clone());
+                let is_same = writer.is_same();
+                set(
+                    "parameters",
+                    if is_same { parameters.clone() } else { with_properties(parameters.clone()) },
+                );
             } else if !writer.is_same() {
                 set("parameters", json!({ "type": "object", "properties": {} }));
             }

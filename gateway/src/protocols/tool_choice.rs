@@ -1,0 +1,111 @@
+//! The choice among tools, as far as the target of a request has the tools. Providers refuse a choice among none, and one
+//! that names a tool which the request does not declare.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use super::members::Writer;
+use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
+
+/// The choice for a target of another protocol than the client's. What it cannot have is reported. `is_written`: whether the
+/// target gets a tool.
+pub(super) fn possible<'c>(
+    conversation: &'c Conversation,
+    is_written: impl Fn(&Tool) -> bool,
+    writer: &mut Writer<'_>,
+) -> Option<Cow<'c, ToolChoice>> {
+    let given = conversation.tool_choice.as_ref()?;
+    let tools = conversation.tools.iter().filter(|tool| is_written(tool));
+    let has_tools = tools.clone().next().is_some();
+    let is_forced = match &given.value {
+        ToolChoice::Auto | ToolChoice::None | ToolChoice::Allowed { required: false, .. } => false,
+        ToolChoice::Required
+        | ToolChoice::Function(_)
+        | ToolChoice::Custom(_)
+        | ToolChoice::Allowed { required: true, .. } => true,
+        // What only the protocol of the request knows.
+        ToolChoice::Other(_) => {
+            writer.lose(given.at.clone());
+            return None;
+        }
+    };
+    if !has_tools {
+        if is_forced {
+            writer.lose(given.at.clone());
+        }
+        return None;
+    }
+    let names: HashSet<&str> = tools.filter_map(name_of).collect();
+    match &given.value {
+        ToolChoice::Function(name) | ToolChoice::Custom(name) if !names.contains(name.as_str()) => {
+            writer.lose(given.at.clone());
+            None
+        }
+        ToolChoice::Allowed { names: allowed, required } => {
+            let is_there = |name: &&String| names.contains(name.as_str());
+            if allowed.iter().all(|name| is_there(&name)) {
+                return Some(Cow::Borrowed(&given.value));
+            }
+            let left: Vec<String> = allowed.iter().filter(is_there).cloned().collect();
+            if !left.is_empty() {
+                return Some(Cow::Owned(ToolChoice::Allowed { names: left, required: *required }));
+            }
+            writer.lose(given.at.clone());
+            // None of the tools that are there may be called.
+            (!required).then_some(Cow::Owned(ToolChoice::None))
+        }
+        choice => Some(Cow::Borrowed(choice)),
+    }
+}
+
+fn name_of(tool: &Tool) -> Option<&str> {
+    match &tool.kind {
+        ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } => Some(name),
+        ToolKind::Other(_) => None,
+    }
+}
+
+/// The schema of a function's arguments with the members that some providers insist on: the type, and the properties of an
+/// object.
+pub(super) fn with_properties(mut schema: Value) -> Value {
+    const COMBINING: [&str; 6] = ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"];
+    if let Value::Object(members) = &mut schema {
+        if COMBINING.iter().any(|name| members.contains_key(*name)) {
+            return schema;
+        }
+        let is_object = match members.get("type") {
+            None => true,
+            Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+            Some(kind) => kind == "object",
+        };
+        if is_object {
+            members.entry("type").or_insert_with(|| json!("object"));
+            if !members.get("properties").is_some_and(Value::is_object) {
+                members.insert("properties".to_owned(), json!({}));
+            }
+        }
+    }
+    schema
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_gets_its_properties_and_other_schemas_stay() {
+        for (given, expected) in [
+            (json!({}), json!({ "type": "object", "properties": {} })),
+            (json!({ "type": "object" }), json!({ "type": "object", "properties": {} })),
+            (json!({ "type": "object", "properties": null }), json!({ "type": "object", "properties": {} })),
+            (json!({ "properties": { "a": {} } }), json!({ "type": "object", "properties": { "a": {} } })),
+            (json!({ "$ref": "#/$defs/a" }), json!({ "$ref": "#/$defs/a" })),
+            (json!({ "type": "string" }), json!({ "type": "string" })),
+            (json!(true), json!(true)),
+        ] {
+            assert_eq!(with_properties(given), expected);
+        }
+    }
+}

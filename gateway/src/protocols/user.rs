@@ -1,0 +1,37 @@
+//! The id of the person on whose behalf a request is made.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use ring::digest::{SHA256, digest};
+
+/// Maximum length of the id at providers of chat completions and responses, in characters.
+pub(super) const MAX_USER: usize = 64;
+
+/// The id as a provider takes it: one that is too long becomes its digest, which is the same for the same person.
+pub(super) fn id(user: &str, most: usize) -> Cow<'_, str> {
+    if user.len() <= most || user.chars().count() <= most {
+        return Cow::Borrowed(user);
+    }
+    let mut text = String::with_capacity(MAX_USER);
+    for byte in digest(&SHA256, user.as_bytes()).as_ref() {
+        // Writing to a string does not fail.
+        _ = write!(text, "{byte:02x}");
+    }
+    Cow::Owned(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_id_becomes_a_digest_that_is_the_same_for_the_same_person() {
+        let long = "u".repeat(65);
+        assert_eq!(id(&long, MAX_USER), id(&long, MAX_USER));
+        assert_eq!(id(&long, MAX_USER).len(), MAX_USER);
+        assert_ne!(id(&long, MAX_USER), id(&"v".repeat(65), MAX_USER));
+        assert_eq!(id(&"ü".repeat(64), MAX_USER), "ü".repeat(64));
+        assert_eq!(id(&long, usize::MAX), long);
+    }
+}

@@ -38,7 +38,11 @@ enum At {
         size: u64,
         digits: u8,
     },
-    /// Behind the size: extensions until the end of the line.
+    /// In white space behind the size.
+    Blank {
+        size: u64,
+    },
+    /// Behind the semicolon: extensions until the end of the line.
     Extension {
         size: u64,
     },
@@ -215,8 +219,16 @@ impl Chunks {
                 let digit = char::from(byte).to_digit(16).unwrap_or_default();
                 At::Size { size: size * 16 + u64::from(digit), digits: digits + 1 }
             }
-            (At::Size { size, digits: 1.. } | At::Extension { size }, b'\r') => At::SizeLf { size: *size },
-            (At::Size { size, digits: 1.. }, b';' | b' ' | b'\t') => At::Extension { size: *size },
+            (At::Size { size, digits: 1.. } | At::Blank { size } | At::Extension { size }, b'\r') => {
+                At::SizeLf { size: *size }
+            }
+            (At::Size { size, digits: 1.. } | At::Blank { size }, b';') => At::Extension { size: *size },
+            // White space may stand before an extension (RFC 9112, 7.1.1), and nothing else.
+            (At::Size { size, digits: 1.. } | At::Blank { size }, b' ' | b'\t') => {
+                let size = *size;
+                self.ignore()?;
+                At::Blank { size }
+            }
             // A line feed alone ends a line for some readers and not for others.
             (At::Extension { size }, 1..) if byte != b'\n' => {
                 let size = *size;
@@ -245,5 +257,24 @@ impl Chunks {
             return Err(Error::Invalid("the body has too many extensions of chunks, or too long trailers"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(body: &str) -> Result<Bytes, Error> {
+        Framing::Chunked(Chunks::new()).decode(body.as_bytes()).map(|(_, data)| data)
+    }
+
+    #[test]
+    fn what_stands_behind_the_size_of_a_chunk_is_white_space_or_an_extension() {
+        for body in ["3\r\nabc\r\n0\r\n\r\n", "3 \r\nabc\r\n0\r\n\r\n", "3 ;a=b\r\nabc\r\n0;\r\n\r\n"] {
+            assert_eq!(decoded(body).expect(body), "abc");
+        }
+        for body in ["3 4\r\nabc", "3 x\r\nabc", "3\tGET\r\nabc", "3x\r\nabc"] {
+            assert!(decoded(body).is_err(), "{body:?}");
+        }
     }
 }

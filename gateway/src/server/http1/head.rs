@@ -37,6 +37,8 @@ pub(super) struct Asked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unreadable {
     Malformed,
+    /// The client begins TLS where nobody speaks it.
+    Tls,
     TargetTooLong,
     HeadersTooLarge,
 }
@@ -45,6 +47,11 @@ impl Unreadable {
     pub(super) fn into_error(self) -> ApiError {
         let (code, message) = match self {
             Self::Malformed => (&ErrorCode::MALFORMED_REQUEST, "the request's head is not HTTP/1.1"),
+            Self::Tls => (
+                &ErrorCode::MALFORMED_REQUEST,
+                "the client begins TLS, and this address speaks plain HTTP: use http://, or have the gateway listen with TLS \
+                 (server.tls)",
+            ),
             Self::TargetTooLong => {
                 (&ErrorCode::URI_TOO_LONG, "the request's path and query are longer than the gateway accepts")
             }

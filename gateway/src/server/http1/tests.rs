@@ -219,6 +219,22 @@ async fn a_connection_waits_for_a_head_and_no_longer() {
     assert_eq!(service.0.lock().expect("no panic").len(), 3);
 }
 
+#[tokio::test]
+async fn one_empty_line_before_a_request_is_passed_over_and_more_are_refused() {
+    for (lines, status) in [("\r\n", 200), ("\n", 200), ("\r\n\r\n", 400), ("\n\n\n", 400)] {
+        let sent = format!("{lines}{}", post("/a", "1"));
+        let (said, ..) = said(&[sent.as_bytes()]).await;
+        assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{lines:?}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_begins_tls_is_told_at_once() {
+    let (said, asked, _) = said(&[&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]]).await;
+    assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("speaks plain HTTP"), "{said}");
+    assert!(asked.is_empty());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_limit_beyond_all_times_is_none() {
     let (mut client, service, _served) = start(Settings { header_timeout: Duration::MAX, ..settings() });

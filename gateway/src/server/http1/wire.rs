@@ -20,6 +20,8 @@ use super::outgoing::Outgoing;
 const PACKET: usize = 16 * 1024;
 /// The same for long bodies, which are read to where they stay.
 const LONG_PACKET: usize = 64 * 1024;
+/// How a client begins TLS: a record of a handshake, of any version since SSL 3.0. No method of HTTP begins so.
+const TLS_HANDSHAKE: &[u8] = &[0x16, 0x03];
 /// Asks a client for the body that it holds back.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -42,12 +44,22 @@ pub(super) struct Wire<S> {
     waits: bool,
     /// What is written besides answers.
     queued: Bytes,
+    /// Whether an empty line before the next request has been passed over.
+    has_skipped: bool,
 }
 
 impl<S> Wire<S> {
     pub(super) fn new(socket: S) -> Self {
         let (held, queued) = (BytesMut::new(), Bytes::new());
-        Self { socket, held, seen: Seen::default(), body: Framing::Done, waits: false, queued }
+        Self {
+            socket,
+            held,
+            seen: Seen::default(),
+            body: Framing::Done,
+            waits: false,
+            queued,
+            has_skipped: false,
+        }
     }
 
     /// Whether nothing is left of the request before.
@@ -88,14 +100,28 @@ impl<S> Wire<S> {
 
     /// Takes the head at the beginning of what is held, if it is whole.
     fn take_head(&mut self) -> Option<Next> {
-        // Some clients send an empty line behind a body (RFC 9112, 2.2).
-        let empty = self.held.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        self.held.advance(empty);
+        if self.held.starts_with(TLS_HANDSHAKE) {
+            return Some(Next::Unreadable(Unreadable::Tls));
+        }
+        // Some clients send an empty line behind a body (RFC 9112, 2.2). More of them are no request.
+        if !self.has_skipped {
+            let empty = match &self.held[..] {
+                [b'\r', b'\n', ..] => 2,
+                [b'\n', ..] => 1,
+                _ => 0,
+            };
+            self.held.advance(empty);
+            self.has_skipped = empty > 0;
+        }
+        if self.has_skipped && matches!(self.held.first(), Some(b'\r' | b'\n')) {
+            return Some(Next::Unreadable(Unreadable::Malformed));
+        }
         let Some(end) = self.seen.end(&self.held, head::MOST_BYTES) else {
             let is_endless = self.held.len() >= head::MOST_BYTES;
             return is_endless.then(|| Next::Unreadable(Unreadable::of_endless(&self.held)));
         };
         let head = self.take(end);
+        self.has_skipped = false;
         Some(match head::read(&head) {
             Err(why) => Next::Unreadable(why),
             Ok(Head { request, asked, body, waits }) => {
@@ -114,14 +140,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         deadline: &mut Deadline,
         drained: Pin<&mut WaitForCancellationFuture<'_>>,
     ) -> Poll<io::Result<Next>> {
+        let mut has_read = false;
         loop {
             if let Some(next) = self.take_head() {
                 deadline.met();
                 return Poll::Ready(Ok(next));
             }
+            // A client that sends without a pause has no more time than others.
+            if has_read && deadline.poll_missed(context).is_ready() {
+                return Poll::Ready(Ok(Next::Ended));
+            }
             match self.poll_read(context) {
                 Poll::Ready(Ok(0)) => return Poll::Ready(Ok(Next::Ended)),
-                Poll::Ready(Ok(_)) => continue,
+                Poll::Ready(Ok(_)) => {
+                    has_read = true;
+                    continue;
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {}
             }

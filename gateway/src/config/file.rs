@@ -89,7 +89,7 @@ pub(super) struct Tls {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
-    /// Maximum size of a request body. Default: "10MiB".
+    /// Maximum size of a request body, also without its content coding. Default: "10MiB".
     pub(super) max_body: Option<Size>,
     /// Maximum size of all generated files together; each is kept for one hour. Default: "256MiB".
     pub(super) max_files: Option<Size>,

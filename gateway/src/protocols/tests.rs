@@ -7,6 +7,7 @@ mod documents;
 mod every_member;
 mod goldens;
 mod hostile;
+mod messy_answers;
 mod probes;
 mod round_trip;
 mod same_conversation;

@@ -32,13 +32,19 @@ mod responses;
 mod thoughts;
 mod tool_choice;
 mod user;
+mod sequence;
+mod surrogates;
 mod videos;
+mod whole_json;
 
 use serde_json::Value;
 
 use self::beyond::Beyond;
 pub(crate) use self::failure::code_of;
 pub(crate) use self::proof::{Marking, mark};
+use self::sequence::Sequenced;
+pub(crate) use self::sequence::failure_of;
+pub(crate) use self::surrogates::mended as without_half_characters;
 pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
 use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
@@ -99,6 +105,11 @@ pub(crate) trait StreamIn: Send {
     /// The connection ended. Gives what a stream still owes if it is complete without a word for its end.
     /// Errors: the stream ended early.
     fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed>;
+
+    /// What it holds back until more has come, in bytes.
+    fn held(&self) -> usize {
+        0
+    }
 }
 
 /// Writes a client's stream, delta by delta.
@@ -139,16 +150,21 @@ impl Protocol {
 
     /// Reads a provider's answer.
     pub(crate) fn answer_in(self, body: Value) -> Result<Answer, Malformed> {
-        match self {
+        let mut answer = match self {
             Self::Chat => chat::answer_in(body),
             Self::Responses => responses::answer_in(body),
             Self::Messages => messages::answer_in(body),
             Self::Native => native::answer_in(body),
-        }
+        }?;
+        sequence::settle_calls(&mut answer);
+        Ok(answer)
     }
 
     /// Writes a client's answer.
     pub(crate) fn answer_out(self, mut answer: Answer, asked: &Asked) -> Value {
+        if answer.source != self {
+            sequence::settle_ends(&mut answer);
+        }
         let beyond = Beyond::take(&mut answer, self);
         let mut document = match self {
             Self::Chat => chat::answer_out(answer, asked),
@@ -160,14 +176,15 @@ impl Protocol {
         document
     }
 
-    /// Reads a provider's stream.
+    /// Reads a provider's stream, as a sequence of whole parts (`protocols/sequence.rs`).
     pub(crate) fn stream_in(self) -> Box<dyn StreamIn> {
-        match self {
+        let pieces = match self {
             Self::Chat => chat::stream_in(),
             Self::Responses => responses::stream_in(),
             Self::Messages => messages::stream_in(),
             Self::Native => native::stream_in(),
-        }
+        };
+        Box::new(Sequenced::new(pieces))
     }
 
     /// Writes a client's stream.
@@ -178,6 +195,12 @@ impl Protocol {
             Self::Messages => messages::stream_out(asked),
             Self::Native => native::stream_out(asked),
         }
+    }
+
+    /// The error that stands in the form of an answer (responses).
+    pub(crate) fn failure_within(self, answer: &Value) -> Option<Failure> {
+        let is_failed = self == Self::Responses && answer["status"] == "failed";
+        is_failed.then(|| failure::of_value(&answer["error"]))
     }
 
     /// Reads a provider's error. `body`: as received, which may be anything.

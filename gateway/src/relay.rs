@@ -37,6 +37,7 @@ use std::time::Instant;
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
 use gatewright::redact::Redactor;
+use http::HeaderValue;
 use tracing::Span;
 
 use self::asked::Asked;
@@ -290,6 +291,9 @@ impl Journey {
         };
         if is_own {
             response.headers_mut().insert(UPSTREAM_HEADER, label);
+        }
+        if parcel.estimate.is_some() {
+            response.headers_mut().insert(ESTIMATED_HEADER, HeaderValue::from_static("true"));
         }
         if let Some(dropped) = &parcel.dropped {
             response.headers_mut().insert(translation::DROPPED_HEADER, dropped.clone());

@@ -4,7 +4,11 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use super::{Given, Part, Place, Protocol};
+use super::{Given, Media, Part, Place, Protocol, Source};
+use crate::bounds::tree;
+
+/// What a citation takes beside its texts, in bytes: about as much as an object with its members.
+const CITATION_BYTES: usize = 1024;
 
 /// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,6 +68,11 @@ pub(crate) enum End {
     Refusal,
     /// The turn is not over: the client sends it back to go on.
     Paused,
+    /// The provider or its model broke down, by this word of the provider's: the answer is not complete.
+    Failed {
+        source: Protocol,
+        word: String,
+    },
     /// A word of the provider's own, which only its protocol, the `source`, knows. To others the answer is complete.
     Other {
         source: Protocol,
@@ -119,7 +128,8 @@ pub(crate) enum Delta {
         signature: String,
         redacted: bool,
     },
-    /// A call begins. `call`: its place among the calls of the choice.
+    /// A call begins. `call`: its place among the calls of the choice. A provider's stream may tell a call before its name
+    /// or its id is known, each empty, and the same call again with them (`protocols/sequence.rs`).
     Call {
         choice: u32,
         call: u32,
@@ -133,6 +143,16 @@ pub(crate) enum Delta {
         choice: u32,
         call: u32,
         text: String,
+    },
+    /// The input of a call is whole. Only a provider's stream says it: the sequencer takes it out.
+    CallDone {
+        choice: u32,
+        call: u32,
+    },
+    /// A picture, whole.
+    Image {
+        choice: u32,
+        image: Media,
     },
     /// A part that only the protocol of the provider, the `source`, knows, whole.
     Other {
@@ -158,6 +178,50 @@ pub(crate) enum Delta {
     Failed(Failure),
     /// The stream is complete.
     Done,
+}
+
+impl Delta {
+    /// The memory that it takes where it is kept, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            Self::Text { text, logprobs, .. } => text.len() + logprobs.as_ref().map_or(0, tree::bytes),
+            Self::Refusal { text, .. } | Self::CallInput { text, .. } => text.len(),
+            Self::Thought { id, text, .. } => id.as_ref().map_or(0, String::len) + text.len(),
+            Self::ThoughtSigned { id, signature, .. } => id.as_ref().map_or(0, String::len) + signature.len(),
+            Self::Call { id, name, signature, .. } => {
+                id.len() + name.len() + signature.as_ref().map_or(0, String::len)
+            }
+            Self::Image { image, .. } => {
+                let (Source::Inline(text) | Source::Url(text) | Source::FileId(text)) = &image.source;
+                text.len()
+            }
+            Self::Other { value, .. } => tree::bytes(value),
+            Self::Citation { citation: Citation { url, title, quote, .. }, .. } => {
+                let texts = [url, title, quote].into_iter().flatten();
+                CITATION_BYTES + texts.map(String::len).sum::<usize>()
+            }
+            Self::Extra(given) => given.at.len() + tree::bytes(&given.value),
+            _ => 0,
+        }
+    }
+
+    /// The choice that it is a part of.
+    pub(crate) fn choice(&self) -> Option<u32> {
+        match self {
+            Self::Text { choice, .. }
+            | Self::Refusal { choice, .. }
+            | Self::Thought { choice, .. }
+            | Self::ThoughtSigned { choice, .. }
+            | Self::Call { choice, .. }
+            | Self::CallInput { choice, .. }
+            | Self::CallDone { choice, .. }
+            | Self::Image { choice, .. }
+            | Self::Other { choice, .. }
+            | Self::Citation { choice, .. }
+            | Self::Ended { choice, .. } => Some(*choice),
+            Self::Started { .. } | Self::Extra(_) | Self::Usage(_) | Self::Failed(_) | Self::Done => None,
+        }
+    }
 }
 
 /// An error of a provider, in neutral words.

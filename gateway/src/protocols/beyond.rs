@@ -221,6 +221,13 @@ impl Kept {
         self.extra(Given::new(value, at));
     }
 
+    /// Keeps a picture, for which the client's protocol has no words in its answers.
+    pub(super) fn image(&mut self, image: Media, target: Protocol) {
+        if let Some(said) = unsaid(&PartKind::Image(image), target) {
+            self.other(said);
+        }
+    }
+
     /// Keeps why a choice ended, where the client's protocol has no word for it.
     pub(super) fn end(&mut self, choice: u32, end: &End, target: Protocol) {
         let Some((word, is_sequence)) = unsaid_end(end, target) else { return };

@@ -11,6 +11,7 @@
 mod answer;
 mod citations;
 mod finish;
+mod lenient;
 mod message_in;
 mod message_out;
 mod reasoning;

@@ -116,7 +116,20 @@ fn kind_of_word(word: &str) -> Option<FailureKind> {
         "timeout" | "timeout_error" | "request_timeout" | "deadline_exceeded" | "upstream_timeout" => {
             FailureKind::Timeout
         }
-        "context_length_exceeded" | "invalid_value" | "invalid_prompt" | "failed_precondition" => {
+        "context_length_exceeded"
+        | "string_above_max_length"
+        | "invalid_value"
+        | "invalid_prompt"
+        | "content_policy_violation"
+        | "unsupported_image_media_type"
+        | "empty_image_file"
+        | "failed_to_download_image"
+        | "failed_precondition" => FailureKind::InvalidRequest,
+        // Each says what is wrong with a picture of the request.
+        word if word.starts_with("invalid_image")
+            || word.starts_with("image_")
+            || word == "invalid_base64_image" =>
+        {
             FailureKind::InvalidRequest
         }
         "server_error" | "api_error" | "internal" | "upstream_error" => FailureKind::Server,

@@ -8,6 +8,7 @@ mod every_member;
 mod goldens;
 mod hostile;
 mod legal;
+mod messy_answers;
 mod probes;
 mod round_trip;
 mod same_conversation;

@@ -170,6 +170,10 @@ pub(super) async fn passed(
             let keeper = parcel.keeper.clone();
             let (from, to) = (parcel.protocol, journey.protocol);
             let events = Translating::new(from, to, journey.framing, (**asked).clone(), keeper);
+            let events = match parcel.estimate {
+                Some(tokens) => events.estimating(tokens),
+                None => events,
+            };
             let events = match from {
                 Protocol::Chat => events.wanting(journey.asked.choices),
                 _ => events,

@@ -209,6 +209,10 @@ impl StreamIn for Compacting {
         self.pass(deltas);
         Ok(())
     }
+
+    fn held(&self) -> usize {
+        self.incoming.held()
+    }
 }
 
 #[cfg(test)]

@@ -66,10 +66,13 @@ impl Fault {
         redactor: &Redactor,
     ) -> Self {
         let mut failure = protocol.failure_in(status, body);
-        if !(400..500).contains(&status) && failure.kind == FailureKind::InvalidRequest {
+        if !(400..=599).contains(&status) && failure.kind == FailureKind::InvalidRequest {
             failure.kind = FailureKind::Server;
         }
+        // Servers in front of others tell some of their refusals with a status of their own. The code says whose fault it is.
+        let is_refusal = status >= 500 && failure.kind == FailureKind::InvalidRequest;
         let verdict = match (status, failure.kind) {
+            _ if is_refusal => Verdict::Request,
             // The native protocol refuses a key with 400.
             (401 | 402, _) | (429, FailureKind::QuotaExceeded) | (400, FailureKind::Authentication) => {
                 Verdict::Key
@@ -81,7 +84,7 @@ impl Fault {
         };
         // The client's own key is good, whatever the upstream says of the gateway's.
         let is_own = failure.kind == FailureKind::Authentication || !(400..=599).contains(&status);
-        let status = (status != 401 && !is_own).then_some(status);
+        let status = (status != 401 && !is_own && !is_refusal).then_some(status);
         let retry_after = retry_after(headers, body, SystemTime::now());
         Self { verdict, failure: shown(failure, redactor).into(), status, retry_after, upstream: None }
     }
@@ -191,9 +194,8 @@ impl Fault {
     pub(crate) fn into_error(self) -> ApiError {
         let Failure { kind, message, code, param, beyond } = *self.failure;
         let mut error = ApiError::new(code_of(kind), message);
-        if self.status.is_some() || beyond.is_some() {
-            let (status, code) = (self.status, code.filter(|_| self.status.is_some()));
-            error = error.foreign(Foreign { status, code, beyond });
+        if self.status.is_some() || code.is_some() || beyond.is_some() {
+            error = error.foreign(Foreign { status: self.status, code, beyond });
         }
         if let Some(param) = param {
             error = error.param(param);
@@ -232,6 +234,8 @@ pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
 /// What the last event of a stream that failed says.
 pub(crate) struct LastWords<'a> {
     code: &'static ErrorCode,
+    /// The code: the provider's, where it has one.
+    word: &'a str,
     message: &'a str,
     param: Option<&'a str>,
     beyond: Option<&'a Beyond>,
@@ -240,18 +244,19 @@ pub(crate) struct LastWords<'a> {
 impl<'a> LastWords<'a> {
     pub(crate) fn of(failure: &'a Failure) -> Self {
         let (code, beyond) = (code_of(failure.kind), failure.beyond.as_deref());
-        Self { code, message: &failure.message, param: failure.param.as_deref(), beyond }
+        let word = failure.code.as_deref().unwrap_or(code.code);
+        Self { code, word, message: &failure.message, param: failure.param.as_deref(), beyond }
     }
 
     pub(crate) fn of_error(error: &'a ApiError) -> Self {
         let (code, beyond) = (error.code(), error.beyond());
-        Self { code, message: error.message(), param: error.field(), beyond }
+        Self { code, word: error.word(), message: error.message(), param: error.field(), beyond }
     }
 }
 
 /// The end of a stream that failed, in the words of its protocol and without the sign of success.
 pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Observer) -> String {
-    let LastWords { code, message, param, beyond } = *said;
+    let LastWords { code, word, message, param, beyond } = *said;
     let whole = |mut document: Value| {
         if let Some(beyond) = beyond.filter(|beyond| beyond.protocol == protocol) {
             beyond.write(&mut document);
@@ -260,8 +265,7 @@ pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Ob
     };
     match protocol {
         Protocol::Chat => {
-            let error =
-                json!({ "message": message, "type": code.error_type, "param": param, "code": code.code });
+            let error = json!({ "message": message, "type": code.error_type, "param": param, "code": word });
             format!("data: {}\n\n", whole(json!({ "error": error })))
         }
         Protocol::Messages => {
@@ -285,7 +289,7 @@ pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Ob
             });
             response["model"] = serde_json::from_slice(observer.model()).unwrap_or_default();
             response["status"] = "failed".into();
-            response["error"] = json!({ "code": code.code, "message": message });
+            response["error"] = json!({ "code": word, "message": message });
             let response = whole(response);
             let number = observer.sequence_number.map_or(0, |number| number.saturating_add(1));
             let event = json!({ "type": "response.failed", "sequence_number": number, "response": response });
@@ -369,6 +373,30 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_of_the_request_is_one_with_any_status_and_in_a_stream() {
+        let body = r#"{"error":{"message":"too long","code":"context_length_exceeded","param":"input"}}"#;
+        for fault in [of(400, body), of(502, body)] {
+            assert_eq!(fault.verdict, Verdict::Request);
+            let error = fault.into_error();
+            assert_eq!((error.word(), error.field()), ("context_length_exceeded", Some("input")));
+            assert_eq!(error.code().status, 400);
+        }
+        let failure = Protocol::Responses.failure_in(200, body.as_bytes());
+        let fault = Fault::of_event(failure, &Redactor::default());
+        assert_eq!(fault.verdict, Verdict::Request);
+        for (protocol, code) in
+            [(Protocol::Chat, "/error/code"), (Protocol::Responses, "/response/error/code")]
+        {
+            let observer = Observer::new(protocol, "mine", false);
+            let event = last_event(protocol, &LastWords::of(fault.failure()), &observer);
+            let data = event.lines().find_map(|line| line.strip_prefix("data: ")).expect("data");
+            let data: Value = serde_json::from_str(data).expect("JSON");
+            assert_eq!(data.pointer(code).and_then(Value::as_str), Some("context_length_exceeded"));
+        }
+        assert_eq!(of(500, r#"{"error":{"type":"invalid_request_error"}}"#).verdict, Verdict::Upstream);
+    }
+
+    #[test]
     fn the_upstreams_key_is_in_no_message() {
         let body = r#"{"error":{"message":"bad key sk-canary-8842","code":"sk-canary-8842","param":"sk-canary-8842"}}"#;
         for status in [400, 401, 429, 500] {
@@ -387,6 +415,21 @@ mod tests {
         for status in [400, 401, 403] {
             let said = format!("{:?}", of(status, body).into_error());
             assert!(!said.contains("8842"), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_event_of_an_error_has_the_number_of_the_one_that_told_it() {
+        for error in [
+            r#"{"type":"error","sequence_number":6,"code":"server_error","message":"no"}"#,
+            r#"{"type":"response.failed","sequence_number":6,"response":{"error":{"message":"no"}}}"#,
+        ] {
+            let mut observer = Observer::new(Protocol::Responses, "mine", false);
+            observer.event(None, r#"{"type":"response.output_text.delta","sequence_number":5,"delta":"x"}"#);
+            observer.event(None, error);
+            let failure = Failure::new(FailureKind::Server, "no");
+            let event = last_event(Protocol::Responses, &LastWords::of(&failure), &observer);
+            assert!(event.contains(r#""sequence_number":6"#), "{event}");
         }
     }
 

@@ -6,6 +6,7 @@ mod events;
 
 use std::ops::Range;
 
+use bytes::Bytes;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -64,6 +65,8 @@ pub(crate) enum Seen {
     Pass,
     /// It passes with another text at this range of its data.
     Rename(Range<usize>),
+    /// It passes with these data.
+    Rewrite(Bytes),
     /// It is for the gateway alone.
     Hide,
     /// It is an error, and passes.
@@ -191,6 +194,7 @@ mod tests {
             Seen::Pass => "pass".to_owned(),
             Seen::Hide => "hide".to_owned(),
             Seen::Ping => "ping".to_owned(),
+            Seen::Rewrite(data) => String::from_utf8_lossy(&data).into_owned(),
             Seen::Error(error) => error.message,
             Seen::Rename(at) => {
                 let mut event = (*event).to_owned();
@@ -224,6 +228,17 @@ mod tests {
         let event = r#"{"model":"m","choices":[],"usage":{"prompt_tokens":3}}"#;
         assert_eq!(seen(&mut observer, &[event]), ["pass"]);
         assert!(observer.usage.is_some());
+    }
+
+    #[test]
+    fn a_chunk_with_the_usage_has_a_list_of_choices() {
+        let mut observer = Observer::new(Protocol::Chat, "mine", false);
+        let event = r#"{"model":"theirs","choices":null,"usage":{"prompt_tokens":3},"x":"model"}"#;
+        let written = r#"{"model":"mine","choices":[],"usage":{"prompt_tokens":3},"x":"model"}"#;
+        assert_eq!(seen(&mut observer, &[event]), [written]);
+        let event = r#"{"choices":null,"usage":{"prompt_tokens":3},"model":"theirs"}"#;
+        let written = r#"{"choices":[],"usage":{"prompt_tokens":3},"model":"mine"}"#;
+        assert_eq!(seen(&mut observer, &[event]), [written]);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(super) struct Parcel {
     pub(super) keeper: Option<Keeper>,
     /// How the client asks for a compaction that the gateway makes.
     pub(super) compacts: Option<Form>,
+    /// About how many tokens the request has, where the answer begins with them and the upstream tells them at its end.
+    pub(super) estimate: Option<u64>,
     /// Whether the upstream has to know the response that the request continues, and could do without.
     pub(super) may_be_forgotten: bool,
 }
@@ -61,7 +63,7 @@ pub(super) struct Parcel {
 impl Parcel {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
         let (dropped, asked, keeper, compacts) = (None, None, None, None);
-        Self { protocol, body, dropped, asked, keeper, compacts, may_be_forgotten: false }
+        Self { protocol, body, dropped, asked, keeper, compacts, estimate: None, may_be_forgotten: false }
     }
 }
 
@@ -122,13 +124,16 @@ impl Journey {
         let (asked, keeper, compacts) =
             (Some(translation.asked()), translation.keeper(), translation.compacts());
         let (model, capabilities) = (Arc::clone(&destination.model), destination.provider.capabilities());
+        // The first event of a stream of messages tells it.
+        let counts = self.protocol == Protocol::Messages && self.action == Action::Answer { stream: true };
         let write = move |_: &Call| {
             let written = translation.request_for(protocol, &model, capabilities)?;
-            Ok((translation, written))
+            let estimate = counts.then(|| translation.tokens());
+            Ok((translation, written, estimate))
         };
-        let (translation, Translated { body, dropped }) = self.unless_long(write).await?;
+        let (translation, Translated { body, dropped }, estimate) = self.unless_long(write).await?;
         luggage.translation = Some(translation);
-        Ok(Parcel { dropped, asked, keeper, compacts, ..Parcel::new(protocol, body) })
+        Ok(Parcel { dropped, asked, keeper, compacts, estimate, ..Parcel::new(protocol, body) })
     }
 
     /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.

@@ -142,6 +142,20 @@ impl Events for Passing {
             Seen::Hide => return Passed::Life,
             Seen::Pass => (None, Passed::Content),
             Seen::Rename(at) => (Some(at), Passed::Content),
+            Seen::Rewrite(data) => {
+                match &mut self.framing {
+                    Framing::Events => {
+                        out.extend_from_slice(b"data: ");
+                        out.extend_from_slice(&data);
+                        out.extend_from_slice(b"\n\n");
+                    }
+                    Framing::Array { opened } => {
+                        open_array(opened, out);
+                        out.extend_from_slice(&data);
+                    }
+                }
+                return Passed::Content;
+            }
             Seen::Ping => (None, Passed::Life),
             Seen::Error(failure) => return Passed::Error(failure),
         };

@@ -11,11 +11,8 @@ use super::observer::Progress;
 use super::passing::{Events, Framing, Passed, open_array};
 use super::translation::weight;
 use crate::bounds::tree;
-use crate::conversation::{Citation, Delta, Failure, FailureKind, Protocol, Usage};
+use crate::conversation::{Delta, Failure, FailureKind, Protocol, Usage};
 use crate::protocols::{Asked, Marking, StreamIn, StreamOut};
-
-/// What a citation takes beside its texts, in bytes: about as much as an object with its members.
-const CITATION_BYTES: usize = 1024;
 
 /// See the module.
 pub(super) struct Translating {
@@ -24,6 +21,8 @@ pub(super) struct Translating {
     keeper: Option<Keeper>,
     framing: Framing,
     usage: Option<Usage>,
+    /// About how many tokens the request has, until the upstream tells it: for the first event of a client's stream.
+    estimate: Option<u64>,
     pieces: u64,
     /// What is kept to the end, in bytes: what the answer repeats of the request, what stores it, and the texts, citations
     /// and other parts so far, which some protocols repeat.
@@ -54,6 +53,7 @@ impl Translating {
             keeper,
             framing,
             usage: None,
+            estimate: None,
             pieces: 0,
             kept,
             wanted: 0,
@@ -67,6 +67,11 @@ impl Translating {
     /// The upstream is to end this many choices.
     pub(super) fn wanting(self, choices: u32) -> Self {
         Self { wanted: choices, ..self }
+    }
+
+    /// The request has about so many tokens.
+    pub(super) fn estimating(self, tokens: u64) -> Self {
+        Self { estimate: Some(tokens), ..self }
     }
 
     /// Makes a compaction of the answer.
@@ -92,14 +97,20 @@ impl Translating {
                     passed = Passed::Error(failure.clone());
                     break;
                 }
-                Delta::Started { .. } => passed = Passed::Content,
+                Delta::Started { .. } => {
+                    if let Some(tokens) = self.estimate.take() {
+                        let usage = Usage { input: Some(tokens), ..Usage::default() };
+                        self.outgoing.delta(Delta::Usage(usage), &mut self.bytes);
+                    }
+                    passed = Passed::Content;
+                }
                 Delta::Citation { .. } | Delta::Extra(_) => {
-                    self.kept += memory_of(&delta);
+                    self.kept += delta.memory();
                     passed = Passed::Content;
                 }
                 _ => {
                     self.pieces += 1;
-                    self.kept += memory_of(&delta);
+                    self.kept += delta.memory();
                     passed = Passed::Content;
                 }
             }
@@ -196,24 +207,7 @@ impl Events for Translating {
     }
 
     fn kept(&self) -> usize {
-        self.kept
-    }
-}
-
-/// The memory that a delta takes where it is kept to the end, in bytes.
-fn memory_of(delta: &Delta) -> usize {
-    match delta {
-        Delta::Text { text, logprobs, .. } => text.len() + logprobs.as_ref().map_or(0, tree::bytes),
-        Delta::Refusal { text, .. } | Delta::CallInput { text, .. } => text.len(),
-        Delta::Thought { id, text, .. } => id.as_ref().map_or(0, String::len) + text.len(),
-        Delta::ThoughtSigned { id, signature, .. } => id.as_ref().map_or(0, String::len) + signature.len(),
-        Delta::Other { value, .. } => tree::bytes(value),
-        Delta::Citation { citation: Citation { url, title, quote, .. }, .. } => {
-            let texts = [url, title, quote].into_iter().flatten();
-            CITATION_BYTES + texts.map(String::len).sum::<usize>()
-        }
-        Delta::Extra(given) => given.at.len() + tree::bytes(&given.value),
-        _ => 0,
+        self.kept.saturating_add(self.incoming.held())
     }
 }
 
@@ -223,7 +217,7 @@ mod tests {
 
     use super::super::frames::MOST_EVENT_BYTES;
     use super::*;
-    use crate::conversation::Given;
+    use crate::conversation::{Citation, Given};
 
     #[test]
     fn all_that_a_clients_stream_keeps_to_its_end_is_counted() {
@@ -234,16 +228,16 @@ mod tests {
             quote: Some(text.clone()),
             span: None,
         };
-        assert!(memory_of(&Delta::Citation { choice: 0, citation }) > 3000);
-        assert!(memory_of(&Delta::Extra(Given::new(text.clone().into(), text.clone()))) > 2000);
+        assert!(Delta::Citation { choice: 0, citation }.memory() > 3000);
+        assert!(Delta::Extra(Given::new(text.clone().into(), text.clone())).memory() > 2000);
         let (id, signature) = (Some(text.clone()), text.clone());
         let signed = Delta::ThoughtSigned { choice: 0, thought: 0, id, signature, redacted: false };
-        assert!(memory_of(&signed) >= 2000);
+        assert!(signed.memory() >= 2000);
         let (id, text_of) = (Some(text.clone()), text.clone());
         let thought = Delta::Thought { choice: 0, thought: 0, id, part: 0, text: text_of, summary: true };
-        assert!(memory_of(&thought) >= 2000);
+        assert!(thought.memory() >= 2000);
         let logprobs = Some(vec![0; 1000].into());
-        assert!(memory_of(&Delta::Text { choice: 0, text, logprobs }) > 2000);
+        assert!(Delta::Text { choice: 0, text, logprobs }.memory() > 2000);
 
         let asked = Asked {
             model: "m".to_owned(),

@@ -13,12 +13,13 @@ use uuid::Uuid;
 use super::Journey;
 use super::compaction::{self, Form, compacted};
 use super::continued::{Keeper, Origin, Whole};
+use super::estimate;
 use super::failure::Fault;
 use crate::bounds::room::Share;
 use crate::clock::unix_seconds;
 use crate::config::Capabilities;
 use crate::conversation::{Conversation, Place, Protocol, Usage};
-use crate::protocols::{self, Asked, Defaults};
+use crate::protocols::{self, Asked, Defaults, failure_of, without_half_characters};
 use crate::routing::Route;
 use crate::wire::{ApiError, Call};
 
@@ -41,6 +42,7 @@ pub(super) struct Translation {
     keeper: Option<Keeper>,
     origin: Option<Origin>,
     compacts: Option<Form>,
+    tokens: Option<u64>,
     /// The memory that it takes.
     _share: Share,
 }
@@ -84,6 +86,7 @@ impl Translation {
             keeper: None,
             origin: None,
             compacts: None,
+            tokens: None,
             _share: share,
         }
     }
@@ -119,6 +122,11 @@ impl Translation {
         };
         let dropped = reported(&lost, self.strict)?;
         Ok(Translated { body: outgoing.body.to_string().into(), dropped })
+    }
+
+    /// About how many tokens the request has. Whichever upstream is asked, it is counted once.
+    pub(super) fn tokens(&mut self) -> u64 {
+        *self.tokens.get_or_insert_with(|| estimate::of(&self.conversation) as u64)
     }
 
     /// What the answer repeats of the request.
@@ -217,15 +225,26 @@ pub(super) fn document(
     let taken = document.len().saturating_add(weight(document));
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let broken = |why: &str| Fault::broken(why, redactor);
-    let value: Value = serde_json::from_slice(document).map_err(|_| broken("is not a JSON document"))?;
+    let read = serde_json::from_slice(document).or_else(|error| {
+        // Half a character makes no JSON.
+        let mended = std::str::from_utf8(document).ok().and_then(without_half_characters);
+        mended.map_or(Err(error), |mended| serde_json::from_str(&mended))
+    });
+    let value: Value = read.map_err(|_| broken("is not a JSON document"))?;
     let is_answer = ["choices", "output", "content", "candidates"].iter().any(|name| !value[name].is_null());
     if !is_answer && !value["error"].is_null() {
         return Err(Fault::of_event(from.failure_in(200, document), redactor));
+    }
+    if let Some(failure) = from.failure_within(&value) {
+        return Err(Fault::of_event(failure, redactor));
     }
     let mut answer = from
         .answer_in(value)
         .map_err(|malformed| broken(&format!("does not have the form of its protocol: {malformed}")))?;
     if from != to {
+        if let Some(failure) = failure_of(&answer) {
+            return Err(Fault::of_event(failure, redactor));
+        }
         protocols::mark(&mut answer);
     }
     let usage = answer.usage;
@@ -287,6 +306,7 @@ mod tests {
             keeper: None,
             origin: None,
             compacts: None,
+            tokens: None,
             _share: share,
         };
         let refused = translation

@@ -122,6 +122,11 @@ impl ApiError {
         self.code
     }
 
+    /// The code that the client is told: an upstream's own, where it has one.
+    pub(crate) fn word(&self) -> &str {
+        self.foreign.as_ref().and_then(|foreign| foreign.code.as_deref()).unwrap_or(self.code.code)
+    }
+
     /// The message, for people.
     pub(crate) fn message(&self) -> &str {
         &self.message
@@ -180,7 +185,7 @@ impl ApiError {
             "message": self.message,
             "type": error_type,
             "param": self.param,
-            "code": self.foreign.as_ref().and_then(|foreign| foreign.code.as_deref()).unwrap_or(self.code.code),
+            "code": self.word(),
         });
         if !self.violations.is_empty() {
             error["violations"] = self

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::citations::{is_whole, read_annotation, write_annotation};
-use super::{finish, message_in, message_out, reasoning, tools, usage};
+use super::{finish, lenient, message_in, message_out, reasoning, tools, usage};
 use crate::conversation::{Answer, Choice, Citation, Part, PartKind, Protocol};
 use crate::protocols::citations::list;
 use crate::protocols::members::{Members, Rest, object};
@@ -23,7 +23,10 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
     let mut body = Members::read(body, "").map_err(|_| malformed("it is not an object"))?;
     let choices = body.list("choices").ok_or_else(|| malformed("/choices is empty or no list"))?;
     let mut rest = Rest::default();
-    let read = |(index, value)| {
+    let read = |(index, mut value): (usize, Value)| {
+        if let Some(message) = value.get_mut("message") {
+            lenient::mend(message);
+        }
         let at = format!("/choices/{index}");
         let mut choice =
             Members::read(value, at.clone()).map_err(|_| malformed(&format!("{at} is no object")))?;

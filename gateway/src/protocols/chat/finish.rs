@@ -6,12 +6,18 @@ use crate::conversation::{End, Protocol};
 
 /// Reads a `finish_reason`.
 pub(super) fn end(word: &str) -> End {
-    match word {
+    // Servers in front of others pass the words of those on, in capital letters too.
+    match word.to_ascii_lowercase().as_str() {
         "stop" => End::Stop,
-        "length" => End::Length,
+        "length" | "max_tokens" | "max_output_tokens" | "model_length" => End::Length,
         "tool_calls" | "function_call" => End::ToolCalls,
-        "content_filter" => End::Filtered,
-        other => End::Other { source: Protocol::Chat, word: other.to_owned() },
+        "content_filter" | "safety" | "recitation" | "blocklist" | "prohibited_content" | "spii" => {
+            End::Filtered
+        }
+        "error" | "abort" | "aborted" | "network_error" | "malformed_function_call" => {
+            End::Failed { source: Protocol::Chat, word: word.to_owned() }
+        }
+        _ => End::Other { source: Protocol::Chat, word: word.to_owned() },
     }
 }
 
@@ -21,7 +27,11 @@ pub(super) fn word(end: &End, calls: bool) -> Cow<'static, str> {
         End::Length => "length".into(),
         End::ToolCalls => "tool_calls".into(),
         End::Filtered | End::Refusal => "content_filter".into(),
-        End::Other { source: Protocol::Chat, word } => word.clone().into(),
+        End::Other { source: Protocol::Chat, word } | End::Failed { source: Protocol::Chat, word } => {
+            word.clone().into()
+        }
+        // To a client of another protocol it is an error.
+        End::Failed { .. } => "error".into(),
         End::Other { .. } if calls => "tool_calls".into(),
         // A paused turn has nothing that this protocol could go on with.
         End::Stop | End::StopSequence(_) | End::Paused | End::Other { .. } => "stop".into(),

@@ -6,13 +6,28 @@ use serde_json::{Map, Value};
 
 use crate::conversation::{Part, PartKind, Thought};
 use crate::protocols::members::{Members, Rest, Writer, object};
+use crate::wire::json::list;
 
 /// Members that show a thought without a proof of it, the usual one first.
 pub(super) const SHOWN: [&str; 2] = ["reasoning_content", "reasoning"];
 /// The member of a call with what only its maker knows, such as a proof.
 pub(super) const EXTRA: &str = "extra_content";
+/// Kind of a part of a content that is a thought.
+pub(super) const PART: &str = "thinking";
 /// Place and kind of a detail: says nothing to another protocol.
 const OWN: [&str; 2] = ["index", "format"];
+
+/// The thoughts in the parts of a content, as text. Null: there are none.
+pub(super) fn of_content(content: &Value) -> Value {
+    let mut said = String::new();
+    for part in list(content).filter(|part| part["type"] == PART) {
+        match &part[PART] {
+            Value::String(text) => said.push_str(text),
+            texts => said.extend(list(texts).filter_map(|text| text["text"].as_str())),
+        }
+    }
+    if said.is_empty() { Value::Null } else { said.into() }
+}
 
 /// Takes the thoughts of a message. Where there are details, the text that is only shown repeats them: it stays in the
 /// message.

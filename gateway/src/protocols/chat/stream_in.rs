@@ -1,5 +1,6 @@
 //! Reads streams of the chat protocol.
 
+mod calls;
 mod thoughts;
 
 use std::collections::HashSet;
@@ -7,11 +8,11 @@ use std::collections::HashSet;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
-use self::thoughts::{CallProof, Thoughts};
+use self::calls::Calls;
+use self::thoughts::Thoughts;
 use super::citations::{is_whole, read_annotation};
-use super::{finish, usage};
+use super::{finish, reasoning, usage};
 use crate::conversation::{Delta, End, Given};
 use crate::protocols::beyond::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
@@ -20,8 +21,6 @@ use crate::protocols::{Malformed, StreamIn, citations, failure};
 const DONE: &str = "[DONE]";
 /// Maximum number of choices: as many as a request can ask for.
 const MOST_CHOICES: usize = 128;
-/// Maximum number of tool calls in a choice.
-const MOST_CALLS: usize = 1024;
 
 /// Reads a provider's stream.
 pub(in crate::protocols) fn stream_in() -> Box<dyn StreamIn> {
@@ -42,15 +41,8 @@ struct Open {
     index: u32,
     has_ended: bool,
     thoughts: Thoughts,
-    calls: Vec<OpenCall>,
+    calls: Calls,
     annotations: usize,
-}
-
-/// A call that has begun.
-struct OpenCall {
-    /// The provider's number of it.
-    index: u64,
-    id: String,
 }
 
 /// A chunk. Members that a provider may get wrong without harm are read as any value. Those that say nothing to another
@@ -84,7 +76,7 @@ struct Chunk {
 #[derive(Deserialize)]
 struct Choice {
     #[serde(default)]
-    index: Option<u32>,
+    index: Value,
     #[serde(default)]
     delta: Option<Piece>,
     #[serde(default)]
@@ -103,7 +95,8 @@ struct Piece {
     reasoning_content: Value,
     reasoning: Value,
     reasoning_details: Value,
-    tool_calls: Option<Vec<CallPiece>>,
+    tool_calls: Option<Vec<Option<CallPiece>>>,
+    function_call: Option<Callee>,
     annotations: Value,
     #[serde(rename = "role")]
     _role: IgnoredAny,
@@ -115,10 +108,10 @@ struct Piece {
 #[serde(default)]
 #[derive(Default)]
 struct CallPiece {
-    index: Option<u64>,
+    index: Value,
     id: Value,
     r#type: Value,
-    function: Callee,
+    function: Option<Callee>,
     custom: Option<Callee>,
     #[serde(flatten)]
     unread: Map<String, Value>,
@@ -165,7 +158,8 @@ impl StreamIn for Chunks {
             deltas.extend(self.unread.take().map(Delta::Extra));
         }
         for (place, choice) in chunk.choices.into_iter().flatten().enumerate() {
-            let index = choice.index.or_else(|| u32::try_from(place).ok()).unwrap_or_default();
+            let index = number(&choice.index).unwrap_or(place as u64);
+            let index = u32::try_from(index).unwrap_or_default();
             self.choice(index)?.push(choice, deltas)?;
         }
         deltas.extend(usage::read(&chunk.usage).map(Delta::Usage));
@@ -212,10 +206,11 @@ impl Chunks {
             if delta.reasoning_details.is_array() {
                 thoughts::keep_unread(&delta.reasoning_details, &format!("/choices/{place}/delta"), kept);
             }
-            let calls = delta.tool_calls.iter_mut().flatten();
+            let calls = delta.tool_calls.iter_mut().flatten().flatten();
             let calls = calls.enumerate().filter(|(_, call)| !call.unread.is_empty());
-            for (number, call) in calls {
-                let at = format!("/choices/{place}/delta/tool_calls/{}", call.index.unwrap_or(number as u64));
+            for (order, call) in calls {
+                let index = number(&call.index).unwrap_or(order as u64);
+                let at = format!("/choices/{place}/delta/tool_calls/{index}");
                 kept.unread(std::mem::take(&mut call.unread), &at, &[]);
             }
             if !delta.unread.is_empty() {
@@ -246,26 +241,31 @@ impl Chunks {
         }
         let place = self.choices.len();
         let thoughts = Thoughts::default();
-        self.choices.push(Open { index, has_ended: false, thoughts, calls: Vec::new(), annotations: 0 });
+        self.choices.push(Open {
+            index,
+            has_ended: false,
+            thoughts,
+            calls: Calls::default(),
+            annotations: 0,
+        });
         Ok(&mut self.choices[place])
     }
 }
 
 impl Open {
     fn push(&mut self, choice: Choice, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
-        if self.has_ended {
-            return Ok(());
-        }
+        // Some providers go on after the reason why a choice ended.
         let Choice { delta, finish_reason, mut logprobs, .. } = choice;
         let mut delta = delta.unwrap_or_default();
         let index = self.index;
         let details = delta.reasoning_details.take();
-        let shown = [delta.reasoning_content.take(), delta.reasoning.take()];
+        let shown =
+            [delta.reasoning_content.take(), delta.reasoning.take(), reasoning::of_content(&delta.content)];
         // As a set, and only where there are details: one packet may have very many of both.
         let mut called = HashSet::new();
         if details.is_array() {
-            called.extend(self.calls.iter().map(|call| call.id.as_str()));
-            called.extend(delta.tool_calls.iter().flatten().filter_map(|call| call.id.as_str()));
+            called.extend(self.calls.ids());
+            called.extend(delta.tool_calls.iter().flatten().flatten().filter_map(|call| call.id.as_str()));
         }
         let mut proofs = self.thoughts.push(index, details, shown, &called, deltas);
         let logprobs = logprobs.get_mut("content").map(Value::take).filter(Value::is_array);
@@ -278,11 +278,16 @@ impl Open {
             text => deltas.push(Delta::Refusal { choice: index, text }),
         }
         self.annotate(delta.annotations, deltas);
-        for (place, call) in delta.tool_calls.into_iter().flatten().enumerate() {
-            self.push_call(place, call, &mut proofs, deltas)?;
+        for (place, call) in delta.tool_calls.into_iter().flatten().flatten().enumerate() {
+            self.calls.push(index, place, call, &mut proofs, deltas)?;
+        }
+        // The form of the protocol before it had tools.
+        if let Some(function) = delta.function_call {
+            let call = CallPiece { function: Some(function), ..CallPiece::default() };
+            self.calls.push(index, 0, call, &mut proofs, deltas)?;
         }
         deltas.extend(proofs.into_iter().filter_map(|proof| proof.untaken(index)));
-        if let Some(word) = finish_reason.as_str().filter(|word| !word.is_empty()) {
+        if let Some(word) = finish_reason.as_str().filter(|word| !word.is_empty() && !self.has_ended) {
             self.has_ended = true;
             deltas.push(Delta::Ended { choice: index, end: finish::end(word) });
         }
@@ -301,47 +306,11 @@ impl Open {
             }
         }
     }
+}
 
-    fn push_call(
-        &mut self,
-        place: usize,
-        piece: CallPiece,
-        proofs: &mut [CallProof],
-        deltas: &mut Vec<Delta>,
-    ) -> Result<(), Malformed> {
-        let number = piece.index.unwrap_or(place as u64);
-        let is_custom = piece.custom.is_some() || piece.r#type == "custom";
-        let Callee { name, arguments, input } = piece.custom.unwrap_or(piece.function);
-        let id = text_of(piece.id);
-        // Some providers give every call the same number, and each an id of its own.
-        let known =
-            self.calls.iter().rposition(|call| call.index == number && (id.is_empty() || call.id == id));
-        let place = if let Some(known) = known {
-            known
-        } else {
-            let name = text_of(name);
-            if name.is_empty() {
-                return Err(Malformed("a tool call of the provider begins without a name".to_owned()));
-            }
-            if self.calls.len() >= MOST_CALLS {
-                return Err(Malformed(format!("an answer of the provider has more than {MOST_CALLS} calls")));
-            }
-            // A result cannot come back without an id.
-            let id = if id.is_empty() { format!("call_{}", Uuid::new_v4().simple()) } else { id };
-            let proof = proofs.iter_mut().find(|proof| proof.id == id);
-            let signature = proof.and_then(|proof| proof.data.take());
-            let call = u32::try_from(self.calls.len()).unwrap_or_default();
-            self.calls.push(OpenCall { index: number, id: id.clone() });
-            deltas.push(Delta::Call { choice: self.index, call, id, name, custom: is_custom, signature });
-            self.calls.len() - 1
-        };
-        let text = text_of(if is_custom { input } else { arguments });
-        if !text.is_empty() {
-            let call = u32::try_from(place).unwrap_or_default();
-            deltas.push(Delta::CallInput { choice: self.index, call, text });
-        }
-        Ok(())
-    }
+/// A number, also one that is written as a text; none of what is no number of a place.
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
 /// A string, or the texts of a list of parts; empty if it is neither.

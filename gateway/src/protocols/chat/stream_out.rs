@@ -161,6 +161,9 @@ impl StreamOut for Chunks {
                 self.choice(choice, bytes).end_thought();
                 self.piece(choice, Piece { reasoning_details: Some([detail]), ..Piece::default() }, bytes);
             }
+            // The next part ends it.
+            Delta::CallDone { .. } => {}
+            Delta::Image { image, .. } => self.kept.image(image, Protocol::Chat),
             Delta::Other { value, .. } => self.kept.other(value),
             Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
@@ -196,7 +199,7 @@ impl StreamOut for Chunks {
             "message": failure.message,
             "type": code.error_type,
             "param": failure.param,
-            "code": code.code,
+            "code": failure.code.as_deref().unwrap_or(code.code),
         }});
         frames::data(&error, bytes);
     }

@@ -9,7 +9,7 @@ pub(super) fn end(reason: &Value, sequence: &Value) -> Option<End> {
     Some(match reason.as_str()? {
         "end_turn" => End::Stop,
         "stop_sequence" => End::StopSequence(sequence.as_str().map(str::to_owned)),
-        "max_tokens" => End::Length,
+        "max_tokens" | "model_context_window_exceeded" => End::Length,
         "tool_use" => End::ToolCalls,
         "refusal" => End::Refusal,
         "pause_turn" => End::Paused,
@@ -27,7 +27,7 @@ pub(super) fn words(end: &End, calls: bool) -> (&str, Option<&str>) {
         End::StopSequence(sequence) => ("stop_sequence", sequence.as_deref()),
         End::Length => ("max_tokens", None),
         End::ToolCalls => ("tool_use", None),
-        End::Filtered | End::Refusal => ("refusal", None),
+        End::Filtered | End::Refusal | End::Failed { .. } => ("refusal", None),
         End::Paused => ("pause_turn", None),
     }
 }

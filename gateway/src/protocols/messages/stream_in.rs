@@ -212,10 +212,9 @@ impl Events {
                 deltas.push(Delta::ThoughtSigned { choice: 0, thought, id: None, signature, redacted: true });
             }
             "tool_use" => {
-                let (Some(id), Some(name)) = (take_text(&mut block, "id"), take_text(&mut block, "name"))
-                else {
-                    return Err(Malformed("a tool call of the provider has no id or no name".to_owned()));
-                };
+                // The sequencer makes an id, and leaves out what has no name.
+                let id = take_text(&mut block, "id").unwrap_or_default();
+                let name = take_text(&mut block, "name").unwrap_or_default();
                 if self.calls >= MOST_CALLS {
                     return Err(Malformed(format!(
                         "an answer of the provider has more than {MOST_CALLS} calls"
@@ -223,9 +222,12 @@ impl Events {
                 }
                 let number = self.calls;
                 self.calls += 1;
-                let input = block["input"]
-                    .as_object()
-                    .map_or_else(|| "{}".to_owned(), |_| block["input"].to_string());
+                let input = match &block["input"] {
+                    Value::Object(_) => block["input"].to_string(),
+                    // Some providers write the object as text.
+                    Value::String(text) if !text.is_empty() => text.clone(),
+                    _ => "{}".to_owned(),
+                };
                 self.open = Block::Call { number, input: Some(input) };
                 deltas.push(Delta::Call {
                     choice: 0,
@@ -330,8 +332,9 @@ impl Events {
                     redacted: false,
                 });
             }
-            Block::Call { number, input: Some(text) } => {
-                deltas.push(Delta::CallInput { choice: 0, call: number, text });
+            Block::Call { number, input } => {
+                deltas.extend(input.map(|text| Delta::CallInput { choice: 0, call: number, text }));
+                deltas.push(Delta::CallDone { choice: 0, call: number });
             }
             Block::Other(mut value, input) => {
                 if let (Value::Object(members), Ok(input)) =

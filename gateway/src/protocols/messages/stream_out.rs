@@ -110,6 +110,7 @@ impl StreamOut for Events {
                     _ => self.kept.other(citation),
                 }
             }
+            Delta::Image { choice: 0, image } => self.kept.image(image, Protocol::Messages),
             Delta::Other { choice: 0, value, .. } => self.kept.other(value),
             Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = usage,

@@ -171,9 +171,23 @@ pub(super) fn end_in(word: &str, calls: bool) -> End {
         "STOP" if calls => End::ToolCalls,
         "STOP" => End::Stop,
         "MAX_TOKENS" => End::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY" => {
-            End::Filtered
-        }
+        "SAFETY"
+        | "RECITATION"
+        | "LANGUAGE"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION" => End::Filtered,
+        "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL"
+        | "TOO_MANY_TOOL_CALLS"
+        | "MISSING_THOUGHT_SIGNATURE"
+        | "MALFORMED_RESPONSE"
+        | "NO_IMAGE"
+        | "IMAGE_OTHER"
+        | "OTHER" => End::Failed { source: Protocol::Native, word: word.to_owned() },
         other => End::Other { source: Protocol::Native, word: other.to_owned() },
     }
 }
@@ -187,7 +201,11 @@ pub(super) fn end_of(end: End, refuses: bool) -> End {
 /// The word for why a candidate ended.
 pub(super) fn end_out(end: &End) -> &str {
     match end {
-        End::Other { source: Protocol::Native, word } => word,
+        End::Other { source: Protocol::Native, word } | End::Failed { source: Protocol::Native, word } => {
+            word
+        }
+        // To a client of another protocol it is an error.
+        End::Failed { .. } => "OTHER",
         End::Stop | End::StopSequence(_) | End::ToolCalls | End::Paused | End::Other { .. } => "STOP",
         End::Length => "MAX_TOKENS",
         End::Filtered | End::Refusal => "SAFETY",

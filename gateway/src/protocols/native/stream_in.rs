@@ -234,10 +234,12 @@ impl Choice {
                     signature: tool_call.signature,
                 });
                 deltas.push(Delta::CallInput { choice, call, text });
+                deltas.push(Delta::CallDone { choice, call });
             }
             PartKind::Other(value) => deltas.push(Delta::Other { choice, source: Protocol::Native, value }),
-            // Media have no pieces in the neutral form.
-            PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
+            PartKind::Image(image) => deltas.push(Delta::Image { choice, image }),
+            // Other media have no pieces in the neutral form.
+            PartKind::Audio(media) | PartKind::File(media) => {
                 let value = medium_out(media, "application/octet-stream").map(Value::Object);
                 let other = value.map(|value| Delta::Other { choice, source: Protocol::Native, value });
                 deltas.extend(other);

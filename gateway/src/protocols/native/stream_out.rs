@@ -10,7 +10,7 @@ use super::grounding::{self, GROUNDING, Said};
 use super::logprobs;
 use super::parts::Parts;
 use crate::conversation::{
-    Citation, Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage,
+    Citation, Delta, End, Failure, FailureKind, Input, PartKind, Protocol, Thought, ToolCall, Usage,
 };
 use crate::protocols::beyond::Kept;
 use crate::protocols::members::object;
@@ -94,6 +94,16 @@ impl StreamOut for Documents {
                 }
             }
             Delta::CallInput { choice, call, text } => self.input(choice, call, &text, bytes),
+            Delta::Image { choice, image } => {
+                if let Some(mut parts) = self.parts(choice) {
+                    if parts.medium(PartKind::Image(image.clone())) {
+                        self.write(choice, parts, None, bytes);
+                    } else {
+                        self.write(choice, parts, None, bytes);
+                        self.kept.image(image, Protocol::Native);
+                    }
+                }
+            }
             Delta::Other { choice, source: Protocol::Native, value: Value::Object(members) } => {
                 if let Some(mut parts) = self.parts(choice) {
                     parts.push(members);
@@ -115,6 +125,8 @@ impl StreamOut for Documents {
                     open.end = Some(end_of(end, open.refuses));
                 }
             }
+            // The next part ends it.
+            Delta::CallDone { .. } => {}
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => self.complete(bytes),
         }

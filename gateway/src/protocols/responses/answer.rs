@@ -62,7 +62,7 @@ fn items(choice: Choice, end: &End, record: &Record) -> Vec<Value> {
                         output.push(call_item(&id, &call, status));
                     }
                     PartKind::Thought(thought) => output.push(thought_item(&thought, index, record)),
-                    PartKind::Image(image) => output.extend(image_item(image, index, record)),
+                    PartKind::Image(image) => output.extend(image_item(&image, index, record)),
                     _ => {}
                 }
             }
@@ -83,9 +83,11 @@ fn close(content: &mut Vec<Value>, output: &mut Vec<Value>, record: &Record, sta
 /// Status of a response that ended, and of its items.
 pub(super) fn status(end: &End) -> &'static str {
     match end {
-        End::Other { source: Protocol::Responses, .. } | End::Length | End::Filtered | End::Paused => {
-            "incomplete"
-        }
+        End::Other { source: Protocol::Responses, .. }
+        | End::Failed { .. }
+        | End::Length
+        | End::Filtered
+        | End::Paused => "incomplete",
         End::Stop | End::StopSequence(_) | End::ToolCalls | End::Refusal | End::Other { .. } => "completed",
     }
 }
@@ -142,8 +144,8 @@ pub(super) fn thought_item(thought: &Thought, index: usize, record: &Record) -> 
 }
 
 /// An image that the model made; only its data has a form here.
-fn image_item(image: Media, index: usize, record: &Record) -> Option<Value> {
-    let Source::Inline(data) = image.source else { return None };
+pub(super) fn image_item(image: &Media, index: usize, record: &Record) -> Option<Value> {
+    let Source::Inline(data) = &image.source else { return None };
     let id = record.item_id("ig", index);
     let form = image.media_type.as_deref().and_then(|kind| kind.strip_prefix("image/")).unwrap_or("png");
     Some(json!({

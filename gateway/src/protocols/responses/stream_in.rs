@@ -311,6 +311,7 @@ impl Events {
                     if !has_pieces && !input.is_empty() {
                         deltas.push(Delta::CallInput { choice: 0, call, text: input });
                     }
+                    deltas.push(Delta::CallDone { choice: 0, call });
                 }
                 PartKind::Thought(thought) => {
                     self.thinking.take_if(|(item, _)| *item == index);

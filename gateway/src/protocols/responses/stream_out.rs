@@ -5,10 +5,12 @@ mod thoughts;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::answer::{Record, call_item, message_item, proof, refusal_part, status, text_part, thought_item};
+use super::answer::{
+    Record, call_item, image_item, message_item, proof, refusal_part, status, text_part, thought_item,
+};
 use super::citations::write_annotation;
 use crate::conversation::{
-    Citation, Delta, End, Failure, FailureKind, Input, Protocol, Thought, ToolCall, Usage,
+    Citation, Delta, End, Failure, FailureKind, Input, Media, Protocol, Thought, ToolCall, Usage,
 };
 use crate::protocols::beyond::Kept;
 use crate::protocols::{Asked, StreamOut, failure, frames};
@@ -125,6 +127,7 @@ impl StreamOut for Events {
                 self.added(&value, bytes);
                 self.done(value, bytes);
             }
+            Delta::Image { choice: 0, image } => self.image(image, bytes),
             Delta::Citation { choice: 0, citation } => self.cite(&citation, bytes),
             Delta::Other { choice: 0, value, .. } => self.kept.other(value),
             Delta::Extra(given) => self.kept.extra(given),
@@ -145,7 +148,7 @@ impl StreamOut for Events {
             return;
         }
         self.start(None, None, bytes);
-        let code = failure::code_of(failure.kind).code;
+        let code = failure.code.as_deref().unwrap_or(failure::code_of(failure.kind).code);
         let mut response = self.record().begun();
         response.insert("status".to_owned(), json!("failed"));
         response.insert("error".to_owned(), json!({ "code": code, "message": failure.message }));
@@ -321,13 +324,13 @@ impl Events {
     }
 
     fn input(&mut self, place: u32, text: &str, bytes: &mut Vec<u8>) {
-        let (number, index) = (self.number(), self.output.len());
-        let Some(Open::Call { id, call, place: open }) = &mut self.open else {
+        // The sequencer gives no piece of another call.
+        let is_open = matches!(&self.open, Some(Open::Call { place: open, .. }) if *open == place);
+        if !is_open {
             return self.fail_for("the provider sent a piece of a call that had ended", bytes);
-        };
-        if *open != place {
-            return self.fail_for("the provider mixed the pieces of several calls", bytes);
         }
+        let (number, index) = (self.number(), self.output.len());
+        let Some(Open::Call { id, call, .. }) = &mut self.open else { return };
         let (kind, input) = match &mut call.input {
             Input::Json(input) => ("response.function_call_arguments.delta", input),
             Input::Text(input) => ("response.custom_tool_call_input.delta", input),
@@ -376,6 +379,19 @@ impl Events {
                 }
                 self.done(call_item(&id, &call, status), bytes);
             }
+        }
+    }
+
+    /// Writes a picture as an item.
+    fn image(&mut self, image: Media, bytes: &mut Vec<u8>) {
+        self.close("completed", bytes);
+        let index = self.output.len();
+        match image_item(&image, index, self.record()) {
+            Some(item) => {
+                self.added(&item, bytes);
+                self.done(item, bytes);
+            }
+            None => self.kept.image(image, Protocol::Responses),
         }
     }
 

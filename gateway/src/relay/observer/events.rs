@@ -1,5 +1,6 @@
 //! One event of each protocol.
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::choices::Choice;
@@ -19,12 +20,20 @@ impl Observer {
         if is_given(error) || name == Some("error") {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
+        let null = choices.filter(|choices| choices.get() == "null");
         let choices: Vec<Choice<'_>> =
             choices.and_then(|choices| serde_json::from_str(choices.get()).ok()).unwrap_or_default();
         self.pieces += u64::from(!choices.is_empty());
         self.note(&choices);
         if self.take_usage(usage) && self.hide_usage && choices.is_empty() {
             return Ok(Seen::Hide);
+        }
+        if let Some(null) = null {
+            // Clients go through the list without a look whether there is one.
+            let mut edits = vec![(peek::place(data, null), &b"[]"[..])];
+            edits.extend(self.rename(data, model).map(|at| (at, self.model())));
+            edits.sort_by_key(|(at, _)| at.start);
+            return Ok(Seen::Rewrite(peek::spliced(&Bytes::copy_from_slice(data.as_bytes()), &edits)));
         }
         Ok(self.renamed(data, model))
     }
@@ -38,13 +47,16 @@ impl Observer {
             "sequence_number" => number = serde_json::from_str(value.get()).ok(),
             _ => {}
         })?;
-        self.sequence_number = number.or(self.sequence_number);
         let typed = kind.as_deref().unwrap_or_default();
         // Its name says what it is where its data does not.
         let kind = kind.as_deref().or(name).unwrap_or_default();
         self.pieces += u64::from(kind.rsplit('.').next() == Some("delta"));
         if kind == "error" || typed.is_empty() && is_given(error) {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
+        }
+        // The number of an error is that of the event that tells it to the client.
+        if kind != "response.failed" {
+            self.sequence_number = number.or(self.sequence_number);
         }
         let (mut model, mut usage) = (None, None);
         let read = response.map(|response| {

@@ -48,7 +48,7 @@ impl Thoughts {
         &mut self,
         choice: u32,
         details: Value,
-        shown: [Value; 2],
+        shown: [Value; 3],
         called: &HashSet<&str>,
         deltas: &mut Vec<Delta>,
     ) -> Vec<CallProof> {

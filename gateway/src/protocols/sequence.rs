@@ -1,0 +1,344 @@
+//! Puts the pieces of a provider's stream in a sequence that every client's protocol can tell: one part after the other.
+//!
+//! Providers mix the pieces of several calls, put text between the pieces of one, tell a call before its name, give two
+//! calls one id, or none. Here the call that began first streams on as it comes; what comes beside it waits until its input
+//! is whole or the choice ends. A call that never gets a name cannot be made by anybody, and is left out.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use uuid::Uuid;
+
+use super::{Malformed, StreamIn, surrogates};
+use crate::conversation::{Answer, Delta, End, Failure, FailureKind, Input, Part, PartKind};
+
+/// What a waiting part takes beside its texts, in bytes.
+const PART_BYTES: usize = size_of::<Waiting>();
+
+/// A provider's stream in sequence.
+pub(super) struct Sequenced {
+    inner: Box<dyn StreamIn>,
+    sequence: Sequence,
+    /// Room for the deltas of an event.
+    read: Vec<Delta>,
+}
+
+impl Sequenced {
+    pub(super) fn new(inner: Box<dyn StreamIn>) -> Self {
+        Self { inner, sequence: Sequence::default(), read: Vec::new() }
+    }
+}
+
+impl StreamIn for Sequenced {
+    fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        let read = match self.inner.event(name, data, &mut self.read) {
+            // Nothing was read: half a character makes no JSON.
+            Err(_) if let Some(mended) = surrogates::mended(data) => {
+                self.read.clear();
+                self.inner.event(name, &mended, &mut self.read)
+            }
+            read => read,
+        };
+        for delta in self.read.drain(..) {
+            self.sequence.push(delta, deltas);
+        }
+        read
+    }
+
+    fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
+        let ended = self.inner.end(&mut self.read);
+        for delta in self.read.drain(..) {
+            self.sequence.push(delta, deltas);
+        }
+        ended
+    }
+
+    fn held(&self) -> usize {
+        self.sequence.held
+    }
+}
+
+#[derive(Default)]
+struct Sequence {
+    choices: HashMap<u32, Choice>,
+    /// Bytes of all that waits.
+    held: usize,
+    has_failed: bool,
+}
+
+#[derive(Default)]
+struct Choice {
+    calls: HashMap<u32, Call>,
+    /// The call that is told, or waits for its name.
+    open: Option<u32>,
+    waiting: VecDeque<Waiting>,
+    /// Number of calls that are told.
+    told: u32,
+    ids: HashSet<String>,
+}
+
+/// What waits for the open call.
+enum Waiting {
+    Call(u32),
+    Part(Delta),
+}
+
+#[derive(Default)]
+struct Call {
+    /// Its place among those that are told.
+    place: u32,
+    id: String,
+    name: String,
+    custom: bool,
+    signature: Option<String>,
+    /// As far as it waits.
+    input: String,
+    has_begun: bool,
+    has_input: bool,
+    is_whole: bool,
+    is_closed: bool,
+}
+
+impl Sequence {
+    fn push(&mut self, delta: Delta, out: &mut Vec<Delta>) {
+        if self.has_failed {
+            return;
+        }
+        match delta {
+            Delta::Ended { choice, end } => {
+                let open = self.choices.entry(choice).or_default();
+                open.flush(choice, &mut self.held, out);
+                if let End::Failed { word, .. } = end {
+                    self.has_failed = true;
+                    out.push(Delta::Failed(failure(&word)));
+                } else {
+                    let end = with_calls(end, !open.ids.is_empty());
+                    out.push(Delta::Ended { choice, end });
+                }
+            }
+            Delta::Done => {
+                // Some providers go on after the reason why a choice ended.
+                for (choice, open) in &mut self.choices {
+                    open.flush(*choice, &mut self.held, out);
+                }
+                out.push(Delta::Done);
+            }
+            Delta::Failed(failure) => {
+                self.has_failed = true;
+                for (choice, open) in &mut self.choices {
+                    open.fail(*choice, &mut self.held, out);
+                }
+                out.push(Delta::Failed(failure));
+            }
+            delta => match delta.choice() {
+                Some(choice) => {
+                    self.choices.entry(choice).or_default().push(choice, delta, &mut self.held, out);
+                }
+                None => out.push(delta),
+            },
+        }
+    }
+}
+
+impl Choice {
+    fn push(&mut self, choice: u32, delta: Delta, held: &mut usize, out: &mut Vec<Delta>) {
+        match delta {
+            Delta::Call { call, id, name, custom, signature, .. } => {
+                self.call(call, Call { id, name, custom, signature, ..Call::default() }, held);
+            }
+            Delta::CallInput { call, text, .. } => {
+                let Some(call) = self.calls.get_mut(&call).filter(|call| !call.is_closed) else { return };
+                call.has_input |= !text.trim_start().is_empty();
+                if call.has_begun {
+                    out.push(Delta::CallInput { choice, call: call.place, text });
+                } else {
+                    *held += text.len();
+                    call.input.push_str(&text);
+                }
+                return;
+            }
+            Delta::CallDone { call, .. } => {
+                if let Some(call) = self.calls.get_mut(&call) {
+                    call.is_whole = true;
+                }
+            }
+            delta if self.open.is_none() => return out.push(delta),
+            delta => {
+                *held += PART_BYTES + delta.memory();
+                self.waiting.push_back(Waiting::Part(delta));
+                return;
+            }
+        }
+        self.advance(choice, held, out);
+    }
+
+    /// Takes a call, or what was not known of it yet.
+    fn call(&mut self, place: u32, told: Call, held: &mut usize) {
+        let Some(known) = self.calls.get_mut(&place) else {
+            *held += PART_BYTES + told.id.len() + told.name.len();
+            self.calls.insert(place, told);
+            if self.open.is_none() {
+                self.open = Some(place);
+            } else {
+                self.waiting.push_back(Waiting::Call(place));
+            }
+            return;
+        };
+        if known.has_begun {
+            return;
+        }
+        for (known, told) in [(&mut known.name, told.name), (&mut known.id, told.id)] {
+            if known.is_empty() {
+                *held += told.len();
+                *known = told;
+            }
+        }
+        known.custom |= told.custom;
+        known.signature = known.signature.take().or(told.signature);
+    }
+
+    /// Tells what need not wait any longer.
+    fn advance(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
+        loop {
+            if let Some(place) = self.open {
+                let Some(call) = self.calls.get_mut(&place) else { return };
+                if !call.has_begun && !call.name.is_empty() {
+                    call.place = self.told;
+                    self.told = self.told.saturating_add(1);
+                    call.begin(choice, &mut self.ids, held, out);
+                }
+                if !(call.has_begun && call.is_whole) {
+                    return;
+                }
+                call.close(choice, out);
+                self.open = None;
+            }
+            match self.waiting.pop_front() {
+                Some(Waiting::Call(place)) => self.open = Some(place),
+                Some(Waiting::Part(delta)) => {
+                    *held = held.saturating_sub(PART_BYTES + delta.memory());
+                    out.push(delta);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// The choice has ended: each call is as whole as it gets.
+    fn flush(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
+        while let Some(place) = self.open {
+            if let Some(call) = self.calls.get_mut(&place) {
+                call.is_whole = true;
+                if !call.has_begun && call.name.is_empty() {
+                    *held = held.saturating_sub(call.input.len());
+                    self.calls.remove(&place);
+                    self.open = None;
+                }
+            } else {
+                self.open = None;
+            }
+            self.advance(choice, held, out);
+        }
+    }
+
+    /// The stream has failed: tells what is whole. Behind a call that was told in part nothing is told, else its client would
+    /// take it for whole.
+    fn fail(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
+        let has_begun = |place| self.calls.get(&place).is_some_and(|call| call.has_begun);
+        if self.open.is_some_and(has_begun) {
+            return;
+        }
+        self.calls.retain(|_, call| call.is_whole && !call.name.is_empty());
+        self.waiting.retain(|waiting| match waiting {
+            Waiting::Call(place) => self.calls.contains_key(place),
+            Waiting::Part(_) => true,
+        });
+        self.open = None;
+        self.advance(choice, held, out);
+    }
+}
+
+impl Call {
+    fn begin(&mut self, choice: u32, ids: &mut HashSet<String>, held: &mut usize, out: &mut Vec<Delta>) {
+        self.has_begun = true;
+        let (call, custom) = (self.place, self.custom);
+        let id = unique(std::mem::take(&mut self.id), ids);
+        let (name, signature) = (std::mem::take(&mut self.name), self.signature.take());
+        out.push(Delta::Call { choice, call, id, name, custom, signature });
+        if !self.input.is_empty() {
+            let text = std::mem::take(&mut self.input);
+            *held = held.saturating_sub(text.len());
+            out.push(Delta::CallInput { choice, call, text });
+        }
+    }
+
+    /// Arguments of a function are JSON also where the model wrote none.
+    fn close(&mut self, choice: u32, out: &mut Vec<Delta>) {
+        self.is_closed = true;
+        if !self.has_input && !self.custom {
+            out.push(Delta::CallInput { choice, call: self.place, text: "{}".to_owned() });
+        }
+    }
+}
+
+/// The id of a call: its own, or one that the gateway makes, where it has none or one that another call has. A result could
+/// not come back to it else.
+fn unique(id: String, ids: &mut HashSet<String>) -> String {
+    if !id.is_empty() && ids.insert(id.clone()) {
+        return id;
+    }
+    let made = format!("call_{}", Uuid::new_v4().simple());
+    ids.insert(made.clone());
+    made
+}
+
+/// Clients make calls only where the end says that there are some, and look for them where it does.
+fn with_calls(end: End, has_calls: bool) -> End {
+    match end {
+        End::Stop if has_calls => End::ToolCalls,
+        End::ToolCalls if !has_calls => End::Stop,
+        end => end,
+    }
+}
+
+/// The error of an answer that ended by such a word.
+fn failure(word: &str) -> Failure {
+    let word = gatewright::limits::brief(word);
+    let message = format!("the provider broke the answer off: it says {word:?} of why it ended");
+    Failure { code: Some(word), ..Failure::new(FailureKind::Server, message) }
+}
+
+/// Gives the calls of a whole answer ids of their own, and arguments.
+pub(super) fn settle_calls(answer: &mut Answer) {
+    for choice in &mut answer.choices {
+        let mut ids = HashSet::new();
+        for Part { kind, .. } in &mut choice.parts {
+            let PartKind::Call(call) = kind else { continue };
+            call.id = unique(std::mem::take(&mut call.id), &mut ids);
+            if let Input::Json(text) = &mut call.input
+                && text.trim_start().is_empty()
+            {
+                "{}".clone_into(text);
+            }
+        }
+    }
+}
+
+/// Makes the ends of a whole answer agree with what it has, for a client of another protocol.
+pub(super) fn settle_ends(answer: &mut Answer) {
+    for choice in &mut answer.choices {
+        let has_calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
+        // Some providers do not tell why a whole answer ended.
+        choice.end = Some(with_calls(choice.end.take().unwrap_or(End::Stop), has_calls));
+    }
+}
+
+/// The error of a whole answer that a provider did not bring to its end.
+pub(crate) fn failure_of(answer: &Answer) -> Option<Failure> {
+    answer.choices.iter().find_map(|choice| match &choice.end {
+        Some(End::Failed { word, .. }) => Some(failure(word)),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+use super::*;
+
+fn call(call: u32, id: &str, name: &str) -> Delta {
+    let (id, name) = (id.to_owned(), name.to_owned());
+    Delta::Call { choice: 0, call, id, name, custom: false, signature: None }
+}
+
+fn input(call: u32, text: &str) -> Delta {
+    Delta::CallInput { choice: 0, call, text: text.to_owned() }
+}
+
+fn done(call: u32) -> Delta {
+    Delta::CallDone { choice: 0, call }
+}
+
+fn text(text: &str) -> Delta {
+    Delta::Text { choice: 0, text: text.to_owned(), logprobs: None }
+}
+
+fn ended(end: End) -> Delta {
+    Delta::Ended { choice: 0, end }
+}
+
+/// What comes of deltas, and that nothing is held after the last one.
+fn sequenced(deltas: Vec<Delta>) -> Vec<Delta> {
+    let (mut sequence, mut out) = (Sequence::default(), Vec::new());
+    for delta in deltas {
+        sequence.push(delta, &mut out);
+    }
+    out
+}
+
+#[test]
+fn a_single_call_streams_as_it_comes() {
+    let (mut sequence, mut out) = (Sequence::default(), Vec::new());
+    for delta in [call(0, "a", "f"), input(0, "{\"x\""), input(0, ":1}")] {
+        let before = out.len();
+        sequence.push(delta, &mut out);
+        assert!(out.len() > before, "{out:?}");
+    }
+    assert_eq!(out, [call(0, "a", "f"), input(0, "{\"x\""), input(0, ":1}")]);
+}
+
+#[test]
+fn calls_whose_pieces_alternate_come_one_after_the_other() {
+    let out = sequenced(vec![
+        call(0, "a", "f"),
+        call(1, "b", "g"),
+        input(1, "{\"y\""),
+        input(0, "{\"x\":1}"),
+        input(1, ":2}"),
+        done(0),
+        text("and"),
+        done(1),
+        ended(End::Stop),
+    ]);
+    let expected = [
+        call(0, "a", "f"),
+        input(0, "{\"x\":1}"),
+        call(1, "b", "g"),
+        input(1, "{\"y\":2}"),
+        text("and"),
+        ended(End::ToolCalls),
+    ];
+    assert_eq!(out, expected);
+}
+
+#[test]
+fn text_between_the_pieces_of_a_call_follows_it() {
+    let out = sequenced(vec![
+        text("so"),
+        call(0, "a", "f"),
+        input(0, "{"),
+        text("hm"),
+        input(0, "}"),
+        ended(End::ToolCalls),
+    ]);
+    assert_eq!(
+        out,
+        [text("so"), call(0, "a", "f"), input(0, "{"), input(0, "}"), text("hm"), ended(End::ToolCalls)]
+    );
+}
+
+#[test]
+fn a_call_waits_for_its_name_and_one_that_never_gets_it_is_left_out() {
+    let out =
+        sequenced(vec![call(0, "a", ""), input(0, "{}"), done(0), call(0, "", "f"), ended(End::ToolCalls)]);
+    assert_eq!(out, [call(0, "a", "f"), input(0, "{}"), ended(End::ToolCalls)]);
+    let out = sequenced(vec![
+        text("hi"),
+        call(0, "a", ""),
+        input(0, "{}"),
+        done(0),
+        text("there"),
+        ended(End::ToolCalls),
+    ]);
+    assert_eq!(out, [text("hi"), text("there"), ended(End::Stop)]);
+}
+
+#[test]
+fn calls_are_numbered_by_those_that_are_told() {
+    let out = sequenced(vec![call(0, "", ""), call(7, "b", "g"), input(7, "{}"), ended(End::Stop)]);
+    assert_eq!(out, [call(0, "b", "g"), input(0, "{}"), ended(End::ToolCalls)]);
+}
+
+#[test]
+fn a_call_without_arguments_has_empty_ones() {
+    let out = sequenced(vec![call(0, "a", "f"), input(0, " "), call(1, "b", "g"), ended(End::ToolCalls)]);
+    assert_eq!(
+        out,
+        [
+            call(0, "a", "f"),
+            input(0, " "),
+            input(0, "{}"),
+            call(1, "b", "g"),
+            input(1, "{}"),
+            ended(End::ToolCalls)
+        ]
+    );
+}
+
+#[test]
+fn no_two_calls_have_one_id_and_none_has_an_empty_one() {
+    let out =
+        sequenced(vec![call(0, "a", "f"), done(0), call(1, "a", "f"), done(1), call(2, "", "f"), done(2)]);
+    let ids: Vec<&str> = out
+        .iter()
+        .filter_map(|it| if let Delta::Call { id, .. } = it { Some(&**id) } else { None })
+        .collect();
+    assert_eq!((ids[0], ids.len()), ("a", 3));
+    assert!(ids[1].starts_with("call_") && ids[2].starts_with("call_") && ids[1] != ids[2], "{ids:?}");
+}
+
+#[test]
+fn what_comes_after_the_end_of_a_choice_is_told_before_the_last_word() {
+    let out = sequenced(vec![ended(End::Stop), text("more"), call(0, "a", "f"), Delta::Done]);
+    assert_eq!(out, [ended(End::Stop), text("more"), call(0, "a", "f"), input(0, "{}"), Delta::Done]);
+}
+
+#[test]
+fn a_stream_that_breaks_down_tells_what_is_whole_and_no_half_of_a_call() {
+    let failure = || Delta::Failed(Failure::new(FailureKind::Server, "no"));
+    let half = vec![call(0, "a", "f"), input(0, "{"), call(1, "b", "g"), done(1), text("x"), failure()];
+    assert_eq!(sequenced(half), [call(0, "a", "f"), input(0, "{"), failure()]);
+    let nameless = vec![call(0, "a", ""), text("x"), failure()];
+    assert_eq!(sequenced(nameless), [text("x"), failure()]);
+    let word = End::Failed { source: crate::conversation::Protocol::Chat, word: "error".to_owned() };
+    let out = sequenced(vec![text("x"), ended(word), Delta::Done]);
+    assert!(matches!(&out[..], [Delta::Text { .. }, Delta::Failed(_)]), "{out:?}");
+}
+
+#[test]
+fn what_waits_is_counted_until_it_is_told() {
+    let (mut sequence, mut out) = (Sequence::default(), Vec::new());
+    for delta in [call(0, "a", "f"), call(1, "b", "g"), input(1, &"x".repeat(1000)), text(&"y".repeat(1000))]
+    {
+        sequence.push(delta, &mut out);
+    }
+    assert!(sequence.held > 2000, "{}", sequence.held);
+    sequence.push(ended(End::Stop), &mut out);
+    assert!(sequence.held < 1000, "{}", sequence.held);
+    assert!(out.contains(&input(1, &"x".repeat(1000))));
+}

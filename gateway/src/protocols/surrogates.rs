@@ -1,0 +1,63 @@
+//! Halves of characters in JSON text. UTF-16 writes a character beyond the first 65,536 as two halves; providers that cut
+//! text by such units write one half of it in an event and the other in the next, which no strict reader of JSON takes.
+
+/// The replacement of what is no character, as JSON.
+const REPLACEMENT: &str = "\\ufffd";
+/// Length of an escape of JSON with four digits, in bytes.
+const ESCAPE_BYTES: usize = 6;
+
+/// The text with a mark for each half that stands alone. None: there is none.
+pub(crate) fn mended(json: &str) -> Option<String> {
+    let mut mended: Option<String> = None;
+    let (mut from, mut rest) = (0, 0);
+    while let Some(at) = memchr::memchr(b'\\', &json.as_bytes()[rest..]).map(|found| rest + found) {
+        let (length, is_alone) = match unit(json, at) {
+            Some(0xD800..=0xDBFF) => match unit(json, at + ESCAPE_BYTES) {
+                Some(0xDC00..=0xDFFF) => (2 * ESCAPE_BYTES, false),
+                _ => (ESCAPE_BYTES, true),
+            },
+            Some(0xDC00..=0xDFFF) => (ESCAPE_BYTES, true),
+            Some(_) => (ESCAPE_BYTES, false),
+            // An escape of one character, which may be a backslash.
+            None => (2, false),
+        };
+        if is_alone {
+            let text = mended.get_or_insert_with(|| String::with_capacity(json.len()));
+            text.push_str(&json[from..at]);
+            text.push_str(REPLACEMENT);
+            from = at + length;
+        }
+        rest = (at + length).min(json.len());
+    }
+    mended.map(|mut text| {
+        text.push_str(&json[from..]);
+        text
+    })
+}
+
+/// The unit of UTF-16 that an escape at this place stands for.
+fn unit(json: &str, at: usize) -> Option<u16> {
+    let digits = json.as_bytes().get(at..at + ESCAPE_BYTES)?.strip_prefix(b"\\u")?;
+    if !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_character_becomes_a_mark_and_whole_ones_stay() {
+        assert_eq!(mended(r#"{"a":"b\ud83d"}"#).as_deref(), Some(r#"{"a":"b\ufffd"}"#));
+        assert_eq!(
+            mended(r#"["\ude00b\uD83D\ude00\ud83d\ud83d\ude00"]"#).as_deref(),
+            Some(r#"["\ufffdb\uD83D\ude00\ufffd\ud83d\ude00"]"#)
+        );
+        for whole in [r#""\ud83d\ude00""#, r#""\\ud83d""#, r#""\n\u00e9""#, "\"\\", r#""\u12"#, "ü\\ü", ""]
+        {
+            assert_eq!(mended(whole), None, "{whole}");
+        }
+    }
+}

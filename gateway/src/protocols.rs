@@ -24,12 +24,17 @@ mod members;
 mod messages;
 mod native;
 mod responses;
+mod tool_answers;
+mod tool_calls;
+mod turns;
 mod videos;
 
 use serde_json::Value;
 
 use self::beyond::Beyond;
 pub(crate) use self::failure::code_of;
+pub(crate) use self::tool_answers::ClientCalls;
+use self::turns::Arranged;
 pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
 use crate::config::Thinking;
 use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
@@ -50,6 +55,8 @@ pub(crate) struct Defaults {
     pub(crate) max_tokens: u64,
     /// How the messages protocol tells the model to think.
     pub(crate) thinking: Thinking,
+    /// Whether a provider of chat takes functions alone, and no custom tools.
+    pub(crate) functions_only: bool,
 }
 
 /// A document of a provider that does not have the form of its protocol. The text says what is wrong and where.
@@ -109,6 +116,16 @@ impl Protocol {
 
     /// Writes a provider's request.
     pub(crate) fn request_out(self, conversation: &Conversation, defaults: Defaults) -> Outgoing {
+        if conversation.source == self {
+            return self.write_request(conversation, defaults);
+        }
+        let Arranged { conversation, lost } = turns::arrange(conversation, self, defaults);
+        let mut outgoing = self.write_request(&conversation, defaults);
+        outgoing.dropped.extend(lost);
+        outgoing
+    }
+
+    fn write_request(self, conversation: &Conversation, defaults: Defaults) -> Outgoing {
         match self {
             Self::Chat => chat::request_out(conversation, defaults),
             Self::Responses => responses::request_out(conversation, defaults),

@@ -26,7 +26,7 @@ const PROTOCOLS: [(Protocol, &str); 4] = [
     (Protocol::Native, "native"),
 ];
 
-const DEFAULTS: Defaults = Defaults { max_tokens: 4096, thinking: Thinking::Budget };
+const DEFAULTS: Defaults = Defaults { max_tokens: 4096, thinking: Thinking::Budget, functions_only: false };
 
 /// The cases of a file of vectors.
 fn cases(folder: &str, file: &str) -> Vec<Value> {

@@ -50,6 +50,8 @@ pub(super) struct Parcel {
     pub(super) dropped: Option<HeaderValue>,
     /// What a translated answer repeats of the request.
     pub(super) asked: Option<Arc<protocols::Asked>>,
+    /// The calls of a translated answer, as the client knows its tools.
+    pub(super) calls: Option<Box<protocols::ClientCalls>>,
     /// Stores the answer.
     pub(super) keeper: Option<Keeper>,
     /// How the client asks for a compaction that the gateway makes.
@@ -60,8 +62,8 @@ pub(super) struct Parcel {
 
 impl Parcel {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
-        let (dropped, asked, keeper, compacts) = (None, None, None, None);
-        Self { protocol, body, dropped, asked, keeper, compacts, may_be_forgotten: false }
+        let (dropped, asked, calls, keeper, compacts) = (None, None, None, None, None);
+        Self { protocol, body, dropped, asked, calls, keeper, compacts, may_be_forgotten: false }
     }
 }
 
@@ -126,9 +128,10 @@ impl Journey {
             let written = translation.request_for(protocol, &model)?;
             Ok((translation, written))
         };
-        let (translation, Translated { body, dropped }) = self.unless_long(write).await?;
+        let (translation, Translated { body, dropped, calls }) = self.unless_long(write).await?;
         luggage.translation = Some(translation);
-        Ok(Parcel { dropped, asked, keeper, compacts, ..Parcel::new(protocol, body) })
+        let calls = Some(calls);
+        Ok(Parcel { dropped, asked, calls, keeper, compacts, ..Parcel::new(protocol, body) })
     }
 
     /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.

@@ -12,7 +12,7 @@ use super::passing::{Events, Framing, Passed, open_array};
 use super::translation::weight;
 use crate::bounds::tree;
 use crate::conversation::{Citation, Delta, Failure, FailureKind, Protocol, Usage};
-use crate::protocols::{Asked, StreamIn, StreamOut};
+use crate::protocols::{Asked, ClientCalls, StreamIn, StreamOut};
 
 /// What a citation takes beside its texts, in bytes: about as much as an object with its members.
 const CITATION_BYTES: usize = 1024;
@@ -21,6 +21,8 @@ const CITATION_BYTES: usize = 1024;
 pub(super) struct Translating {
     incoming: Box<dyn StreamIn>,
     outgoing: Box<dyn StreamOut>,
+    /// The calls, as the client knows its tools.
+    calls: Option<Box<ClientCalls>>,
     keeper: Option<Keeper>,
     framing: Framing,
     usage: Option<Usage>,
@@ -50,6 +52,7 @@ impl Translating {
         Self {
             incoming: from.stream_in(),
             outgoing: to.stream_out(asked),
+            calls: None,
             keeper,
             framing,
             usage: None,
@@ -68,6 +71,11 @@ impl Translating {
         Self { wanted: choices, ..self }
     }
 
+    /// Gives calls as the client knows its tools.
+    pub(super) fn calling(self, calls: Option<Box<ClientCalls>>) -> Self {
+        Self { calls, ..self }
+    }
+
     /// Makes a compaction of the answer.
     pub(super) fn compacting(self) -> Self {
         Self { incoming: Box::new(Compacting::new(self.incoming)), ..self }
@@ -76,6 +84,9 @@ impl Translating {
     /// Writes what an event amounts to.
     fn write(&mut self, out: &mut BytesMut) -> Passed {
         let mut passed = Passed::Life;
+        if let Some(calls) = &mut self.calls {
+            calls.deltas(&mut self.deltas);
+        }
         for delta in self.deltas.drain(..) {
             match &delta {
                 Delta::Usage(usage) => {
@@ -195,7 +206,7 @@ impl Events for Translating {
     }
 
     fn kept(&self) -> usize {
-        self.kept
+        self.kept + self.calls.as_ref().map_or(0, |calls| calls.held_bytes())
     }
 }
 

@@ -17,7 +17,7 @@ use super::failure::Fault;
 use crate::bounds::room::Share;
 use crate::clock::unix_seconds;
 use crate::conversation::{Conversation, Place, Protocol, Usage};
-use crate::protocols::{Asked, Defaults};
+use crate::protocols::{Asked, ClientCalls, Defaults};
 use crate::routing::Route;
 use crate::wire::{ApiError, Call};
 
@@ -50,6 +50,8 @@ pub(super) struct Translated {
     pub(super) body: Bytes,
     /// Where the client wrote what is lost.
     pub(super) dropped: Option<HeaderValue>,
+    /// The calls of its answer, as the client knows its tools.
+    pub(super) calls: Box<ClientCalls>,
 }
 
 impl Translation {
@@ -72,7 +74,11 @@ impl Translation {
     pub(super) fn new(journey: &Journey, conversation: Conversation, request: Value, share: Share) -> Self {
         let strict = is_strict(&journey.call, &journey.route);
         let model = &journey.route.model;
-        let defaults = Defaults { max_tokens: model.default_max_tokens, thinking: model.thinking };
+        let defaults = Defaults {
+            max_tokens: model.default_max_tokens,
+            thinking: model.thinking,
+            ..Defaults::default()
+        };
         let asked = Arc::new(Self::asked_of(journey, request));
         Self {
             conversation,
@@ -111,7 +117,8 @@ impl Translation {
             None => outgoing.dropped,
         };
         let dropped = reported(&lost, self.strict)?;
-        Ok(Translated { body: outgoing.body.to_string().into(), dropped })
+        let calls = Box::new(ClientCalls::new(&self.conversation, protocol, self.defaults));
+        Ok(Translated { body: outgoing.body.to_string().into(), dropped, calls })
     }
 
     /// What the answer repeats of the request.
@@ -193,6 +200,8 @@ pub(super) struct Answering<'a> {
     pub(super) from: Protocol,
     pub(super) to: Protocol,
     pub(super) asked: &'a Asked,
+    /// The calls of the answer, as the client knows its tools.
+    pub(super) calls: Option<Box<ClientCalls>>,
     /// Stores the answer.
     pub(super) keeper: Option<&'a Keeper>,
     /// How the client asks for a compaction that the gateway makes.
@@ -201,12 +210,12 @@ pub(super) struct Answering<'a> {
 
 /// The client's answer, from a whole one of the upstream.
 pub(super) fn document(
-    answering: &Answering<'_>,
+    answering: Answering<'_>,
     document: &Bytes,
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<(Bytes, Option<Usage>), Fault> {
-    let Answering { from, to, asked, keeper, compacts } = *answering;
+    let Answering { from, to, asked, calls, keeper, compacts } = answering;
     let taken = document.len().saturating_add(weight(document));
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let broken = |why: &str| Fault::broken(why, redactor);
@@ -218,6 +227,9 @@ pub(super) fn document(
     let mut answer = from
         .answer_in(value)
         .map_err(|malformed| broken(&format!("does not have the form of its protocol: {malformed}")))?;
+    if let Some(calls) = calls {
+        calls.answer(&mut answer);
+    }
     let usage = answer.usage;
     if compacts.is_some() {
         answer = compacted(answer).map_err(|failure| Fault::of_event(failure, redactor))?;

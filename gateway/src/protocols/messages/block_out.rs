@@ -26,10 +26,10 @@ pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
 /// Writes a block; `None`: there is nothing to say, or no word for it.
 pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     let members = match &part.kind {
-        // An empty text is refused by providers.
-        PartKind::Text(text) if !text.is_empty() || writer.is_same() => Some(self::text(text)),
+        // A text of nothing or of white space is refused by providers.
+        PartKind::Text(text) if !text.trim().is_empty() || writer.is_same() => Some(self::text(text)),
         // A refusal is what the model said.
-        PartKind::Refusal(text) if !text.is_empty() => Some(self::text(text)),
+        PartKind::Refusal(text) if !text.trim().is_empty() => Some(self::text(text)),
         PartKind::Text(_) | PartKind::Refusal(_) => {
             writer.lose_cache(part.cache.as_ref());
             return None;
@@ -127,7 +127,7 @@ pub(super) fn content(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Opt
         && only.cache.is_none()
         && (only.at == at || !writer.is_same())
     {
-        return (!text.is_empty() || writer.is_same()).then(|| text.as_str().into());
+        return (!text.trim().is_empty() || writer.is_same()).then(|| text.as_str().into());
     }
     let blocks: Vec<Value> = parts.iter().filter_map(|part| write(part, writer)).collect();
     (!blocks.is_empty()).then(|| blocks.into())

@@ -9,7 +9,7 @@ use crate::protocols::Defaults;
 /// What a request of another protocol becomes: its thinking, its output configuration, its limit, and what is lost.
 fn told(source: Protocol, request: Value, thinking: Thinking) -> (Value, Value, Value, Vec<String>) {
     let conversation = source.request_in(request, "m", false).expect("a request");
-    let defaults = Defaults { max_tokens: 1000, thinking };
+    let defaults = Defaults { max_tokens: 1000, thinking, ..Defaults::default() };
     let mut outgoing = Protocol::Messages.request_out(&conversation, defaults);
     let mut take = |name: &str| outgoing.body[name].take();
     let (thinking, config, limit) = (take("thinking"), take("output_config"), take("max_tokens"));

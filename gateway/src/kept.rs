@@ -1,6 +1,6 @@
 //! The gateway's copies of stored responses: continues, retrieves and deletes them, and lists their input items (ours).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use gatewright::ErrorCode;
@@ -18,6 +18,9 @@ use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 /// Why a response may be missing.
 const NOT_KEPT: &str = "it was never stored, is longer than 10 MiB with its items, was deleted, or gave way \
                                    to newer ones";
+
+/// Maximum number of responses that the references of a request may name.
+const MAX_REFERENCED_RESPONSES: usize = 1024;
 
 /// All items of a conversation: those of the previous response, then the input.
 pub(crate) struct Conversation {
@@ -140,6 +143,27 @@ impl Documents {
         items.extend(output);
         Ok(items)
     }
+}
+
+/// The item that a reference names, from the response that the gateway made it for. The ids of such items hold the id of
+/// their response. `read`: the items so far, by the id of the response.
+pub(crate) fn referenced(
+    app: &App,
+    call: &Call,
+    id: &str,
+    read: &mut HashMap<String, HashMap<String, Value>>,
+) -> Option<Value> {
+    let (response, _) = id.split_once('_')?.1.rsplit_once('_')?;
+    if !read.contains_key(response) {
+        if read.len() >= MAX_REFERENCED_RESPONSES {
+            return None;
+        }
+        let documents = look_up(app, call, &format!("resp_{response}"))?.documents?;
+        let Read { output } = serde_json::from_slice(&documents.response).ok()?;
+        let by_id = |item: Value| Some((item["id"].as_str()?.to_owned(), item));
+        read.insert(response.to_owned(), output.into_iter().filter_map(by_id).collect());
+    }
+    read.get(response)?.get(id).cloned()
 }
 
 /// Gives an item its own id, and turns a message's text into a part. `seen`: the ids so far; pages refer to them.

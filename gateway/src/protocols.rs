@@ -29,11 +29,14 @@ mod messages;
 mod native;
 mod proof;
 mod responses;
-mod thoughts;
-mod tool_choice;
-mod user;
 mod sequence;
 mod surrogates;
+mod thoughts;
+mod tool_answers;
+mod tool_calls;
+mod tool_choice;
+mod turns;
+mod user;
 mod videos;
 mod whole_json;
 
@@ -45,6 +48,8 @@ pub(crate) use self::proof::{Marking, mark};
 use self::sequence::Sequenced;
 pub(crate) use self::sequence::failure_of;
 pub(crate) use self::surrogates::mended as without_half_characters;
+pub(crate) use self::tool_answers::ClientCalls;
+use self::turns::Arranged;
 pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
 use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
@@ -140,6 +145,16 @@ impl Protocol {
 
     /// Writes a provider's request.
     pub(crate) fn request_out(self, conversation: &Conversation, defaults: Defaults) -> Outgoing {
+        if conversation.source == self {
+            return self.write_request(conversation, defaults);
+        }
+        let Arranged { conversation, lost } = turns::arrange(conversation, self, defaults);
+        let mut outgoing = self.write_request(&conversation, defaults);
+        outgoing.dropped.extend(lost);
+        outgoing
+    }
+
+    fn write_request(self, conversation: &Conversation, defaults: Defaults) -> Outgoing {
         match self {
             Self::Chat => chat::request_out(conversation, defaults),
             Self::Responses => responses::request_out(conversation, defaults),

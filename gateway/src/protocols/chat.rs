@@ -11,6 +11,7 @@
 mod answer;
 mod citations;
 mod finish;
+mod foreign_blocks;
 mod lenient;
 mod message_in;
 mod message_out;
@@ -23,6 +24,7 @@ mod tools;
 mod usage;
 
 pub(super) use self::answer::{answer_in, answer_out};
+pub(super) use self::foreign_blocks::{has_foreign_blocks, replace_foreign_blocks};
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 pub(super) use self::stream_in::stream_in;

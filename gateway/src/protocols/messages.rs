@@ -10,6 +10,7 @@ mod arrangement;
 mod block_in;
 mod block_out;
 mod citations;
+mod own_kinds;
 mod request_in;
 mod request_out;
 mod schema;
@@ -23,6 +24,7 @@ mod tools;
 mod usage;
 
 pub(super) use self::answer::{answer_in, answer_out};
+pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 pub(super) use self::stream_in::stream_in;

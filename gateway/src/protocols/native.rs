@@ -6,6 +6,7 @@ mod exact;
 mod grounding;
 mod logprobs;
 mod media;
+mod own_kinds;
 mod parts;
 mod request_in;
 mod request_out;
@@ -19,6 +20,7 @@ mod tests;
 use super::{Asked, StreamIn, StreamOut};
 
 pub(super) use self::answer::{answer_in, answer_out};
+pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 

@@ -5,6 +5,7 @@ mod answer_in;
 mod as_they_were;
 mod citations;
 mod content;
+mod own_kinds;
 mod request_in;
 mod request_out;
 mod stream_in;
@@ -15,6 +16,7 @@ use super::{Asked, StreamIn, StreamOut};
 
 pub(super) use self::answer::answer_out;
 pub(super) use self::answer_in::answer_in;
+pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 

@@ -169,7 +169,8 @@ pub(super) async fn passed(
         Some(asked) => {
             let keeper = parcel.keeper.clone();
             let (from, to) = (parcel.protocol, journey.protocol);
-            let events = Translating::new(from, to, journey.framing, (**asked).clone(), keeper);
+            let events = Translating::new(from, to, journey.framing, (**asked).clone(), keeper)
+                .calling(parcel.calls.clone());
             let events = match parcel.estimate {
                 Some(tokens) => events.estimating(tokens),
                 None => events,
@@ -216,7 +217,7 @@ async fn passed_document(
 ) -> Result<Answered, Fault> {
     let (from, to, model) = (parcel.protocol, journey.protocol, journey.asked.model.clone());
     let redactor = claim.destination.provider.endpoint.redactor.clone();
-    let (asked, compacts) = (parcel.asked.clone(), parcel.compacts);
+    let (asked, calls, compacts) = (parcel.asked.clone(), parcel.calls.clone(), parcel.compacts);
     // A whole answer in place of a stream is none.
     let is_answer = journey.action != Action::Answer { stream: true };
     let keeper = match &asked {
@@ -232,8 +233,9 @@ async fn passed_document(
             return Ok(Answered::Document { document, usage, share });
         }
         let (document, usage) = if let Some(asked) = asked {
-            let answering = Answering { from, to, asked: &asked, keeper: keeper.as_ref(), compacts };
-            translation::document(&answering, &document, &redactor, &mut share)?
+            let keeper = keeper.as_ref();
+            let answering = Answering { from, to, asked: &asked, calls, keeper, compacts };
+            translation::document(answering, &document, &redactor, &mut share)?
         } else {
             let mut observer = Observer::new(from, &model, false);
             let (taken, came) = (share.bytes(), document.as_ptr());

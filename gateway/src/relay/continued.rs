@@ -1,10 +1,10 @@
 //! Responses that continue one that the gateway knows, and those that it stores.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use gatewright::limits;
+use gatewright::{ErrorCode, limits};
 use serde_json::Value;
 
 use super::compaction::{Form, ask_for_summary};
@@ -78,6 +78,8 @@ pub(super) fn lead(previous: &Known, plan: &mut Plan) -> Result<(), ApiError> {
 /// A request that was checked, with the items that it continues. Errors: the caller has no such response; items do not
 /// match; there is nothing to compact.
 pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whole, ApiError> {
+    let resolved = resolved(app, call, request)?;
+    let request = resolved.as_ref().unwrap_or(request);
     let compacts = Form::of(call, request);
     let is_stored = is_stored(request) && compacts != Some(Form::Operation);
     let continues = request["previous_response_id"].is_string();
@@ -100,6 +102,31 @@ pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whol
     }
     let keeper = is_stored.then(|| Keeper::new(app, call, Some(items)));
     Ok(Whole { request: whole, keeper, origin, compacts })
+}
+
+/// The request with the items that its references name, for an upstream that has none of them; `None`: there are no
+/// references. Errors: the gateway has no such item.
+fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, ApiError> {
+    let is_reference = |item: &Value| item["type"] == "item_reference";
+    if !list(&request["input"]).any(is_reference) {
+        return Ok(None);
+    }
+    let mut resolved = request.clone();
+    let mut read = HashMap::new();
+    for (index, item) in resolved["input"].as_array_mut().into_iter().flatten().enumerate() {
+        if !is_reference(item) {
+            continue;
+        }
+        let found = kept::referenced(app, call, text(&item["id"]), &mut read);
+        *item = found.ok_or_else(|| {
+            let id = limits::brief(format_args!("{:?}", text(&item["id"])));
+            let message = format!(
+                "input[{index}] refers to the item {id}, of which there is no copy here; send the item itself in its place"
+            );
+            ApiError::new(&ErrorCode::INVALID_VALUE, message).param(format!("input.{index}.id"))
+        })?;
+    }
+    Ok(Some(resolved))
 }
 
 /// What a request that was checked needs beside its bytes. `previous_is_there`: the upstream stores the response that it

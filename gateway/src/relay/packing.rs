@@ -50,6 +50,8 @@ pub(super) struct Parcel {
     pub(super) dropped: Option<HeaderValue>,
     /// What a translated answer repeats of the request.
     pub(super) asked: Option<Arc<protocols::Asked>>,
+    /// The calls of a translated answer, as the client knows its tools.
+    pub(super) calls: Option<Box<protocols::ClientCalls>>,
     /// Stores the answer.
     pub(super) keeper: Option<Keeper>,
     /// How the client asks for a compaction that the gateway makes.
@@ -62,8 +64,9 @@ pub(super) struct Parcel {
 
 impl Parcel {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
-        let (dropped, asked, keeper, compacts) = (None, None, None, None);
-        Self { protocol, body, dropped, asked, keeper, compacts, estimate: None, may_be_forgotten: false }
+        let (dropped, asked, calls, keeper, compacts) = (None, None, None, None, None);
+        let (estimate, may_be_forgotten) = (None, false);
+        Self { protocol, body, dropped, asked, calls, keeper, compacts, estimate, may_be_forgotten }
     }
 }
 
@@ -131,9 +134,10 @@ impl Journey {
             let estimate = counts.then(|| translation.tokens());
             Ok((translation, written, estimate))
         };
-        let (translation, Translated { body, dropped }, estimate) = self.unless_long(write).await?;
+        let (translation, Translated { body, dropped, calls }, estimate) = self.unless_long(write).await?;
         luggage.translation = Some(translation);
-        Ok(Parcel { dropped, asked, keeper, compacts, estimate, ..Parcel::new(protocol, body) })
+        let calls = Some(calls);
+        Ok(Parcel { dropped, asked, calls, keeper, compacts, estimate, ..Parcel::new(protocol, body) })
     }
 
     /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.

@@ -12,12 +12,14 @@ use super::passing::{Events, Framing, Passed, open_array};
 use super::translation::weight;
 use crate::bounds::tree;
 use crate::conversation::{Delta, Failure, FailureKind, Protocol, Usage};
-use crate::protocols::{Asked, Marking, StreamIn, StreamOut};
+use crate::protocols::{Asked, ClientCalls, Marking, StreamIn, StreamOut};
 
 /// See the module.
 pub(super) struct Translating {
     incoming: Box<dyn StreamIn>,
     outgoing: Box<dyn StreamOut>,
+    /// The calls, as the client knows its tools.
+    calls: Option<Box<ClientCalls>>,
     keeper: Option<Keeper>,
     framing: Framing,
     usage: Option<Usage>,
@@ -50,6 +52,7 @@ impl Translating {
             // A client of another protocol sends the proofs back to whichever provider is next.
             incoming: Box::new(Marking::new(from.stream_in(), from)),
             outgoing: to.stream_out(asked),
+            calls: None,
             keeper,
             framing,
             usage: None,
@@ -74,6 +77,11 @@ impl Translating {
         Self { estimate: Some(tokens), ..self }
     }
 
+    /// Gives calls as the client knows its tools.
+    pub(super) fn calling(self, calls: Option<Box<ClientCalls>>) -> Self {
+        Self { calls, ..self }
+    }
+
     /// Makes a compaction of the answer.
     pub(super) fn compacting(self) -> Self {
         Self { incoming: Box::new(Compacting::new(self.incoming)), ..self }
@@ -82,6 +90,9 @@ impl Translating {
     /// Writes what an event amounts to.
     fn write(&mut self, out: &mut BytesMut) -> Passed {
         let mut passed = Passed::Life;
+        if let Some(calls) = &mut self.calls {
+            calls.deltas(&mut self.deltas);
+        }
         for delta in self.deltas.drain(..) {
             match &delta {
                 Delta::Usage(usage) => {
@@ -207,7 +218,8 @@ impl Events for Translating {
     }
 
     fn kept(&self) -> usize {
-        self.kept.saturating_add(self.incoming.held())
+        let renamed = self.calls.as_ref().map_or(0, |calls| calls.held_bytes());
+        self.kept.saturating_add(self.incoming.held()).saturating_add(renamed)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::bounds::room::Share;
 use crate::clock::unix_seconds;
 use crate::config::Capabilities;
 use crate::conversation::{Conversation, Place, Protocol, Usage};
-use crate::protocols::{self, Asked, Defaults, failure_of, without_half_characters};
+use crate::protocols::{self, Asked, ClientCalls, Defaults, failure_of, without_half_characters};
 use crate::routing::Route;
 use crate::wire::{ApiError, Call};
 
@@ -53,6 +53,8 @@ pub(super) struct Translated {
     pub(super) body: Bytes,
     /// Where the client wrote what is lost.
     pub(super) dropped: Option<HeaderValue>,
+    /// The calls of its answer, as the client knows its tools.
+    pub(super) calls: Box<ClientCalls>,
 }
 
 impl Translation {
@@ -115,13 +117,15 @@ impl Translation {
         capabilities: Capabilities,
     ) -> Result<Translated, ApiError> {
         model.clone_into(&mut self.conversation.model);
-        let outgoing = protocol.request_out(&self.conversation, self.defaults.of_upstream(capabilities));
+        let defaults = self.defaults.of_upstream(capabilities);
+        let outgoing = protocol.request_out(&self.conversation, defaults);
         let lost = match &self.origin {
             Some(origin) => origin.sent(outgoing.dropped),
             None => outgoing.dropped,
         };
         let dropped = reported(&lost, self.strict)?;
-        Ok(Translated { body: outgoing.body.to_string().into(), dropped })
+        let calls = Box::new(ClientCalls::new(&self.conversation, protocol, defaults));
+        Ok(Translated { body: outgoing.body.to_string().into(), dropped, calls })
     }
 
     /// About how many tokens the request has. Whichever upstream is asked, it is counted once.
@@ -208,6 +212,8 @@ pub(super) struct Answering<'a> {
     pub(super) from: Protocol,
     pub(super) to: Protocol,
     pub(super) asked: &'a Asked,
+    /// The calls of the answer, as the client knows its tools.
+    pub(super) calls: Option<Box<ClientCalls>>,
     /// Stores the answer.
     pub(super) keeper: Option<&'a Keeper>,
     /// How the client asks for a compaction that the gateway makes.
@@ -216,12 +222,12 @@ pub(super) struct Answering<'a> {
 
 /// The client's answer, from a whole one of the upstream.
 pub(super) fn document(
-    answering: &Answering<'_>,
+    answering: Answering<'_>,
     document: &Bytes,
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<(Bytes, Option<Usage>), Fault> {
-    let Answering { from, to, asked, keeper, compacts } = *answering;
+    let Answering { from, to, asked, calls, keeper, compacts } = answering;
     let taken = document.len().saturating_add(weight(document));
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let broken = |why: &str| Fault::broken(why, redactor);
@@ -246,6 +252,9 @@ pub(super) fn document(
             return Err(Fault::of_event(failure, redactor));
         }
         protocols::mark(&mut answer);
+    }
+    if let Some(calls) = calls {
+        calls.answer(&mut answer);
     }
     let usage = answer.usage;
     if compacts.is_some() {

@@ -9,11 +9,10 @@ use super::block_out;
 use crate::conversation::{Conversation, Part, PartKind, Role, Turn};
 use crate::protocols::members::Writer;
 use crate::protocols::thoughts::joined;
+use crate::protocols::turns::NO_RESULT;
 
 /// What the user says where a conversation has nothing of the user at the beginning: a text must not be empty.
 const NOTHING: &str = "…";
-/// The result of a call that has none.
-const NO_RESULT: &str = "The tool gave no result.";
 
 /// The system prompt and the messages of a request of this protocol, as they were.
 pub(super) fn as_it_was(conversation: &Conversation, writer: &mut Writer<'_>) -> (Option<Value>, Vec<Value>) {

@@ -29,10 +29,10 @@ pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     let members = match &part.kind {
         // A block of another kind, which goes back as it was.
         PartKind::Text(_) if writer.is_same() && writer.keeps(&part.at, "type") => Some(Map::new()),
-        // An empty text is refused by providers.
-        PartKind::Text(text) if !text.is_empty() || writer.is_same() => Some(self::text(text)),
+        // A text of nothing or of white space is refused by providers.
+        PartKind::Text(text) if !text.trim().is_empty() || writer.is_same() => Some(self::text(text)),
         // A refusal is what the model said.
-        PartKind::Refusal(text) if !text.is_empty() => Some(self::text(text)),
+        PartKind::Refusal(text) if !text.trim().is_empty() => Some(self::text(text)),
         PartKind::Text(_) | PartKind::Refusal(_) => {
             writer.lose_cache(part.cache.as_ref());
             return None;
@@ -139,7 +139,7 @@ pub(super) fn content(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Opt
         && only.cache.is_none()
         && (only.at == at || !writer.is_same())
     {
-        return (!text.is_empty() || writer.is_same()).then(|| text.as_str().into());
+        return (!text.trim().is_empty() || writer.is_same()).then(|| text.as_str().into());
     }
     let blocks: Vec<Value> = parts.iter().filter_map(|part| write(part, writer)).collect();
     (!blocks.is_empty()).then(|| blocks.into())

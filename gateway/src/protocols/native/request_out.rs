@@ -22,6 +22,8 @@ const MAX_STOP_SEQUENCES: usize = 5;
 const MAX_TOKENS_OF_EFFORT: u64 = 24_576;
 /// The documented proof of a call whose own is not known: another model made it, or the client did not keep it.
 const NO_PROOF: &str = "skip_thought_signature_validator";
+/// What the user says where a conversation has nothing to say.
+const NOTHING: &str = "…";
 
 /// Writes a provider's request.
 pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
@@ -99,6 +101,10 @@ fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Valu
             contents.push(json!({ "role": role, "parts": parts }));
         }
     }
+    if contents.is_empty() {
+        // Providers refuse a request without contents.
+        contents.push(json!({ "role": "user", "parts": [{ "text": NOTHING }] }));
+    }
     body.insert("contents".to_owned(), contents.into());
 }
 
@@ -116,6 +122,9 @@ fn parts_out(turn: &Turn, parts: &mut Parts, writer: &mut Writer<'_>) {
     }
     for part in &turn.parts {
         part_out(part, parts, writer);
+    }
+    for part in &turn.parts {
+        result_media(part, parts, writer);
     }
 }
 
@@ -151,7 +160,7 @@ fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
     }
 }
 
-/// The result of a function, and after it the media that it gave.
+/// The result of a function.
 fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
     let mut texts = Vec::new();
     for part in &result.parts {
@@ -163,14 +172,20 @@ fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
     let text = texts.join("\n");
     // The protocol matches by name. A result without its call has none.
     let name = result.name.as_ref().unwrap_or(&result.call_id);
-    let mut written = object([("name", json!(name)), ("response", response(&text, result.failed.is_some()))]);
+    // The tool's own words: as an object, numbers of JSON would change, and some of its names are refused.
+    let member = if result.failed.is_some() { "error" } else { "output" };
+    let mut written = object([("name", json!(name)), ("response", json!({ member: text }))]);
     if !result.call_id.is_empty() && !result.call_id.starts_with(super::MADE_ID) {
         written.insert("id".to_owned(), json!(result.call_id));
     }
     parts.push(object([("functionResponse", Value::Object(written))]));
-    for part in
-        result.parts.iter().filter(|part| !matches!(part.kind, PartKind::Text(_) | PartKind::Refusal(_)))
-    {
+}
+
+/// The media that a tool gave: all results of a turn stand before them.
+fn result_media(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
+    let PartKind::Result(result) = &part.kind else { return };
+    let is_text = |part: &&Part| matches!(part.kind, PartKind::Text(_) | PartKind::Refusal(_));
+    for part in result.parts.iter().filter(|part| !is_text(part)) {
         part_out(part, parts, writer);
     }
 }

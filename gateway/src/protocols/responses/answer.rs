@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::citations::{ANNOTATIONS, Cited};
+use super::own_kinds::{NAMESPACE, namespace_of};
 use super::{REDACTED, as_they_were};
 use crate::conversation::{
     Answer, Choice, End, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, Usage,
@@ -116,7 +117,13 @@ pub(super) fn call_item(id: &str, call: &ToolCall, status: &str) -> Value {
         Input::Json(text) => ("function_call", "arguments", text),
         Input::Text(text) => ("custom_tool_call", "input", text),
     };
-    json!({ "type": kind, "id": id, "call_id": call.id, "name": call.name, member: input, "status": status })
+    let (namespace, name) = namespace_of(&call.name);
+    let mut item =
+        json!({ "type": kind, "id": id, "call_id": call.id, "name": name, member: input, "status": status });
+    if let Some(namespace) = namespace {
+        item[NAMESPACE] = namespace.into();
+    }
+    item
 }
 
 /// The item that holds the proof of the thoughts that led to a call.

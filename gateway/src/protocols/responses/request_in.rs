@@ -131,7 +131,7 @@ fn tools(root: &mut Members, rest: &mut Rest) -> Vec<Tool> {
         .collect()
 }
 
-fn tool_kind(mut tool: Members, rest: &mut Rest) -> ToolKind {
+pub(super) fn tool_kind(mut tool: Members, rest: &mut Rest) -> ToolKind {
     if !tool.peek("name").is_string() {
         return ToolKind::Other(tool.into_value());
     }

@@ -9,6 +9,7 @@ use super::answer::{
     Record, call_item, image_item, message_item, proof, refusal_part, status, text_part, thought_item,
 };
 use super::citations::write_annotation;
+use super::own_kinds::namespace_of;
 use crate::conversation::{
     Citation, Delta, End, Failure, FailureKind, Input, Media, Protocol, Thought, ToolCall, Usage,
 };
@@ -369,7 +370,8 @@ impl Events {
             Some(Open::Call { id, call, .. }) => {
                 match &call.input {
                     Input::Json(text) => {
-                        let members = json!({ "name": call.name, "arguments": text });
+                        let (_, name) = namespace_of(&call.name);
+                        let members = json!({ "name": name, "arguments": text });
                         self.event("response.function_call_arguments.done", &id, members, bytes);
                     }
                     Input::Text(text) => {

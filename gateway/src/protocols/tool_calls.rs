@@ -1,0 +1,236 @@
+//! Ids of tool calls and names of tools in the forms that a protocol takes. What conforms stays as it is; the rest becomes a
+//! name of its own that depends on the original alone, so that it is the same in each turn and prompt caches hold.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write as _;
+
+use ring::digest::{Context, SHA256};
+
+use crate::conversation::{Conversation, PartKind, Protocol, ToolChoice, ToolKind};
+
+/// Separates the name of a namespace from the name of a tool in it. No protocol takes it in a name, so that the pair is
+/// never confused with a plain name.
+pub(super) const NAMESPACE_SEPARATOR: char = '\u{1f}';
+/// Number of bytes of a digest in a made id.
+const ID_DIGEST_BYTES: usize = 12;
+/// Number of bytes of a digest at the end of a name.
+const NAME_DIGEST_BYTES: usize = 4;
+
+/// Whether a protocol takes this as the id of a call.
+fn is_call_id(id: &str, protocol: Protocol) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    match protocol {
+        Protocol::Chat => !id.is_empty() && id.chars().count() <= 40,
+        Protocol::Responses => !id.is_empty() && id.chars().count() <= 64,
+        Protocol::Messages => !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain),
+        Protocol::Native => true,
+    }
+}
+
+/// Maximum length of a tool's name.
+const fn max_name_length(protocol: Protocol) -> usize {
+    match protocol {
+        Protocol::Chat | Protocol::Native => 64,
+        Protocol::Responses | Protocol::Messages => 128,
+    }
+}
+
+fn is_name_byte(byte: u8, protocol: Protocol) -> bool {
+    match byte {
+        b'_' | b'-' => true,
+        b'.' | b':' => protocol == Protocol::Native,
+        _ => byte.is_ascii_alphanumeric(),
+    }
+}
+
+/// Whether a protocol takes this as the name of a tool.
+fn is_tool_name(name: &str, protocol: Protocol) -> bool {
+    let begins = |first: u8| protocol != Protocol::Native || first.is_ascii_alphabetic() || first == b'_';
+    name.bytes().next().is_some_and(begins)
+        && name.len() <= max_name_length(protocol)
+        && name.bytes().all(|byte| is_name_byte(byte, protocol))
+}
+
+fn digest(text: &str, number: u64, bytes: usize) -> String {
+    let mut context = Context::new(&SHA256);
+    context.update(&number.to_be_bytes());
+    context.update(text.as_bytes());
+    context.finish().as_ref().iter().take(bytes).fold(String::with_capacity(2 * bytes), |mut hex, byte| {
+        _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// Gives calls ids that a protocol takes, each once. The first call of an id keeps it.
+#[derive(Debug, Clone)]
+pub(super) struct CallIds {
+    protocol: Protocol,
+    used: HashSet<String>,
+    /// How many ids were made for an original.
+    made: HashMap<String, u64>,
+}
+
+impl CallIds {
+    pub(super) fn new(protocol: Protocol) -> Self {
+        Self { protocol, used: HashSet::new(), made: HashMap::new() }
+    }
+
+    /// The id of the next call.
+    pub(super) fn next(&mut self, id: &str) -> String {
+        // Calls without ids are matched by their order there.
+        if id.is_empty() && self.protocol == Protocol::Native {
+            return String::new();
+        }
+        if is_call_id(id, self.protocol) && self.used.insert(id.to_owned()) {
+            return id.to_owned();
+        }
+        let number = self.made.entry(id.to_owned()).or_default();
+        loop {
+            let made = format!("call_{}", digest(id, *number, ID_DIGEST_BYTES));
+            *number += 1;
+            if self.used.insert(made.clone()) {
+                return made;
+            }
+        }
+    }
+}
+
+/// The names of a conversation's tools as a protocol takes them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ToolNames {
+    /// Names that are written otherwise.
+    written: HashMap<String, String>,
+}
+
+impl ToolNames {
+    /// Of all tools that are declared, chosen or called.
+    pub(super) fn new(conversation: &Conversation, protocol: Protocol) -> Self {
+        let mut foreign: Vec<&str> = Vec::new();
+        let mut taken: HashSet<String> = HashSet::new();
+        for name in names(conversation) {
+            if !is_tool_name(name, protocol) {
+                foreign.push(name);
+            } else if !taken.contains(name) {
+                taken.insert(name.to_owned());
+            }
+        }
+        let mut written: HashMap<String, String> = HashMap::new();
+        for name in foreign {
+            if !written.contains_key(name) {
+                let made = made_name(name, protocol, &taken);
+                taken.insert(made.clone());
+                written.insert(name.to_owned(), made);
+            }
+        }
+        Self { written }
+    }
+
+    /// A name as it is written.
+    pub(super) fn written<'a>(&'a self, name: &'a str) -> &'a str {
+        self.written.get(name).map_or(name, String::as_str)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+}
+
+/// The names of tools in a conversation.
+fn names(conversation: &Conversation) -> impl Iterator<Item = &str> {
+    let declared = conversation.tools.iter().filter_map(|tool| match &tool.kind {
+        ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } => Some(name.as_str()),
+        ToolKind::Other(_) => None,
+    });
+    let chosen: &[String] = match conversation.tool_choice.as_ref().map(|choice| &choice.value) {
+        Some(ToolChoice::Function(name) | ToolChoice::Custom(name)) => std::slice::from_ref(name),
+        Some(ToolChoice::Allowed { names, .. }) => names,
+        _ => &[],
+    };
+    let called = conversation.turns.iter().flat_map(|turn| &turn.parts).filter_map(|part| match &part.kind {
+        PartKind::Call(call) => Some(call.name.as_str()),
+        PartKind::Result(result) => result.name.as_deref(),
+        _ => None,
+    });
+    declared.chain(chosen.iter().map(String::as_str)).chain(called)
+}
+
+fn made_name(name: &str, protocol: Protocol, taken: &HashSet<String>) -> String {
+    // A tool of a namespace is called as agents call those of servers of theirs.
+    if name.contains(NAMESPACE_SEPARATOR) {
+        let joined = name.replace(NAMESPACE_SEPARATOR, "__");
+        if is_tool_name(&joined, protocol) && !taken.contains(&joined) {
+            return joined;
+        }
+    }
+    let most = max_name_length(protocol) - 2 * NAME_DIGEST_BYTES - 1;
+    let mut clean = String::with_capacity(most);
+    for letter in name.chars().take(most) {
+        let is_taken_over = u8::try_from(letter).is_ok_and(|byte| is_name_byte(byte, protocol));
+        let first = clean.is_empty() && protocol == Protocol::Native && !letter.is_ascii_alphabetic();
+        if first && letter != '_' {
+            clean.push('_');
+        }
+        if clean.len() < most {
+            clean.push(if is_taken_over { letter } else { '_' });
+        }
+    }
+    if clean.is_empty() {
+        clean.push_str("tool");
+    }
+    let mut number = 0;
+    loop {
+        let made = format!("{clean}_{}", digest(name, number, NAME_DIGEST_BYTES));
+        if !taken.contains(&made) {
+            return made;
+        }
+        number += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROTOCOLS: [Protocol; 4] =
+        [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native];
+
+    #[test]
+    fn made_names_and_ids_conform_and_differ() {
+        let originals = [
+            "1x",
+            "-x",
+            "ns.tool:x",
+            "ns_tool_x",
+            "a b",
+            "ä",
+            "",
+            "x\u{1f}y",
+            &"n".repeat(65),
+            &"n".repeat(200),
+        ];
+        for protocol in PROTOCOLS {
+            let mut taken = HashSet::new();
+            let mut ids = CallIds::new(protocol);
+            for original in originals {
+                let made = made_name(original, protocol, &taken);
+                assert!(is_tool_name(&made, protocol), "{protocol:?}: {original:?} becomes {made:?}");
+                assert_eq!(made, made_name(original, protocol, &taken));
+                assert!(taken.insert(made));
+                let id = ids.next(original);
+                assert!(is_call_id(&id, protocol), "{protocol:?}: {original:?} becomes {id:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_call_of_an_id_keeps_it_and_the_later_ones_are_stable() {
+        let ids = || {
+            let mut ids = CallIds::new(Protocol::Chat);
+            ["x", "y", "x", "x"].map(|id| ids.next(id))
+        };
+        let [first, other, second, third] = ids();
+        assert_eq!([first.as_str(), other.as_str()], ["x", "y"]);
+        assert!(second != first && second != third && third != first);
+        assert_eq!(ids(), [first, other, second, third]);
+    }
+}

@@ -1,0 +1,405 @@
+//! Arranges a conversation for a provider of another protocol than the client's. Providers refuse a call that its result
+//! does not directly follow, an id that two calls have, and names of forms that they do not take; clients write all of it.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+
+use serde_json::{Value, json};
+
+use super::Defaults;
+use super::tool_calls::{CallIds, ToolNames};
+use super::{chat, messages, native, responses};
+use crate::conversation::{
+    Conversation, Given, Input, Part, PartKind, Place, Protocol, Role, Source, Tool, ToolChoice, ToolKind,
+    ToolResult, Turn,
+};
+
+/// The result of a call that has none.
+pub(super) const NO_RESULT: &str = "The tool gave no result.";
+/// The member that holds the text of a custom tool where functions stand in for it.
+pub(super) const CUSTOM_INPUT: &str = "input";
+
+/// A conversation as the target takes it, and where the client wrote what is lost of it.
+pub(super) struct Arranged<'a> {
+    pub(super) conversation: Cow<'a, Conversation>,
+    pub(super) lost: Vec<Place>,
+}
+
+/// Whether a provider of this protocol has tools that take a text.
+pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
+    match target {
+        Protocol::Responses => true,
+        Protocol::Chat => !defaults.functions_only,
+        Protocol::Messages | Protocol::Native => false,
+    }
+}
+
+/// Arranges a conversation for a target of another protocol.
+pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Arranged<'_> {
+    let mut lost = Vec::new();
+    let mut conversation = Cow::Borrowed(conversation);
+    replace_own_kinds(&mut conversation);
+    if has_foreign_files(&conversation, target) {
+        leave_files_out(conversation.to_mut(), &mut lost);
+    }
+    if target == Protocol::Messages && has_many_caches(&conversation) {
+        bound_caches(conversation.to_mut(), &mut lost);
+    }
+    let names = ToolNames::new(&conversation, target);
+    let has_custom = has_custom_tools(target, defaults);
+    if !names.is_empty() || !has_custom && has_custom_words(&conversation) {
+        name_tools(conversation.to_mut(), &names, has_custom);
+    }
+    if !is_arranged(&conversation.turns, target) {
+        let turns = std::mem::take(&mut conversation.to_mut().turns);
+        conversation.to_mut().turns = ordered(turns, target, &mut lost);
+    }
+    Arranged { conversation, lost }
+}
+
+/// Says in words of every protocol what the client's alone has.
+pub(super) fn replace_own_kinds(conversation: &mut Cow<'_, Conversation>) {
+    type Has = fn(&Conversation) -> bool;
+    type Replace = fn(&mut Conversation);
+    let (has, replace): (Has, Replace) = match conversation.source {
+        Protocol::Chat => (chat::has_foreign_blocks, chat::replace_foreign_blocks),
+        Protocol::Responses => (responses::has_own_kinds, responses::replace_own_kinds),
+        Protocol::Messages => (messages::has_own_kinds, messages::replace_own_kinds),
+        Protocol::Native => (native::has_own_kinds, native::replace_own_kinds),
+    };
+    if has(conversation) {
+        replace(conversation.to_mut());
+    }
+}
+
+/// Whether a part is a file of which only its own provider knows the id. Chat and responses share their files.
+fn is_file(part: &Part) -> bool {
+    match &part.kind {
+        PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
+            matches!(media.source, Source::FileId(_))
+        }
+        _ => false,
+    }
+}
+
+fn has_foreign_files(conversation: &Conversation, target: Protocol) -> bool {
+    let shares = |protocol| matches!(protocol, Protocol::Chat | Protocol::Responses);
+    let has = |part: &Part| match &part.kind {
+        PartKind::Result(result) => result.parts.iter().any(is_file),
+        _ => is_file(part),
+    };
+    !(shares(conversation.source) && shares(target))
+        && conversation.turns.iter().flat_map(|turn| &turn.parts).any(has)
+}
+
+fn leave_files_out(conversation: &mut Conversation, lost: &mut Vec<Place>) {
+    let mut stays = |part: &Part| {
+        let is_file = is_file(part);
+        if is_file {
+            lost.push(part.at.clone());
+        }
+        !is_file
+    };
+    for turn in &mut conversation.turns {
+        turn.parts.retain(&mut stays);
+        for part in &mut turn.parts {
+            if let PartKind::Result(result) = &mut part.kind {
+                result.parts.retain(&mut stays);
+            }
+        }
+    }
+}
+
+/// Maximum number of marks of caches in a request of the messages protocol.
+const MAX_CACHES: usize = 4;
+
+fn has_many_caches(conversation: &Conversation) -> bool {
+    let tools = conversation.tools.iter().filter(|tool| tool.cache.is_some()).count();
+    let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
+    tools + parts.map(marks_in).sum::<usize>() > MAX_CACHES
+}
+
+fn marks_in(part: &Part) -> usize {
+    let within = match &part.kind {
+        PartKind::Result(result) => result.parts.iter().filter(|part| part.cache.is_some()).count(),
+        _ => 0,
+    };
+    within + usize::from(part.cache.is_some())
+}
+
+/// Keeps the last marks: each of them covers all before it.
+fn bound_caches(conversation: &mut Conversation, lost: &mut Vec<Place>) {
+    let mut left = MAX_CACHES;
+    let mut bound = |cache: &mut Option<Given<Value>>| {
+        if cache.is_some() && left > 0 {
+            left -= 1;
+        } else if let Some(cache) = cache.take() {
+            lost.push(cache.at);
+        }
+    };
+    for part in conversation.turns.iter_mut().rev().flat_map(|turn| turn.parts.iter_mut().rev()) {
+        bound(&mut part.cache);
+        if let PartKind::Result(result) = &mut part.kind {
+            result.parts.iter_mut().rev().for_each(|part| bound(&mut part.cache));
+        }
+    }
+    conversation.tools.iter_mut().rev().for_each(|tool| bound(&mut tool.cache));
+}
+
+/// Whether something speaks of custom tools.
+fn has_custom_words(conversation: &Conversation) -> bool {
+    let is_custom = |part: &Part| match &part.kind {
+        PartKind::Call(call) => matches!(call.input, Input::Text(_)),
+        PartKind::Result(result) => result.custom,
+        _ => false,
+    };
+    conversation.tools.iter().any(|tool| matches!(tool.kind, ToolKind::Custom { .. }))
+        || matches!(&conversation.tool_choice, Some(choice) if matches!(choice.value, ToolChoice::Custom(_)))
+        || conversation.turns.iter().flat_map(|turn| &turn.parts).any(is_custom)
+}
+
+/// Writes the names of tools as the target takes them, and custom tools as functions where it has none.
+fn name_tools(conversation: &mut Conversation, names: &ToolNames, has_custom: bool) {
+    for tool in &mut conversation.tools {
+        if !has_custom {
+            as_function(tool);
+        }
+        if let ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } = &mut tool.kind {
+            rename(name, names);
+        }
+    }
+    if let Some(choice) = &mut conversation.tool_choice {
+        match &mut choice.value {
+            ToolChoice::Function(name) | ToolChoice::Custom(name) => rename(name, names),
+            ToolChoice::Allowed { names: allowed, .. } => {
+                allowed.iter_mut().for_each(|name| rename(name, names));
+            }
+            _ => {}
+        }
+        if let (ToolChoice::Custom(name), false) = (&mut choice.value, has_custom) {
+            choice.value = ToolChoice::Function(std::mem::take(name));
+        }
+    }
+    for part in conversation.turns.iter_mut().flat_map(|turn| &mut turn.parts) {
+        match &mut part.kind {
+            PartKind::Call(call) => {
+                rename(&mut call.name, names);
+                if let (Input::Text(text), false) = (&call.input, has_custom) {
+                    call.input = Input::Json(json!({ CUSTOM_INPUT: text }).to_string());
+                }
+            }
+            PartKind::Result(result) => {
+                if let Some(name) = &mut result.name {
+                    rename(name, names);
+                }
+                result.custom &= has_custom;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn rename(name: &mut String, names: &ToolNames) {
+    let written = names.written(name);
+    if written != name {
+        *name = written.to_owned();
+    }
+}
+
+/// A function of one text in place of a custom tool. The grammar of the text is told in its description.
+fn as_function(tool: &mut Tool) {
+    let ToolKind::Custom { name, description, format } = &mut tool.kind else { return };
+    let mut described = description.take().unwrap_or_default();
+    if let Some(definition) = format.as_ref().and_then(|format| format["definition"].as_str()) {
+        if !described.is_empty() {
+            described.push_str("\n\n");
+        }
+        described.push_str("The text matches this grammar:\n");
+        described.push_str(definition);
+    }
+    let parameters = json!({
+        "type": "object",
+        "properties": { CUSTOM_INPUT: { "type": "string" } },
+        "required": [CUSTOM_INPUT],
+        "additionalProperties": false,
+    });
+    tool.kind = ToolKind::Function {
+        name: std::mem::take(name),
+        description: (!described.is_empty()).then_some(described),
+        parameters: Some(parameters),
+        strict: None,
+    };
+}
+
+/// The text of a custom tool, from the arguments of the function that stands in for it.
+pub(super) fn custom_text(arguments: &str) -> String {
+    match serde_json::from_str(arguments) {
+        Ok(Value::Object(mut members)) => match members.shift_remove(CUSTOM_INPUT) {
+            Some(Value::String(text)) => text,
+            _ => arguments.to_owned(),
+        },
+        Ok(Value::String(text)) => text,
+        _ => arguments.to_owned(),
+    }
+}
+
+/// Whether results follow their calls in order, and the target takes all ids and arguments as they are.
+fn is_arranged(turns: &[Turn], target: Protocol) -> bool {
+    let mut ids = CallIds::new(target);
+    let mut expected: VecDeque<&str> = VecDeque::new();
+    for turn in turns {
+        if turn.role == Role::Tool && expected.is_empty() || turn.role != Role::Tool && !expected.is_empty() {
+            return false;
+        }
+        for part in &turn.parts {
+            match &part.kind {
+                PartKind::Call(call) => {
+                    let is_empty = matches!(&call.input, Input::Json(text) if text.trim().is_empty());
+                    if turn.role != Role::Assistant || is_empty || ids.next(&call.id) != call.id {
+                        return false;
+                    }
+                    expected.push_back(&call.id);
+                }
+                PartKind::Result(result) => {
+                    let is_next = expected.pop_front() == Some(result.call_id.as_str());
+                    if turn.role != Role::Tool || !is_next || result.name.is_none() {
+                        return false;
+                    }
+                }
+                _ if turn.role == Role::Tool => return false,
+                _ => {}
+            }
+        }
+    }
+    expected.is_empty()
+}
+
+/// A call, while its result is searched.
+struct Called {
+    id: String,
+    name: String,
+    is_custom: bool,
+    at: Place,
+    result: Option<Part>,
+}
+
+/// The calls of one id that wait for a result: by the turn that holds them, in order.
+#[derive(Default)]
+struct Waiting {
+    turns: Vec<(usize, VecDeque<usize>)>,
+    /// The call that got the last result.
+    answered: Option<usize>,
+}
+
+/// Puts results directly behind their calls, in the order of these, and all else behind them in its own order.
+fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<Place>) -> Vec<Turn> {
+    let calls = matched(&mut turns, target, lost);
+    let mut calls = calls.into_iter();
+    let mut all: Vec<Turn> = Vec::with_capacity(turns.len());
+    for mut turn in turns {
+        let count = turn.parts.iter().filter(|part| matches!(part.kind, PartKind::Call(_))).count();
+        if turn.role == Role::Tool {
+            // What is left of it are no results.
+            turn.role = Role::User;
+            if turn.parts.is_empty() {
+                continue;
+            }
+        }
+        if count > 0 {
+            turn.role = Role::Assistant;
+        }
+        let at = turn.at.clone();
+        all.push(turn);
+        let results = calls.by_ref().take(count).filter_map(|called| result_of(called, target));
+        let results: Vec<Part> = results.collect();
+        if let Some(first) = results.first() {
+            let at = if first.at.is_empty() { at } else { first.at.clone() };
+            all.push(Turn { at, role: Role::Tool, name: None, parts: results });
+        }
+    }
+    all
+}
+
+/// The result of a call. Where the client gave none, the target is told so.
+fn result_of(called: Called, target: Protocol) -> Option<Part> {
+    let Called { id, name, is_custom, at, result } = called;
+    if let Some(mut part) = result {
+        if let PartKind::Result(result) = &mut part.kind {
+            result.call_id = id;
+            result.name = Some(name);
+            result.custom = is_custom;
+        }
+        return Some(part);
+    }
+    // The messages protocol says it as an error.
+    if target == Protocol::Messages {
+        return None;
+    }
+    let text = Part { at: at.clone(), kind: PartKind::Text(NO_RESULT.to_owned()), cache: None };
+    let result =
+        ToolResult { call_id: id, name: Some(name), parts: vec![text], failed: None, custom: is_custom };
+    Some(Part { at, kind: PartKind::Result(result), cache: None })
+}
+
+/// Takes all results out of the turns, and gives all calls in order, each with its result and the id that it is to have.
+/// A result is that of the nearest call of its id before it that has none.
+fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<Place>) -> Vec<Called> {
+    let mut ids = CallIds::new(target);
+    let mut calls: Vec<Called> = Vec::new();
+    let mut waiting: HashMap<String, Waiting> = HashMap::new();
+    for (index, turn) in turns.iter_mut().enumerate() {
+        let parts = std::mem::take(&mut turn.parts);
+        for mut part in parts {
+            match &mut part.kind {
+                PartKind::Call(call) => {
+                    let of_id = waiting.entry(call.id.clone()).or_default();
+                    match of_id.turns.last_mut() {
+                        Some((turn, open)) if *turn == index => open.push_back(calls.len()),
+                        _ => of_id.turns.push((index, VecDeque::from([calls.len()]))),
+                    }
+                    call.id = ids.next(&call.id);
+                    if let Input::Json(text) = &mut call.input
+                        && text.trim().is_empty()
+                    {
+                        "{}".clone_into(text);
+                    }
+                    calls.push(Called {
+                        id: call.id.clone(),
+                        name: call.name.clone(),
+                        is_custom: matches!(call.input, Input::Text(_)),
+                        at: part.at.clone(),
+                        result: None,
+                    });
+                    turn.parts.push(part);
+                }
+                PartKind::Result(result) => {
+                    let call = waiting.get_mut(&result.call_id).and_then(Waiting::next);
+                    match call.and_then(|call| calls.get_mut(call)) {
+                        // Of several results of a call the last one counts.
+                        Some(call) => lost.extend(call.result.replace(part).map(|earlier| earlier.at)),
+                        None => lost.push(part.at),
+                    }
+                }
+                _ => turn.parts.push(part),
+            }
+        }
+    }
+    calls
+}
+
+impl Waiting {
+    /// The call that the next result of the id belongs to.
+    fn next(&mut self) -> Option<usize> {
+        while let Some((_, open)) = self.turns.last_mut() {
+            if let Some(call) = open.pop_front() {
+                self.answered = Some(call);
+                return Some(call);
+            }
+            self.turns.pop();
+        }
+        self.answered
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use super::exact::Exact;
-use super::parts::{Parts, SIGNATURE, response};
+use super::parts::{Parts, SIGNATURE};
 use crate::conversation::{
     Budget, Conversation, Format, Given, Part, PartKind, Protocol, Role, Thought, Tool, ToolCall, ToolChoice,
     ToolKind, ToolResult, Turn,

@@ -271,6 +271,11 @@ impl Plan {
             exchange.comment.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
         }
         self.last.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
+        // Of white space alone, no protocol but its own makes a conversation.
+        let first = self.exchanges.first_mut().map(|exchange| &mut exchange.question).or(self.last.as_mut());
+        if let Some(bits) = first.filter(|bits| bits.iter().all(|bit| matches!(bit, Bit::Blank(_)))) {
+            bits.push(Bit::Text("<0>".to_owned()));
+        }
         // Without a question there is no conversation.
         if self.exchanges.is_empty() && self.last.is_none() {
             self.last = Some(vec![Bit::Text("<0>".to_owned())]);

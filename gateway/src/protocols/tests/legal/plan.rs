@@ -73,6 +73,7 @@ pub(super) struct Tool {
 
 /// All settings; each protocol takes those that it has.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub(super) struct Settings {
     pub(super) temperature: Option<u8>,
     pub(super) top_p: Option<u8>,

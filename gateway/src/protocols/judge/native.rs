@@ -105,13 +105,13 @@ fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
     let mut before = &Value::Null;
     for (at, content) in contents(body) {
         let (calls, results) = (names(before, "functionCall"), names(content, "functionResponse"));
-        if calls != results {
-            findings.say(at, format!("responses {results:?} to calls {calls:?}"));
-        } else {
+        if calls == results {
             let (calls, results) = (ids(before, "functionCall"), ids(content, "functionResponse"));
             if !calls.is_empty() && !results.is_empty() && calls != results {
                 findings.say(at, format!("responses with ids {results:?} to calls with {calls:?}"));
             }
+        } else {
+            findings.say(at, format!("responses {results:?} to calls {calls:?}"));
         }
         before = content;
     }

@@ -85,7 +85,8 @@ pub(super) fn unknown(object: &Value, at: &str, known: &[&str], findings: &mut F
 pub(super) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mut Findings) {
     let value = body.pointer(at).unwrap_or(&Value::Null);
     if !value.is_null() && value.as_f64().is_none_or(|number| number < least || number > most) {
-        findings.say(at, format!("{value} is not within {least} and {most}"));
+        let bounds = if most < f64::MAX { format!("{least} to {most}") } else { format!("{least} at least") };
+        findings.say(at, format!("{value}, where {bounds} is right"));
     }
 }
 

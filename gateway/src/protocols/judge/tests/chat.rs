@@ -57,6 +57,7 @@ fn format(format: Value) -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn every_rule_of_chat_refuses_and_takes() {
     let now = tool(json!({ "name": "now" }));
     let choice = |name: &str| json!({ "type": "function", "function": { "name": name } });

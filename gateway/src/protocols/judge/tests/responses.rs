@@ -49,6 +49,7 @@ fn thought(members: &[(&str, Value)]) -> Value {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn every_rule_of_responses_refuses_and_takes() {
     let now = json!({ "type": "function", "name": "now" });
     let choice = |name: &str| json!({ "type": "function", "name": name });

@@ -73,6 +73,7 @@ pub(super) struct Tool {
 
 /// All settings; each protocol takes those that it has.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub(super) struct Settings {
     pub(super) temperature: Option<u8>,
     pub(super) top_p: Option<u8>,
@@ -271,6 +272,11 @@ impl Plan {
             exchange.comment.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
         }
         self.last.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
+        // Of white space alone, no protocol but its own makes a conversation.
+        let first = self.exchanges.first_mut().map(|exchange| &mut exchange.question).or(self.last.as_mut());
+        if let Some(bits) = first.filter(|bits| bits.iter().all(|bit| matches!(bit, Bit::Blank(_)))) {
+            bits.push(Bit::Text("<0>".to_owned()));
+        }
         // Without a question there is no conversation.
         if self.exchanges.is_empty() && self.last.is_none() {
             self.last = Some(vec![Bit::Text("<0>".to_owned())]);

@@ -145,7 +145,7 @@ fn of_calls(said: &Said, read: &Read, back: &Conversation) -> Vec<String> {
         match result {
             None => wrong.push(format!("a result is lost: of {name:?}")),
             Some(result) => {
-                let lost = call.result.iter().filter(|text| !result.contains(text.as_str()));
+                let lost = call.result.iter().filter(|text| !holds(result, text));
                 wrong.extend(lost.map(|text| format!("a result is another one: {text:?} became {result:?}")));
             }
         }
@@ -167,6 +167,12 @@ fn of_calls(said: &Said, read: &Read, back: &Conversation) -> Vec<String> {
         wrong.extend(strangers.map(|name| format!("a call of no tool: {name:?} of {declared:?}")));
     }
     wrong
+}
+
+/// Whether a result holds a text: as it is, or as a member of an object.
+fn holds(result: &str, text: &str) -> bool {
+    let quoted = Value::from(text).to_string();
+    result.contains(text) || result.contains(&quoted[1..quoted.len() - 1])
 }
 
 /// A dropped value as texts occur in it.

@@ -36,6 +36,7 @@ pub(super) struct Call {
 
 /// How a provider writes.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub(super) struct Style {
     pub(super) numbering: Numbering,
     pub(super) name: NamePlace,

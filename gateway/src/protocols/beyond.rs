@@ -142,7 +142,9 @@ fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>>
 /// The provider's word for an end that a protocol has none for, and whether it is a stop sequence.
 fn unsaid_end(end: &End, target: Protocol) -> Option<(&str, bool)> {
     match end {
-        End::Other { source, word } if *source != target => Some((word, false)),
+        End::Other { source, word } | End::Failed { source, word } if *source != target => {
+            Some((word, false))
+        }
         End::StopSequence(Some(word)) if target != Protocol::Messages => Some((word, true)),
         End::Paused if matches!(target, Protocol::Chat | Protocol::Native) => Some(("pause_turn", false)),
         _ => None,

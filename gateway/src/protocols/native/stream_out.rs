@@ -205,6 +205,14 @@ impl Documents {
 
     fn complete(&mut self, bytes: &mut Vec<u8>) {
         self.is_ended = true;
+        // Some providers call behind the reason why a choice ended.
+        let waiting: Vec<u32> =
+            self.choices.iter().filter(|(_, open)| open.call.is_some()).map(|(index, _)| *index).collect();
+        for index in waiting {
+            if let Some(parts) = self.parts(index) {
+                self.write(index, parts, None, bytes);
+            }
+        }
         if self.choices.is_empty() {
             self.choices.insert(0, Choice::default());
         }

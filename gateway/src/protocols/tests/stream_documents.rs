@@ -18,6 +18,7 @@ use super::round_trip::marks;
 use super::{PROTOCOLS, asked, deltas, events, written};
 use crate::conversation::{Delta, Given, Part, PartKind, Protocol};
 use crate::protocols::Malformed;
+use crate::protocols::sequence::settle_ends;
 use crate::wire::json::list;
 
 /// Number of streams per protocol.
@@ -61,9 +62,10 @@ fn every_stream(test: impl Fn(&Stream) -> Result<(), TestCaseError>) {
 #[test]
 fn any_stream_amounts_to_its_whole_answer() {
     every_stream(|Stream { source, document, deltas, .. }| {
-        let answer = source
+        let mut answer = source
             .answer_in(document.clone())
             .map_err(|malformed| TestCaseError::fail(malformed.to_string()))?;
+        settle_ends(&mut answer);
         let (mut whole, mut stream) = (Amounts::of_answer(answer), Amounts::of_stream(deltas));
         if *source == Protocol::Native {
             // The places of a stream count in all of its text, those of an answer in a part.

@@ -407,7 +407,7 @@ pub(in crate::protocols::tests) fn native(made: Made) -> BoxedStrategy<Value> {
 }
 
 fn native_candidate(made: Made) -> BoxedStrategy<Value> {
-    let words = ["STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "MALFORMED_FUNCTION_CALL"].map(Value::from);
+    let words = ["STOP", "MAX_TOKENS", "SAFETY", "RECITATION", "A_LATER_WORD"].map(Value::from);
     let token = || made.object(vec![("token", mark()), ("logProbability", word_or_number())], vec![]);
     let top = exactly(vec![("candidates", list(token(), 0..3))]);
     let both = list(exactly(vec![("chosen", token()), ("top", top)]), 1..3);

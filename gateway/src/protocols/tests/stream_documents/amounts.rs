@@ -101,7 +101,9 @@ impl Amounts {
                 Delta::Citation { choice, citation } => amounts.choice(choice).citations.push(citation),
                 Delta::Usage(usage) => amounts.usage = Some(usage),
                 Delta::Ended { choice, end } => amounts.choice(choice).end = Some(end),
-                Delta::Started { .. } | Delta::Extra(_) | Delta::Done => {}
+                // Media are not compared.
+                Delta::Image { .. } | Delta::Started { .. } | Delta::Extra(_) | Delta::Done => {}
+                Delta::CallDone { .. } => panic!("only a reader inside of the sequencer says it"),
                 Delta::Failed(failure) => panic!("{failure:?} was never said"),
             }
         }

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
+use super::proof::is_marked;
 use crate::conversation::{Part, PartKind, Thought};
 
 /// The parts with each proof beside its text. Clients that keep the pieces of a stream send the text of a thought in several
-/// parts, and its proof in one more.
-pub(super) fn joined(parts: &[Part]) -> Cow<'_, [Part]> {
+/// parts, and its proof in one more. `takes`: whether the target takes a proof; else all of it is left out.
+pub(super) fn joined(parts: &[Part], takes: impl Fn(&String) -> bool) -> Cow<'_, [Part]> {
+    let is_proof = |part: &Part| proof_of(part).is_some_and(&takes);
     if !parts.windows(2).any(|pair| is_text(&pair[0]) && is_proof(&pair[1])) {
         return Cow::Borrowed(parts);
     }
@@ -38,9 +40,17 @@ fn is_text(part: &Part) -> bool {
     matches!(&part.kind, PartKind::Thought(Thought { signature: None, text, .. }) if !text.is_empty())
 }
 
-/// Whether a part is the proof of a thought without its text.
-fn is_proof(part: &Part) -> bool {
-    matches!(&part.kind, PartKind::Thought(Thought { signature: Some(_), text, redacted: false, .. }) if text.concat().is_empty())
+/// The proof of a thought that stands without its text.
+fn proof_of(part: &Part) -> Option<&String> {
+    match &part.kind {
+        PartKind::Thought(Thought { signature, text, redacted: false, .. })
+            if text.iter().all(String::is_empty) =>
+        {
+            // Others keep them together.
+            signature.as_ref().filter(|proof| is_marked(proof))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -60,12 +70,13 @@ mod tests {
         let parts = [
             thought("I need", None),
             thought(" it.", None),
-            thought("", Some("s1")),
+            thought("", Some("gw-messages:s1")),
             said.clone(),
             thought("Two.", Some("s2")),
         ];
-        let expected = [thought("I need it.", Some("s1")), said, thought("Two.", Some("s2"))];
-        assert_eq!(*joined(&parts), expected);
-        assert!(matches!(joined(&expected), Cow::Borrowed(_)));
+        let expected = [thought("I need it.", Some("gw-messages:s1")), said, thought("Two.", Some("s2"))];
+        assert_eq!(*joined(&parts, |_| true), expected);
+        assert!(matches!(joined(&parts, |_| false), Cow::Borrowed(_)));
+        assert!(matches!(joined(&expected, |_| true), Cow::Borrowed(_)));
     }
 }

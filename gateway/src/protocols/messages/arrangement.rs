@@ -60,7 +60,7 @@ pub(super) fn arranged(conversation: &Conversation, writer: &mut Writer<'_>) -> 
                 arranged.say("user", blocks);
             }
             Role::Assistant => {
-                let parts = joined(&turn.parts);
+                let parts = joined(&turn.parts, |proof| writer.proof(Some(proof)).is_some());
                 let blocks = parts.iter().filter_map(|part| block_out::write(part, writer)).collect();
                 arranged.say("assistant", blocks);
                 let answers = turn.parts.iter().filter_map(|part| match &part.kind {

@@ -71,7 +71,7 @@ fn written(schema: &Value, is_narrower: &mut bool) -> Value {
                 told.insert(name.clone(), value.clone());
             }
             // Remarks for people.
-            ("$schema" | "$id" | "$comment" | "examples" | "readOnly" | "writeOnly" | "deprecated", _) => {}
+            ("$schema" | "$id" | "$comment" | "readOnly" | "writeOnly" | "deprecated", _) => {}
             _ => {
                 told.insert(name.clone(), value.clone());
             }

@@ -37,8 +37,7 @@ pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Option<Given<Budget>>
         "disabled" => Some(Given::new(Budget::Off, "/thinking")),
         _ => Some(Given::new(Budget::Adaptive, "/thinking")),
     };
-    // Whether the thoughts are shown, which is read from there.
-    rest.keep(thinking, &["display"]);
+    rest.keep(thinking, &[]);
     budget
 }
 

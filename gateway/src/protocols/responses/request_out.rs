@@ -166,8 +166,11 @@ fn items(turns: &[Turn], writer: &mut Writer<'_>) -> Vec<Value> {
         if turn.parts.is_empty() && writer.is_same() {
             items.extend(message(turn.role, &turn.at, &[], writer));
         }
-        let joined =
-            if writer.is_same() { Cow::Borrowed(turn.parts.as_slice()) } else { joined(&turn.parts) };
+        let joined = if writer.is_same() {
+            Cow::Borrowed(turn.parts.as_slice())
+        } else {
+            joined(&turn.parts, |proof| writer.proof(Some(proof)).is_some())
+        };
         let mut parts = &*joined;
         while let [part, others @ ..] = parts {
             parts = others;

@@ -153,7 +153,6 @@ const SILENT_IN_REQUESTS: &[(&str, &str)] = &[
     ("responses /reasoning/summary", "a thought is shown whole"),
     ("messages /thinking", "no word says that a model thinks as much as it finds right: it does"),
     ("messages /thinking/budget_tokens", "two budgets within one effort"),
-    ("* /tool_choice/*tools*/name", "two names of no tool"),
     ("messages /service_tier", "the target has one tier"),
     ("messages /metadata", "empty"),
     ("messages /output_config", "empty"),
@@ -162,6 +161,10 @@ const SILENT_IN_REQUESTS: &[(&str, &str)] = &[
     ("native /contents/parts/functionResponse/name", "the call has it"),
     ("native /contents/role", "the least request has this role, or the parts tell"),
     ("native /systemInstruction/role", "it is an instruction, whatever it is called"),
+    (
+        "native /tools/functionDeclarations/parameters*",
+        "a function without arguments is one of no properties",
+    ),
     ("native *nullable", "false is the default, and a schema without a type takes null"),
     ("native *propertyOrdering", "JSON Schema has no order of members"),
     ("responses /reasoning", "empty"),

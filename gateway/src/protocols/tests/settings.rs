@@ -67,7 +67,7 @@ fn a_server_gets_no_reasoning_and_no_stream_options_that_it_refuses() {
 
 #[test]
 fn a_choice_goes_with_its_tool() {
-    let forced = json!({ "max_tokens": 8, "messages": [{ "role": "user", "content": "q" }],
+    let forced = json!({ "max_tokens": 64, "messages": [{ "role": "user", "content": "q" }],
         "tools": [{ "type": "web_search_1", "name": "web_search" }, { "name": "f", "input_schema": {} }],
         "tool_choice": { "type": "tool", "name": "web_search" } });
     for (target, member) in [(Chat, "tool_choice"), (Responses, "tool_choice"), (Native, "toolConfig")] {

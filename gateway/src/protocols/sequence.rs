@@ -307,26 +307,30 @@ fn failure(word: &str) -> Failure {
     Failure { code: Some(word), ..Failure::new(FailureKind::Server, message) }
 }
 
-/// Gives the calls of a whole answer ids of their own, and arguments.
+/// Gives the calls of a whole answer ids of their own.
 pub(super) fn settle_calls(answer: &mut Answer) {
     for choice in &mut answer.choices {
         let mut ids = HashSet::new();
         for Part { kind, .. } in &mut choice.parts {
             let PartKind::Call(call) = kind else { continue };
             call.id = unique(std::mem::take(&mut call.id), &mut ids);
+        }
+    }
+}
+
+/// Makes the ends of a whole answer agree with its calls, and gives each call arguments, for a client of another protocol.
+pub(super) fn settle_ends(answer: &mut Answer) {
+    for choice in &mut answer.choices {
+        let mut has_calls = false;
+        for Part { kind, .. } in &mut choice.parts {
+            let PartKind::Call(call) = kind else { continue };
+            has_calls = true;
             if let Input::Json(text) = &mut call.input
                 && text.trim_start().is_empty()
             {
                 "{}".clone_into(text);
             }
         }
-    }
-}
-
-/// Makes the ends of a whole answer agree with what it has, for a client of another protocol.
-pub(super) fn settle_ends(answer: &mut Answer) {
-    for choice in &mut answer.choices {
-        let has_calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
         // Some providers do not tell why a whole answer ended.
         choice.end = Some(with_calls(choice.end.take().unwrap_or(End::Stop), has_calls));
     }

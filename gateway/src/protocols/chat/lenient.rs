@@ -32,21 +32,27 @@ pub(super) fn mend(message: &mut Value) {
 fn mend_call(call: &mut Value) {
     let Value::Object(members) = call else { return };
     let is_custom = members.get("custom").is_some_and(Value::is_object);
-    let kind = members.entry("type").or_insert(Value::Null);
-    if kind.as_str().is_none_or(str::is_empty) {
-        *kind = if is_custom { "custom" } else { "function" }.into();
+    let (name, input) = match members.get("type").and_then(Value::as_str).unwrap_or_default() {
+        "custom" => ("custom", "input"),
+        "function" => ("function", "arguments"),
+        "" if is_custom => ("custom", "input"),
+        "" => ("function", "arguments"),
+        // A kind that is not known stays as it is.
+        _ => return,
+    };
+    let Some(Value::Object(callee)) = members.get_mut(name) else { return };
+    let input = callee.entry(input).or_insert(Value::Null);
+    if !input.is_string() {
+        let text = if input.is_null() { String::new() } else { input.to_string() };
+        *input = text.into();
     }
-    let (name, input) = if kind == "custom" { ("custom", "input") } else { ("function", "arguments") };
+    let kind = members.entry("type").or_insert(Value::Null);
+    if kind != name {
+        *kind = name.into();
+    }
     let id = members.entry("id").or_insert(Value::Null);
     if !id.is_string() {
         *id = "".into();
-    }
-    if let Some(Value::Object(callee)) = members.get_mut(name) {
-        let input = callee.entry(input).or_insert(Value::Null);
-        if !input.is_string() {
-            let text = if input.is_null() { String::new() } else { input.to_string() };
-            *input = text.into();
-        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+use super::members::Writer;
 use crate::conversation::{Media, Part, PartKind, Source};
 
 /// Media types by the extensions of files.
@@ -151,6 +152,20 @@ pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
         detail: media.detail.clone(),
     };
     Cow::Owned(Part { at: part.at.clone(), kind: kind(medium), cache: part.cache.clone() })
+}
+
+/// Reports what a medium of this kind has no word for in any protocol but the client's: the name of a picture or a sound, and
+/// the detail of anything but a picture.
+pub(super) fn lose_unsaid(kind: &PartKind, writer: &mut Writer<'_>) {
+    let (name, detail) = match kind {
+        PartKind::Image(image) => (image.name.as_ref(), None),
+        PartKind::Audio(audio) => (audio.name.as_ref(), audio.detail.as_ref()),
+        PartKind::File(file) => (None, file.detail.as_ref()),
+        _ => return,
+    };
+    for unsaid in [name, detail].into_iter().flatten() {
+        writer.lose(unsaid.at.clone());
+    }
 }
 
 /// Base64 in its standard alphabet, without white space, and padded.

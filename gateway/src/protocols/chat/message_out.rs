@@ -197,6 +197,9 @@ fn content_of(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Valu
 
 fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
+    if !writer.is_same() {
+        media::lose_unsaid(&part.kind, writer);
+    }
     let said = match &part.kind {
         PartKind::Text(text) => Some(("text", "text", text.as_str().into())),
         PartKind::Refusal(text) => Some(("refusal", "refusal", text.as_str().into())),

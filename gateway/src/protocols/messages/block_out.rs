@@ -26,6 +26,9 @@ pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
 /// Writes a block; `None`: there is nothing to say, or no word for it.
 pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
+    if !writer.is_same() {
+        media::lose_unsaid(&part.kind, writer);
+    }
     let members = match &part.kind {
         // A block of another kind, which goes back as it was.
         PartKind::Text(_) if writer.is_same() && writer.keeps(&part.at, "type") => Some(Map::new()),

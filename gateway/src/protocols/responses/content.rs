@@ -144,6 +144,10 @@ fn is_element(at: &str) -> bool {
 /// Writes a part; what cannot be said is reported.
 fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
+    // Of other media, what is written below says more.
+    if !writer.is_same() && matches!(part.kind, PartKind::Audio(_)) {
+        media::lose_unsaid(&part.kind, writer);
+    }
     writer.lose_cache(part.cache.as_ref());
     let mut object = members::object([("type", json!(type_of(&part.kind, role)))]);
     match &part.kind {

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
@@ -48,7 +49,7 @@ pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: D
     let names = ToolNames::new(&conversation, target);
     let has_custom = has_custom_tools(target, defaults);
     if !names.is_empty() || !has_custom && has_custom_words(&conversation) {
-        name_tools(conversation.to_mut(), &names, has_custom);
+        name_tools(conversation.to_mut(), &names, has_custom, &mut lost);
     }
     if !is_arranged(&conversation.turns, target) {
         let turns = std::mem::take(&mut conversation.to_mut().turns);
@@ -159,10 +160,10 @@ fn has_custom_words(conversation: &Conversation) -> bool {
 }
 
 /// Writes the names of tools as the target takes them, and custom tools as functions where it has none.
-fn name_tools(conversation: &mut Conversation, names: &ToolNames, has_custom: bool) {
+fn name_tools(conversation: &mut Conversation, names: &ToolNames, has_custom: bool, lost: &mut Vec<Place>) {
     for tool in &mut conversation.tools {
         if !has_custom {
-            as_function(tool);
+            lost.extend(as_function(tool, conversation.source));
         }
         if let ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } = &mut tool.kind {
             rename(name, names);
@@ -206,16 +207,23 @@ fn rename(name: &mut String, names: &ToolNames) {
     }
 }
 
-/// A function of one text in place of a custom tool. The grammar of the text is told in its description.
-fn as_function(tool: &mut Tool) {
-    let ToolKind::Custom { name, description, format } = &mut tool.kind else { return };
+/// A function of one text in place of a custom tool. The grammar of the text is told in its description; another form of the text
+/// is lost, and its place is returned.
+fn as_function(tool: &mut Tool, source: Protocol) -> Option<Place> {
+    let ToolKind::Custom { name, description, format } = &mut tool.kind else { return None };
     let mut described = description.take().unwrap_or_default();
-    if let Some(definition) = format.as_ref().and_then(|format| format["definition"].as_str()) {
-        if !described.is_empty() {
-            described.push_str("\n\n");
+    let mut lost = None;
+    if let Some(format) = format {
+        if let Some(definition) = format["definition"].as_str() {
+            if !described.is_empty() {
+                described.push_str("\n\n");
+            }
+            let syntax = format["syntax"].as_str().unwrap_or("text");
+            _ = write!(described, "The text matches this grammar ({syntax}):\n{definition}");
+        } else {
+            let within = if source == Protocol::Chat { "custom/format" } else { "format" };
+            lost = Some(format!("{}/{within}", tool.at).into());
         }
-        described.push_str("The text matches this grammar:\n");
-        described.push_str(definition);
     }
     let parameters = json!({
         "type": "object",
@@ -229,6 +237,7 @@ fn as_function(tool: &mut Tool) {
         parameters: Some(parameters),
         strict: None,
     };
+    lost
 }
 
 /// The text of a custom tool, from the arguments of the function that stands in for it.

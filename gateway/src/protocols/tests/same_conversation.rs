@@ -231,6 +231,8 @@ fn said(conversation: &Conversation) -> Vec<(Role, PartKind)> {
             };
             (role, kind)
         })
+        // Texts of white space say nothing, and some providers refuse them.
+        .filter(|(_, kind)| !matches!(kind, PartKind::Text(text) if text.trim().is_empty()))
         .collect()
 }
 

@@ -99,6 +99,9 @@ enum Command {
         #[arg(long, value_name = "BASE", num_args = 0..=1, default_missing_value = "origin/main")]
         #[arg(conflicts_with_all = ["steps", "changed"])]
         fast: Option<String>,
+        /// Run all steps, also after one has failed
+        #[arg(long)]
+        keep_going: bool,
     },
     /// Fuzz the parsers for a bounded time
     Fuzz {
@@ -175,9 +178,9 @@ fn main() -> ExitCode {
         Command::Console { check, .. } => console::generate(check),
         Command::Demo => demo::run_demo(),
         Command::Setup => setup::run_setup(),
-        Command::Test { changed: Some(base), .. } => test::run_changed(&base),
+        Command::Test { changed: Some(base), keep_going, .. } => test::run_changed(&base, keep_going),
         Command::Test { fast: Some(base), .. } => test::run_fast(&base),
-        Command::Test { steps, changed: None, fast: None } => test::run_tests(&steps),
+        Command::Test { steps, changed: None, fast: None, keep_going } => test::run_tests(&steps, keep_going),
         Command::Fuzz { target, seconds } => fuzz::run_fuzz(target.as_deref(), seconds),
         Command::Soak { requests, events, language } => soak::run_soak(requests, events, language.as_deref()),
         Command::Bench { subject, settings } => bench::run_bench(subject, &settings, guided::program),

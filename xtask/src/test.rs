@@ -193,14 +193,14 @@ pub(crate) fn names() -> Vec<&'static str> {
 }
 
 /// Runs the steps that the changes since a commit or branch can break.
-pub(crate) fn run_changed(base: &str) -> Result<()> {
+pub(crate) fn run_changed(base: &str, keep_going: bool) -> Result<()> {
     let steps = changed::steps_since(base, &names())?;
     if steps.is_empty() {
         eprintln!("no step depends on them");
         return Ok(());
     }
     eprintln!("steps: {}", steps.join(", "));
-    run_tests(&steps.into_iter().map(str::to_owned).collect::<Vec<_>>())
+    run_tests(&steps.into_iter().map(str::to_owned).collect::<Vec<_>>(), keep_going)
 }
 
 /// Runs the unit tests of the crates that have changed since a commit or branch, for the loop of edit and test: what they share with
@@ -220,7 +220,7 @@ pub(crate) fn run_fast(base: &str) -> Result<()> {
 }
 
 /// Runs the named steps, or all but those that have to be named: one here, several side by side.
-pub(crate) fn run_tests(wanted: &[String]) -> Result<()> {
+pub(crate) fn run_tests(wanted: &[String], keep_going: bool) -> Result<()> {
     let by_name = if wanted.is_empty() { &[] } else { BY_NAME_ALONE };
     let steps = || STEPS.iter().chain(by_name);
     if let Some(unknown) = wanted.iter().find(|name| steps().all(|step| step.name != name.as_str())) {
@@ -233,7 +233,7 @@ pub(crate) fn run_tests(wanted: &[String]) -> Result<()> {
     }
     let chosen: Vec<&Step> =
         steps().filter(|step| wanted.is_empty() || wanted.iter().any(|wanted| wanted == step.name)).collect();
-    let [only] = chosen.as_slice() else { return schedule::run(&chosen) };
+    let [only] = chosen.as_slice() else { return schedule::run(&chosen, keep_going) };
     step(&format!("{}: {}", only.name, only.title), only.run).map_err(with_room)?;
     if let Some(seconds) = processor_s() {
         eprintln!("    {PROCESSOR} {seconds:.1} s");

@@ -27,8 +27,8 @@ const BUILD: &str = "build";
 /// The pause between two looks at the processes, which are few and run for seconds.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Runs the steps, and shows the time of each at the end. Errors: the names of all steps that failed.
-pub(super) fn run(steps: &[&Step]) -> Result<()> {
+/// Runs the steps, and shows the time of each at the end. Unless it keeps going, nothing new begins after a failure. Errors: the names of all steps that failed.
+pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
     let folder = target().join("test");
     std::fs::create_dir_all(&folder)?;
     // A step that compiles the workspace replaces this program.
@@ -40,9 +40,9 @@ pub(super) fn run(steps: &[&Step]) -> Result<()> {
     let mut running: Vec<Running<'_>> = Vec::new();
     let mut ended: Vec<Ended> = Vec::new();
     loop {
-        let failed = ended.iter().any(|step| !step.passed);
-        // After a failure nothing new begins, but all that runs may end.
-        while !failed && let Some(next) = startable(&waiting, &running) {
+        let stops = !keep_going && ended.iter().any(|step| !step.passed);
+        // All that runs may end.
+        while !stops && let Some(next) = startable(&waiting, &running) {
             let step = waiting.remove(next).context("a step that waits")?;
             eprintln!("==> {} begins: {}", step.name, step.title);
             let is_built = ended.iter().any(|ended| ended.name == BUILD);

@@ -165,19 +165,18 @@ impl Protocol {
 
     /// Reads a provider's answer.
     pub(crate) fn answer_in(self, body: Value) -> Result<Answer, Malformed> {
-        let mut answer = match self {
+        match self {
             Self::Chat => chat::answer_in(body),
             Self::Responses => responses::answer_in(body),
             Self::Messages => messages::answer_in(body),
             Self::Native => native::answer_in(body),
-        }?;
-        sequence::settle_calls(&mut answer);
-        Ok(answer)
+        }
     }
 
     /// Writes a client's answer.
     pub(crate) fn answer_out(self, mut answer: Answer, asked: &Asked) -> Value {
         if answer.source != self {
+            sequence::settle_calls(&mut answer);
             sequence::settle_ends(&mut answer);
         }
         let beyond = Beyond::take(&mut answer, self);

@@ -94,7 +94,10 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
                 .map(|name| Violation {
                     path: path.to(name.as_str()),
                     is_key: true,
-                    message: format!("there is no such key{}{}", offer(name, &known), quoting(name, error)),
+                    message: match offer(name, &known) {
+                        offer if offer.is_empty() => format!("there is no such key{}", quoting(name, error)),
+                        offer => format!("there is no such key{offer}"),
+                    },
                 })
                 .collect()
         }

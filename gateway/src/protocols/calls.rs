@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use crate::conversation::{Input, PartKind, Turn};
 
+/// The result of a call that has none.
+pub(super) const NO_RESULT: &str = "The tool gave no result.";
+
 /// Tells each result the name and the kind of the tool that was called, as far as the conversation has the call.
 pub(super) fn name_results(turns: &mut [Turn]) {
     let mut called: HashMap<String, (String, bool)> = HashMap::new();

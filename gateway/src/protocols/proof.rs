@@ -39,9 +39,20 @@ pub(super) fn of_maker(proof: &str, source: Protocol, target: Protocol) -> Optio
     let (maker, proof) = parts(proof);
     let is_of_target = match maker {
         Some(maker) => maker == target,
+        None if source == Protocol::Chat && target == Protocol::Native => is_base64(proof),
         None => source == target || source == Protocol::Chat || target == Protocol::Chat,
     };
     is_of_target.then_some(proof)
+}
+
+/// Whether a text is base64, in either alphabet: proofs of the native protocol are bytes.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_');
+    !digits.is_empty()
+        && digits.len() % 4 != 1
+        && text.len() - digits.len() <= 2
+        && digits.bytes().all(is_digit)
 }
 
 /// Marks the proofs of an answer for a client of another protocol.

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::members::Writer;
-use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
+use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
 
 /// The choice for a target of another protocol than the client's. What it cannot have is reported. `is_written`: whether the
 /// target gets a tool.
@@ -65,6 +65,40 @@ fn name_of(tool: &Tool) -> Option<&str> {
         ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } => Some(name),
         ToolKind::Other(_) => None,
     }
+}
+
+/// Whether a schema is one that providers of chat and responses enforce: each object is closed, and requires all of its properties.
+pub(super) fn is_enforceable(schema: &Value) -> bool {
+    let Value::Object(members) = schema else {
+        return !schema.is_array() || schema.as_array().is_some_and(|all| all.iter().all(is_enforceable));
+    };
+    if let Some(Value::Object(properties)) = members.get("properties") {
+        let required = members.get("required").and_then(Value::as_array);
+        let required: HashSet<&str> = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        let is_closed = members.get("additionalProperties") == Some(&Value::Bool(false));
+        if !is_closed || !properties.keys().all(|name| required.contains(name.as_str())) {
+            return false;
+        }
+        if !properties.values().all(is_enforceable) {
+            return false;
+        }
+    }
+    members.iter().filter(|(name, _)| *name != "properties").all(|(_, value)| is_enforceable(value))
+}
+
+/// Whether the arguments of a function are enforced, as its client wants: `None` where nobody says. A client's schema that these
+/// providers would refuse is not enforced, and its loss is named.
+pub(super) fn strictness(
+    parameters: Option<&Value>,
+    strict: Option<&Given<bool>>,
+    writer: &mut Writer<'_>,
+) -> Option<bool> {
+    let strict = strict?;
+    if strict.value && !writer.is_same() && !parameters.is_some_and(is_enforceable) {
+        writer.lose(strict.at.clone());
+        return Some(false);
+    }
+    Some(strict.value)
 }
 
 /// The schema of a function's arguments with the members that some providers insist on: the type, and the properties of an

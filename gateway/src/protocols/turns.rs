@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::Defaults;
+use super::calls::NO_RESULT;
 use super::tool_calls::{CallIds, ToolNames};
 use super::{chat, messages, native, responses};
 use crate::conversation::{
@@ -15,8 +16,6 @@ use crate::conversation::{
     ToolResult, Turn,
 };
 
-/// The result of a call that has none.
-pub(super) const NO_RESULT: &str = "The tool gave no result.";
 /// The member that holds the text of a custom tool where functions stand in for it.
 pub(super) const CUSTOM_INPUT: &str = "input";
 

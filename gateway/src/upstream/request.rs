@@ -385,6 +385,7 @@ mod tests {
         names.sort_unstable();
         let expected = [
             "accept",
+            "accept-encoding",
             "anthropic-beta",
             "anthropic-version",
             "content-type",

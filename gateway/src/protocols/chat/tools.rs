@@ -6,7 +6,7 @@ use super::reasoning::EXTRA;
 use crate::conversation::{Given, Input, Protocol, Tool, ToolCall, ToolChoice, ToolKind};
 use crate::protocols::members::{Members, Rest, Writer, object};
 use crate::protocols::proof;
-use crate::protocols::tool_choice::with_properties;
+use crate::protocols::tool_choice::{strictness, with_properties};
 
 /// Reads a tool. What is not wholly understood is a tool of another kind.
 pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
@@ -93,7 +93,8 @@ pub(super) fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> 
                 parameters => parameters.clone(),
             };
             insert(&mut function, "parameters", parameters);
-            insert(&mut function, "strict", strict.as_ref().map(|strict| strict.value));
+            let strict = strictness(function.get("parameters"), strict.as_ref(), writer);
+            insert(&mut function, "strict", strict);
             ("function", function)
         }
         ToolKind::Custom { name, description, format } => {

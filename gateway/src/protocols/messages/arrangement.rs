@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::block_out;
 use crate::conversation::{Conversation, Part, PartKind, Role, Turn};
+use crate::protocols::calls::NO_RESULT;
 use crate::protocols::members::Writer;
 use crate::protocols::thoughts::joined;
-use crate::protocols::turns::NO_RESULT;
 
 /// What the user says where a conversation has nothing of the user at the beginning: a text must not be empty.
 const NOTHING: &str = "…";

@@ -122,6 +122,9 @@ fn proven(known: &Thought, writer: &Writer<'_>) -> Option<Map<String, Value>> {
     thought(&Thought { signature: Some(proof.to_owned()), ..known.clone() }, false)
 }
 
+/// The result of a tool that failed without a word.
+const FAILED: &str = "The tool failed.";
+
 fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map<String, Value> {
     let mut members =
         object([("type", "tool_result".into()), ("tool_use_id", result.call_id.as_str().into())]);
@@ -131,6 +134,8 @@ fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map
     }
     if result.failed.is_some() {
         members.insert("is_error".to_owned(), true.into());
+        // Providers refuse an error that says nothing.
+        members.entry("content").or_insert_with(|| FAILED.into());
     }
     members
 }

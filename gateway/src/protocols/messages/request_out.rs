@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::schema::{Subset, subset};
+use super::schema::enforced;
 use super::thinking::Plan;
 use super::{arrangement, thinking, tools};
 use crate::conversation::{Conversation, Format, Given, Protocol};
@@ -188,15 +188,6 @@ fn write_output_config(
         }
     }
     writer.set(body, "output_config", config, "/output_config");
-}
-
-/// A schema as far as providers enforce it.
-pub(super) fn enforced(schema: &Value, at: &str, writer: &mut Writer<'_>) -> Value {
-    let Subset { schema, is_narrower } = subset(schema);
-    if is_narrower {
-        writer.lose(at.to_owned());
-    }
-    schema
 }
 
 fn write_tier(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::protocols::members::Writer;
+
 /// Keywords that stay as they are.
 const KEPT: [&str; 9] =
     ["$ref", "type", "title", "description", "enum", "const", "default", "required", "pattern"];
@@ -24,6 +26,15 @@ pub(super) fn subset(schema: &Value) -> Subset {
     let mut is_narrower = false;
     let schema = written(schema, &mut is_narrower);
     Subset { schema, is_narrower }
+}
+
+/// A schema as far as providers enforce it.
+pub(super) fn enforced(schema: &Value, at: &str, writer: &mut Writer<'_>) -> Value {
+    let Subset { schema, is_narrower } = subset(schema);
+    if is_narrower {
+        writer.lose(at.to_owned());
+    }
+    schema
 }
 
 fn written(schema: &Value, is_narrower: &mut bool) -> Value {

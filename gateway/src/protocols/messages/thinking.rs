@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::config::Thinking;
 use crate::conversation::{
-    Budget, Conversation, Given, PartKind, Place, Protocol, Reasoning, Role, Thought, ToolChoice,
+    Budget, Conversation, Given, Part, PartKind, Place, Protocol, Reasoning, Role, Thought, ToolChoice, Turn,
 };
 use crate::protocols::effort::{budget_of, effort_of};
 use crate::protocols::members::{Members, Rest, Writer, object};
@@ -137,9 +137,8 @@ fn can_think(conversation: &Conversation) -> bool {
         Some(ToolChoice::Required | ToolChoice::Function(_) | ToolChoice::Allowed { required: true, .. })
     );
     let is_begun = conversation.turns.last().is_some_and(|turn| turn.role == Role::Assistant);
-    let since = conversation.turns.iter().rev().take_while(|turn| turn.role != Role::User);
-    let mut calling =
-        since.filter(|turn| turn.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_))));
+    let mut calling = turns_of_the_last_calls(&conversation.turns)
+        .filter(|turn| turn.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_))));
     let is_proven = calling.all(|turn| {
         turn.parts.iter().any(|part| match &part.kind {
             PartKind::Thought(Thought { signature: Some(proof), summary, .. }) => {
@@ -150,4 +149,14 @@ fn can_think(conversation: &Conversation) -> bool {
         })
     });
     !is_forced && !is_begun && is_proven
+}
+
+/// The turns since the user last spoke, if they end with results of tools. What the user says behind results stands in one turn with
+/// them.
+fn turns_of_the_last_calls(turns: &[Turn]) -> impl Iterator<Item = &Turn> {
+    let spoken = turns.iter().rposition(|turn| turn.role == Role::Assistant).map_or(0, |last| last + 1);
+    let is_result = |part: &Part| matches!(part.kind, PartKind::Result(_));
+    let has_results = turns[spoken..].iter().any(|turn| turn.parts.iter().any(is_result));
+    let turns = if has_results { &turns[..spoken] } else { &[] };
+    turns.iter().rev().take_while(|turn| turn.role != Role::User)
 }

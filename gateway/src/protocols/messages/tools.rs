@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::request_out::enforced;
+use super::schema::enforced;
 use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
 use crate::protocols::members::{Members, Rest, Writer, object};
 use crate::protocols::tool_choice::possible;

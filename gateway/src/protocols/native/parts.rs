@@ -188,7 +188,10 @@ impl Parts {
 
     pub(super) fn thought(&mut self, thought: Thought) {
         self.flush();
-        self.written.extend(thought.text.iter().map(|text| json!({ "text": text, "thought": true })));
+        // Without a proof, an empty thought is nothing, which providers refuse.
+        let says = |text: &&String| self.is_answer || thought.signature.is_some() || !text.is_empty();
+        let texts = thought.text.iter().filter(says);
+        self.written.extend(texts.map(|text| json!({ "text": text, "thought": true })));
         let Some(signature) = thought.signature else { return };
         let signature = self.signed(signature, thought.redacted);
         match self.written.last_mut() {

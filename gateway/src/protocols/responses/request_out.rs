@@ -22,6 +22,8 @@ use crate::protocols::{Defaults, Outgoing};
 const TIERS: [&str; 5] = ["auto", "default", "flex", "scale", "priority"];
 /// The effort of a model that does not think.
 const NO_EFFORT: &str = "none";
+/// What the user says where a conversation has nothing to say.
+const NOTHING: &str = "…";
 /// Minimum of `max_output_tokens`.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 /// Name of a form of the text that has none.
@@ -36,7 +38,12 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
     match turns {
         [turn] if turn.at == "/input" => set("input", prompt(turn)),
         [] if writer.is_same() => {}
-        turns => set("input", items(turns, &mut writer).into()),
+        turns => {
+            let items = items(turns, &mut writer);
+            // Providers refuse an input of nothing.
+            let input = if items.is_empty() && !writer.is_same() { json!(NOTHING) } else { items.into() };
+            set("input", input);
+        }
     }
     if conversation.stream {
         set("stream", json!(true));

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::request_in::is_custom;
 use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
 use crate::protocols::members::{Writer, object};
-use crate::protocols::tool_choice::{possible, with_properties};
+use crate::protocols::tool_choice::{possible, strictness, with_properties};
 
 /// Writes the tools and the choice among them.
 pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
@@ -61,8 +61,8 @@ fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
             } else if !writer.is_same() {
                 set("parameters", json!({ "type": "object", "properties": {} }));
             }
-            match strict {
-                Some(strict) => set("strict", json!(strict.value)),
+            match strictness(parameters.as_ref(), strict.as_ref(), writer) {
+                Some(strict) => set("strict", json!(strict)),
                 None if writer.is_same() => {}
                 // The default of this protocol alone is true.
                 None => set("strict", json!(false)),

@@ -462,7 +462,11 @@ fn any_conversation_says_the_same_in_every_protocol() {
         let Outgoing { body, dropped } = protocol.request_out(&conversation, DEFAULTS);
         prop_assert!(dropped.is_empty(), "{:?}", dropped);
         let back = read(protocol, &body)?;
-        prop_assert_eq!(said(&back), said(&conversation), "{:#}", body);
+        let says = said(&conversation);
+        // A conversation of nothing has a text in its place.
+        if !says.is_empty() {
+            prop_assert_eq!(said(&back), says, "{:#}", body);
+        }
         let value = |given: Option<Given<ToolChoice>>| given.map(|given| given.value);
         prop_assert_eq!(value(back.tool_choice), value(conversation.tool_choice), "{:#}", body);
         let most = back.max_tokens.map(|given| given.value);

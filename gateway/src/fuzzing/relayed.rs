@@ -105,7 +105,9 @@ fn is_same(came: &[&[u8]], passed: &[&[u8]]) -> bool {
         && passed["choices"].as_array().is_some_and(Vec::is_empty)
     {
         came["choices"] = Value::Array(Vec::new());
-        came["model"] = passed["model"].clone();
+        if !passed["model"].is_null() {
+            came["model"] = passed["model"].clone();
+        }
         return came == passed;
     }
     let name = format!("\"{MODEL}\"");

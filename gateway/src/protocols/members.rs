@@ -275,6 +275,11 @@ impl<'a> Writer<'a> {
         self.conversation.source == self.target
     }
 
+    /// The protocol of the request.
+    pub(super) fn source(&self) -> Protocol {
+        self.conversation.source
+    }
+
     /// Whether a member of the object at this place goes back as the client wrote it, and is not null.
     pub(super) fn keeps(&self, at: &str, name: &str) -> bool {
         let kept = self.kept.get(at).into_iter().flatten();

@@ -125,6 +125,7 @@ mod tests {
         }
         assert_eq!(of_maker("x", Protocol::Messages, Protocol::Messages), Some("x"));
         assert_eq!(of_maker("x", Protocol::Messages, Protocol::Native), None);
-        assert_eq!(of_maker("x", Protocol::Chat, Protocol::Native), Some("x"));
+        assert_eq!(of_maker("eA==", Protocol::Chat, Protocol::Native), Some("eA=="));
+        assert_eq!(of_maker("x", Protocol::Chat, Protocol::Native), None, "it is no base64");
     }
 }

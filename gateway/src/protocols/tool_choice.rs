@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use super::members::Writer;
-use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
+use crate::conversation::{Conversation, Given, Protocol, Tool, ToolChoice, ToolKind};
 
 /// The choice for a target of another protocol than the client's. What it cannot have is reported. `is_written`: whether the
 /// target gets a tool.
@@ -94,7 +94,8 @@ pub(super) fn strictness(
     writer: &mut Writer<'_>,
 ) -> Option<bool> {
     let strict = strict?;
-    if strict.value && !writer.is_same() && !parameters.is_some_and(is_enforceable) {
+    let is_alike = matches!(writer.source(), Protocol::Chat | Protocol::Responses);
+    if strict.value && !is_alike && !parameters.is_some_and(is_enforceable) {
         writer.lose(strict.at.clone());
         return Some(false);
     }

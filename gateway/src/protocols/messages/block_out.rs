@@ -135,7 +135,9 @@ fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map
     if result.failed.is_some() {
         members.insert("is_error".to_owned(), true.into());
         // Providers refuse an error that says nothing.
-        members.entry("content").or_insert_with(|| FAILED.into());
+        if !writer.is_same() {
+            members.entry("content").or_insert_with(|| FAILED.into());
+        }
     }
     members
 }

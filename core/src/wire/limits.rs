@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(
             said,
             [
-                "/messages/0: content or tool_calls is missing",
+                "/messages/0: content or tool_calls or refusal is missing",
                 "/messages/1/role: role is \"robot\", not one of system, user, assistant, developer, tool",
                 "max_tokens is a string, not an integer or null",
                 "n is 0, the minimum is 1",

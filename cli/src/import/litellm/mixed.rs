@@ -97,11 +97,11 @@ fn mutate(value: &mut Value, chance: &mut Chance) {
 
 #[test]
 fn whatever_is_in_a_file_it_is_imported_or_refused_and_a_gateway_reads_the_result() {
-    let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok());
+    let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(TRIED);
     let folder = tempfile::tempdir().expect("a folder");
     let result = folder.path().join("gatewright.toml");
     let (mut imported, mut broken) = (0, Vec::new());
-    for number in 0..tried.unwrap_or(TRIED) {
+    for number in 0..tried {
         let mut chance = Chance::of(number);
         let mut document = file();
         for _ in 0..chance.below(4) {
@@ -137,5 +137,5 @@ fn whatever_is_in_a_file_it_is_imported_or_refused_and_a_gateway_reads_the_resul
         broken.len(),
         broken[..broken.len().min(3)].join("\n\n")
     );
-    assert!(imported > 500, "only {imported} were imported");
+    assert!(4 * imported > tried, "only {imported} of {tried} were imported");
 }

@@ -450,10 +450,18 @@ impl Import {
     }
 }
 
+/// Of one.
+const THOUSANDTHS: u64 = 1000;
+
 /// A weight as a whole number, in thousandths, so that fractions keep their proportions.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a weight is bounded")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "a weight is bounded"
+)]
 fn thousandths(weight: Option<f64>) -> u64 {
-    weight.map_or(0, |weight| (weight * 1000.0).ceil() as u64)
+    weight.map_or(0, |weight| (weight * THOUSANDTHS as f64).ceil() as u64)
 }
 
 fn greatest_divisor(one: u64, other: u64) -> u64 {

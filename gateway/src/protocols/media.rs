@@ -180,7 +180,7 @@ fn plain(data: &str) -> Cow<'_, str> {
         other => other,
     };
     let mut plain: String = data.chars().filter(|letter| !letter.is_ascii_whitespace()).map(letter).collect();
-    while plain.len() % 4 != 0 && plain.len() % 4 != 1 {
+    while !plain.len().is_multiple_of(4) && plain.len() % 4 != 1 {
         plain.push('=');
     }
     Cow::Owned(plain)

@@ -83,6 +83,7 @@ enum Waiting {
 }
 
 #[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own, and they come in any order")]
 struct Call {
     /// Its place among those that are told.
     place: u32,

@@ -101,7 +101,9 @@ impl ClientCalls {
             Delta::Ended { choice, .. } => {
                 let mut calls: Vec<_> = self.held.keys().filter(|(of, _)| *of == choice).copied().collect();
                 calls.sort_unstable();
-                calls.into_iter().for_each(|call| self.release(call, deltas));
+                for call in calls {
+                    self.release(call, deltas);
+                }
                 deltas.push(delta);
             }
             _ => deltas.push(delta),

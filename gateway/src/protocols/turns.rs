@@ -172,7 +172,9 @@ fn name_tools(conversation: &mut Conversation, names: &ToolNames, has_custom: bo
         match &mut choice.value {
             ToolChoice::Function(name) | ToolChoice::Custom(name) => rename(name, names),
             ToolChoice::Allowed { names: allowed, .. } => {
-                allowed.iter_mut().for_each(|name| rename(name, names));
+                for name in allowed {
+                    rename(name, names);
+                }
             }
             _ => {}
         }

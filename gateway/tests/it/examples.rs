@@ -63,6 +63,7 @@ fn secret(name: &str) -> &'static str {
         "counters-url" => "redis://:canary@127.0.0.1:6379",
         "pepper" => "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
         "webhook-secret" => "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        "admin-key" => "canary-of-the-administrators",
         _ => "canary-canary-canary",
     }
 }

@@ -97,7 +97,8 @@ fn mutate(value: &mut Value, chance: &mut Chance) {
 
 #[test]
 fn whatever_is_in_a_file_it_is_imported_or_refused_and_a_gateway_reads_the_result() {
-    let tried = std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(TRIED);
+    let tried =
+        std::env::var("GATEWRIGHT_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(TRIED);
     let folder = tempfile::tempdir().expect("a folder");
     let result = folder.path().join("gatewright.toml");
     let (mut imported, mut broken) = (0, Vec::new());

@@ -33,10 +33,8 @@ fn mend_call(call: &mut Value) {
     let Value::Object(members) = call else { return };
     let is_custom = members.get("custom").is_some_and(Value::is_object);
     let (name, input) = match members.get("type").and_then(Value::as_str).unwrap_or_default() {
-        "custom" => ("custom", "input"),
-        "function" => ("function", "arguments"),
-        "" if is_custom => ("custom", "input"),
-        "" => ("function", "arguments"),
+        word if word == "custom" || word.is_empty() && is_custom => ("custom", "input"),
+        "function" | "" => ("function", "arguments"),
         // A kind that is not known stays as it is.
         _ => return,
     };

@@ -50,11 +50,10 @@ fn event(frame: &str, transcript: &mut Transcript) -> Option<Event> {
     if data == "[DONE]" {
         return Some(Event { name, data: Data::Done });
     }
-    match serde_json::from_str(&data) {
-        Ok(value @ Value::Object(_)) => Some(Event { name, data: Data::Object(value) }),
-        _ => {
-            transcript.fault("events_are_json", format!("an event {data:?}"));
-            None
-        }
+    if let Ok(value @ Value::Object(_)) = serde_json::from_str(&data) {
+        Some(Event { name, data: Data::Object(value) })
+    } else {
+        transcript.fault("events_are_json", format!("an event {data:?}"));
+        None
     }
 }

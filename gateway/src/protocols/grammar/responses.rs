@@ -96,7 +96,7 @@ impl Stream {
             "response.created" => transcript.fault("created_is_first", "response.created later"),
             "error" => (transcript.failed, self.end) = (true, Some(kind.to_owned())),
             _ if !self.created => {
-                transcript.fault("created_is_first", format!("{kind} before response.created"))
+                transcript.fault("created_is_first", format!("{kind} before response.created"));
             }
             _ => {}
         }
@@ -232,7 +232,7 @@ fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
 
 impl Item {
     fn input(&mut self, kind: &str, data: &Value, transcript: &mut Transcript) {
-        if kind.ends_with(".delta") {
+        if kind.strip_suffix(".delta").is_some() {
             if self.said || !data["delta"].is_string() {
                 transcript.fault("deltas_are_of_an_open_part", format!("{kind}: {}", data["delta"]));
             }

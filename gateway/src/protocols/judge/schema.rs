@@ -152,7 +152,7 @@ pub(super) fn proto(schema: &Value, at: &str, findings: &mut Findings) {
 pub(super) fn has_member(value: &Value, name: &str) -> bool {
     let mut is_there = false;
     walk(value, "", &mut |_, value| {
-        is_there |= value.as_object().is_some_and(|members| members.contains_key(name))
+        is_there |= value.as_object().is_some_and(|members| members.contains_key(name));
     });
     is_there
 }

@@ -113,7 +113,8 @@ impl StreamOut for Documents {
             Delta::Citation { choice, citation } if (choice as usize) < MAX_CANDIDATES => {
                 self.choices.entry(choice).or_default().citations.push(citation);
             }
-            Delta::Citation { .. } => {}
+            // The next part ends a call.
+            Delta::Citation { .. } | Delta::CallDone { .. } => {}
             Delta::Other { value, .. } => self.kept.other(value),
             Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
@@ -125,8 +126,6 @@ impl StreamOut for Documents {
                     open.end = Some(end_of(end, open.refuses));
                 }
             }
-            // The next part ends it.
-            Delta::CallDone { .. } => {}
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => self.complete(bytes),
         }

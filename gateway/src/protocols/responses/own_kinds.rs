@@ -174,10 +174,7 @@ fn id_of(item: &Value) -> Option<String> {
 
 /// What commands wrote, as text: their words alone where there is nothing else to tell.
 fn shell_output(output: &Value) -> String {
-    let only = match output.as_array().map(Vec::as_slice) {
-        Some([only]) => only,
-        _ => return output.to_string(),
-    };
+    let Some([only]) = output.as_array().map(Vec::as_slice) else { return output.to_string() };
     let is_plain = only["stderr"].as_str().is_none_or(str::is_empty)
         && (only["outcome"].is_null() || only["outcome"] == json!({ "type": "exit", "exit_code": 0 }));
     match only["stdout"].as_str() {

@@ -63,6 +63,7 @@ impl Read {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tables of cases read better")]
 fn delta(delta: Value) -> Value {
     json!({ "index": 0, "delta": delta })
 }

@@ -467,8 +467,7 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
 fn any_conversation_says_the_same_in_every_protocol() {
     every_conversation(&conversations(), |protocol, conversation| {
         // What is left out of a turn moves what stands beside it: texts of white space have tests of their own.
-        let is_blank =
-            |part: &Part| matches!(&part.kind, PartKind::Text(text) if !text.is_empty() && text.trim().is_empty());
+        let is_blank = |part: &Part| matches!(&part.kind, PartKind::Text(text) if !text.is_empty() && text.trim().is_empty());
         let has_blank = |part: &Part| match &part.kind {
             PartKind::Result(result) => result.parts.iter().any(is_blank),
             _ => is_blank(part),

@@ -72,7 +72,7 @@ fn chat() -> Value {
             "name": "weather", "description": "Tells it.", "parameters": parameters()}}],
         "tool_choice": "auto",
         "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema()}},
-        "max_tokens": 64, "temperature": 0.5, "top_p": 0.9,
+        "max_tokens": 64, "temperature": 0.5,
     })
 }
 
@@ -97,7 +97,7 @@ fn responses() -> Value {
             "strict": false}],
         "tool_choice": "auto",
         "text": {"format": {"type": "json_schema", "name": "answer", "schema": schema()}},
-        "max_output_tokens": 64, "temperature": 0.5, "top_p": 0.9, "store": false,
+        "max_output_tokens": 64, "temperature": 0.5, "store": false,
     })
 }
 
@@ -123,7 +123,7 @@ fn messages() -> Value {
         "tools": [{"name": "weather", "description": "Tells it.", "input_schema": parameters()}],
         "tool_choice": {"type": "auto"},
         "output_config": {"format": {"type": "json_schema", "schema": schema()}},
-        "max_tokens": 64, "temperature": 0.5, "top_p": 0.9,
+        "max_tokens": 64, "temperature": 0.5,
     })
 }
 
@@ -146,7 +146,7 @@ fn native(stops: bool) -> Value {
         "tools": [{"functionDeclarations": [
             {"name": "weather", "description": "Tells it.", "parametersJsonSchema": parameters()}]}],
         "toolConfig": {"functionCallingConfig": {"mode": "AUTO"}},
-        "generationConfig": {"maxOutputTokens": 64, "temperature": 0.5, "topP": 0.9,
+        "generationConfig": {"maxOutputTokens": 64, "temperature": 0.5,
             "responseMimeType": "application/json", "responseJsonSchema": schema()},
     });
     if stops {

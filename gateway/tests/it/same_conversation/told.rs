@@ -400,6 +400,14 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// A proof with the mark of its maker's protocol, as clients of another one get it.
+fn marked(proof: &str, maker: Protocol, client: Protocol) -> String {
+    if maker == client {
+        return proof.to_owned();
+    }
+    format!("gw-{}:{proof}", format!("{maker:?}").to_lowercase())
+}
+
 /// Asks an upstream of each kind by each protocol, whole and streamed, and compares what each client understands.
 async fn expect(steps: fn(&Seen) -> Vec<Step>, expected: fn(Protocol, Protocol) -> Told) {
     let bench = Bench::start(steps).await;
@@ -426,7 +434,7 @@ async fn expect(steps: fn(&Seen) -> Vec<Step>, expected: fn(Protocol, Protocol) 
 #[tokio::test]
 async fn a_thought_its_proof_and_the_tokens_of_caches_and_thoughts_reach_every_client() {
     let steps = |seen: &Seen| answering(seen, thoughtful, thoughtful_stream);
-    expect(steps, |_, client| {
+    expect(steps, |speaks, client| {
         let end = match client {
             Protocol::Chat => "stop",
             Protocol::Responses => "completed",
@@ -435,7 +443,7 @@ async fn a_thought_its_proof_and_the_tokens_of_caches_and_thoughts_reach_every_c
         };
         Told {
             thought: THOUGHT.to_owned(),
-            proof: PROOF.to_owned(),
+            proof: marked(PROOF, speaks, client),
             text: ANSWER.to_owned(),
             end: end.to_owned(),
             tokens: TOKENS,

@@ -16,7 +16,7 @@ const MAX_CALLS: usize = 1024;
 /// The calls so far.
 #[derive(Default)]
 pub(super) struct Calls {
-    calls: Vec<Call>,
+    all: Vec<Call>,
     /// The last call with each number of the provider.
     by_number: HashMap<u64, usize>,
     /// The last call with each id.
@@ -58,7 +58,7 @@ impl Calls {
             Some(known) => known,
             None => self.begin(number, is_custom)?,
         };
-        let call = &mut self.calls[place];
+        let call = &mut self.all[place];
         let at = u32::try_from(place).unwrap_or_default();
         let is_new = known.is_none();
         let (tells_id, tells_name) =
@@ -90,9 +90,9 @@ impl Calls {
     /// The call that a piece goes on with. Some providers give every call the same number, with an id of its own or none, or
     /// repeat id and name with every piece.
     fn known(&self, number: u64, id: &str, name: &str, has_input: bool) -> Option<usize> {
-        let by_id = self.by_id.get(id).copied().filter(|place| self.calls[*place].number == number);
+        let by_id = self.by_id.get(id).copied().filter(|place| self.all[*place].number == number);
         let place = by_id.or_else(|| self.by_number.get(&number).copied())?;
-        let call = &self.calls[place];
+        let call = &self.all[place];
         let is_other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
         let begins = match (name.is_empty(), call.name.is_empty()) {
             // A piece without a name begins a call only where the one before it has all that it needs.
@@ -107,12 +107,12 @@ impl Calls {
     }
 
     fn begin(&mut self, number: u64, is_custom: bool) -> Result<usize, Malformed> {
-        let place = self.calls.len();
+        let place = self.all.len();
         if place >= MAX_CALLS {
             return Err(Malformed(format!("an answer of the provider has more than {MAX_CALLS} calls")));
         }
         let (id, name, input) = (String::new(), String::new(), WholeJson::default());
-        self.calls.push(Call { number, id, name, is_custom, input });
+        self.all.push(Call { number, id, name, is_custom, input });
         self.by_number.insert(number, place);
         Ok(place)
     }

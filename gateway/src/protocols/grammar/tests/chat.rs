@@ -78,7 +78,7 @@ fn every_rule_of_chunks_refuses() {
         ("choices_are_a_list", whole(&[null, end("stop")])),
         ("content_is_text", whole(&[number, end("stop")])),
         ("calls_are_numbered", called(&[begin(1, "a", "f"), piece(1, "{}")])),
-        ("a_call_begins_with_id_and_name", called(&[nameless.clone()])),
+        ("a_call_begins_with_id_and_name", called(std::slice::from_ref(&nameless))),
         ("a_call_has_its_id_and_name", called(&[nameless])),
         ("a_call_keeps_id_and_name", called(&[begin(0, "a", "f"), begin(0, "b", "f"), piece(0, "{}")])),
         ("input_is_text", called(&[begin(0, "a", "f"), object])),

@@ -130,7 +130,9 @@ impl Writer {
         });
         let call = SaidCall { name: self.names[tool].clone(), input, result: texts.collect() };
         self.said.calls.push(call);
-        result.iter().for_each(|bit| self.say_medium(bit));
+        for bit in result {
+            self.say_medium(bit);
+        }
     }
 }
 

@@ -162,7 +162,9 @@ impl Answer {
                     );
                     // Only pieces of chat have something between them.
                     if protocol == Protocol::Chat {
-                        between.iter().for_each(|piece| text.push_str(piece));
+                        for piece in between {
+                            text.push_str(piece);
+                        }
                     }
                 }
             }

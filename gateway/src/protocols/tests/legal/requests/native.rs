@@ -86,7 +86,7 @@ fn answer(exchange: &Exchange, index: usize, plan: &Plan, writer: &mut Writer, c
         let middle = exchange.rotation % results.len();
         results.rotate_left(middle);
     }
-    let is_before = exchange.rotation % 2 == 0;
+    let is_before = exchange.rotation.is_multiple_of(2);
     let comment = exchange.comment.as_ref().map(|bits| user(bits, writer)).unwrap_or_default();
     if is_before {
         following.extend(comment);

@@ -105,10 +105,10 @@ fn write_call(call: &Call, number: usize, style: &Style) -> Vec<Value> {
             Later::Missing => {}
             Later::Null => {
                 (piece["id"], piece["type"], piece["function"]["name"]) =
-                    (Value::Null, Value::Null, Value::Null)
+                    (Value::Null, Value::Null, Value::Null);
             }
             Later::Empty => {
-                (piece["id"], piece["type"], piece["function"]["name"]) = ("".into(), "".into(), "".into())
+                (piece["id"], piece["type"], piece["function"]["name"]) = ("".into(), "".into(), "".into());
             }
             Later::Repeated => piece["id"] = id.as_str().into(),
         }

@@ -57,7 +57,7 @@ pub(super) fn responses(answer: &Answer) -> Vec<Event> {
 
 /// Items are added in order, and then go on by turns.
 fn mixed_items(lists: Vec<Vec<Value>>, style: &Style) -> Vec<Value> {
-    if style.turns.len() % 2 == 0 {
+    if style.turns.len().is_multiple_of(2) {
         return lists.into_iter().flatten().collect();
     }
     let (mut added, mut rest) = (Vec::new(), Vec::new());
@@ -176,7 +176,9 @@ pub(super) fn messages(answer: &Answer) -> Vec<Event> {
                 );
             }
             Step::Calls(calls, _) => {
-                calls.iter().for_each(|call| tool_use(call, style, &mut index, &mut events))
+                for call in calls {
+                    tool_use(call, style, &mut index, &mut events);
+                }
             }
         }
         if style.nulls {
@@ -239,7 +241,7 @@ pub(super) fn native(answer: &Answer) -> Vec<Event> {
     for step in &answer.steps {
         match step {
             Step::Text(text) => {
-                parts.extend(pieces(text, style.size).into_iter().map(|text| json!({ "text": text })))
+                parts.extend(pieces(text, style.size).into_iter().map(|text| json!({ "text": text })));
             }
             Step::Thought(text) => {
                 let part = |text: String| json!({ "text": text, "thought": true });

@@ -260,11 +260,11 @@ impl Import {
             for target in &mut model.targets {
                 target.order = orders[&place(target)];
             }
-            // As small as their proportions allow.
+            // Whole numbers as they are there; fractions in their proportions.
             let divisor =
-                model.targets.iter().fold(0, |divisor, target| greatest_divisor(divisor, target.weight));
+                model.targets.iter().map(|target| target.weight).fold(THOUSANDTHS, greatest_divisor);
             for target in &mut model.targets {
-                target.weight = (target.weight / divisor.max(1)).max(1);
+                target.weight = (target.weight / divisor).max(1);
             }
         }
         for id in behind {

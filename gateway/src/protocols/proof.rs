@@ -13,6 +13,10 @@ const MARKS: [(Protocol, &str); 4] = [
     (Protocol::Native, "gw-native:"),
 ];
 
+/// The documented proof of a call in the native protocol whose own is not known: another model made it, or the client did not keep
+/// it. To every other provider it is none.
+pub(super) const NO_PROOF: &str = "skip_thought_signature_validator";
+
 /// The proof with the mark of its maker. One that has a mark keeps it.
 pub(super) fn marked(proof: &str, maker: Protocol) -> String {
     if parts(proof).0.is_some() {
@@ -37,6 +41,9 @@ pub(super) fn is_marked(proof: &str) -> bool {
 /// Servers of chat completions stand before models of any maker.
 pub(super) fn of_maker(proof: &str, source: Protocol, target: Protocol) -> Option<&str> {
     let (maker, proof) = parts(proof);
+    if proof == NO_PROOF && target != Protocol::Native {
+        return None;
+    }
     let is_of_target = match maker {
         Some(maker) => maker == target,
         None if source == Protocol::Chat && target == Protocol::Native => is_base64(proof),

@@ -13,6 +13,7 @@ use crate::conversation::{
 use crate::protocols::effort::budget_of;
 use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
+use crate::protocols::proof::NO_PROOF;
 use crate::protocols::tool_choice::possible;
 use crate::protocols::{Defaults, Outgoing};
 
@@ -20,8 +21,6 @@ use crate::protocols::{Defaults, Outgoing};
 const MAX_STOP_SEQUENCES: usize = 5;
 /// Maximum number of tokens for thoughts that every model takes.
 const MAX_TOKENS_OF_EFFORT: u64 = 24_576;
-/// The documented proof of a call whose own is not known: another model made it, or the client did not keep it.
-const NO_PROOF: &str = "skip_thought_signature_validator";
 /// What the user says where a conversation has nothing to say.
 const NOTHING: &str = "…";
 

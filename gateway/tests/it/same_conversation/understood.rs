@@ -152,10 +152,15 @@ pub(super) fn put_together(client: Protocol, events: &[Event]) -> Said {
                 if let Some(arguments) = arguments.last_mut() {
                     *arguments += &text(&delta["partial_json"]);
                 }
-                // Some upstreams tell only at the end how much they have read.
+                // The first event may hold an estimate: the last count of each holds.
                 for told in [&document["message"]["usage"], &document["usage"]] {
                     let (read, written) = usage(told, "input_tokens", "output_tokens");
-                    said.usage = (said.usage.0.max(read), said.usage.1.max(written));
+                    if told["input_tokens"].is_u64() {
+                        said.usage.0 = read;
+                    }
+                    if told["output_tokens"].is_u64() {
+                        said.usage.1 = written;
+                    }
                 }
                 said.is_end |= delta["stop_reason"] == "tool_use";
             }

@@ -40,9 +40,9 @@ pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
     let mut running: Vec<Running<'_>> = Vec::new();
     let mut ended: Vec<Ended> = Vec::new();
     loop {
-        let stops = !keep_going && ended.iter().any(|step| !step.passed);
+        let is_failing = !keep_going && ended.iter().any(|step| !step.passed);
         // All that runs may end.
-        while !stops && let Some(next) = startable(&waiting, &running) {
+        while !is_failing && let Some(next) = startable(&waiting, &running) {
             let step = waiting.remove(next).context("a step that waits")?;
             eprintln!("==> {} begins: {}", step.name, step.title);
             let is_built = ended.iter().any(|ended| ended.name == BUILD);

@@ -33,8 +33,14 @@ const PLAYERS: [Player; 3] = [
     Player { name: "frameworks", language: "Python", modules: &["langchain_models", "litellm_calls"] },
 ];
 
-/// Plays every scenario with every client against every upstream, and prints which passed.
+/// Set to play every scenario with every client at every upstream.
+const EVERYTHING: &str = "GATEWRIGHT_EVERY_SCENARIO";
+/// Otherwise, each client plays each scenario at one upstream of so many.
+const SHARE: usize = 4;
+
+/// Plays the scenarios with every client against every upstream, and prints which passed.
 pub(crate) fn serve_them() -> Result<()> {
+    let share = if std::env::var_os(EVERYTHING).is_some() { 1 } else { SHARE };
     let folder = root().join("tests/clients");
     step("install the clients", || {
         install(&folder)?;
@@ -51,7 +57,8 @@ pub(crate) fn serve_them() -> Result<()> {
     let mut outcomes = Outcomes::default();
     step("the scenarios", || {
         let printed: Vec<Result<String>> = std::thread::scope(|scope| {
-            let running = PLAYERS.each_ref().map(|player| scope.spawn(|| play(&folder, player, &upstreams)));
+            let running =
+                PLAYERS.each_ref().map(|player| scope.spawn(|| play(&folder, player, share, &upstreams)));
             running.into_iter().map(|thread| thread.join().expect("a player's thread")).collect()
         });
         for (player, lines) in PLAYERS.iter().zip(printed) {
@@ -59,8 +66,8 @@ pub(crate) fn serve_them() -> Result<()> {
         }
         Ok(())
     })?;
-    step("the agents", || agents::work(&upstreams, &mut outcomes))?;
-    outcomes.judge(&expected::of_everything())
+    step("the agents", || agents::work(&upstreams, share, &mut outcomes))?;
+    outcomes.judge(&expected::of_everything(), share)
 }
 
 /// The pages that are run with the clients.
@@ -121,14 +128,15 @@ fn frameworks() -> PathBuf {
 }
 
 /// What a player prints: a line of JSON for each scenario.
-fn play(folder: &Path, player: &Player, upstreams: &Upstreams) -> Result<String> {
+fn play(folder: &Path, player: &Player, share: usize, upstreams: &Upstreams) -> Result<String> {
     let mut program = match player.name {
         "node" => command("node"),
         "frameworks" => command(frameworks().join("bin/python")),
         _ => python(),
     };
     let script = if player.language == "Node" { "node/play.mjs" } else { "python/play.py" };
-    program.arg(folder.join(script)).arg(upstreams.targets()).arg(player.name).args(player.modules);
+    program.arg(folder.join(script)).arg(upstreams.targets()).args([&share.to_string(), player.name]);
+    program.args(player.modules);
     // The prices of models are fetched otherwise.
     program.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").env("PYTHONWARNINGS", "ignore");
     let output =

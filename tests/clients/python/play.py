@@ -1,6 +1,8 @@
 """Plays every scenario with every client of some modules against every target, one line of JSON for each.
 
-Usage: play.py TARGETS PLAYER MODULE…; TARGETS is a JSON file, see `Target`. PLAYER is a name of this program.
+Usage: play.py TARGETS SHARE PLAYER MODULE…; TARGETS is a JSON file, see `Target`. PLAYER is a name of this program.
+SHARE is 1 to play everything. With a larger number, each client plays each scenario at one of SHARE targets, and others
+at the next target.
 Models that fail are its own, and each client's: a breaker that one client opens is in the way of no other.
 """
 
@@ -23,7 +25,7 @@ def clients(modules: list[str]) -> Iterator[type[Client]]:
                 yield member
 
 
-def outcome(kind: type[Client], player: str, target: Target, scenario) -> dict:
+def outcome(kind: type[Client], player: str, target: Target, scenario, chosen: bool) -> dict:
     name = scenario.__name__
     needed = NEEDS.get(name, "models")
     models = getattr(target, needed)
@@ -31,6 +33,8 @@ def outcome(kind: type[Client], player: str, target: Target, scenario) -> dict:
         return {"skipped": reason}
     if models is None or kind.protocol not in models:
         return {"skipped": f"this upstream has no {needed} for {kind.protocol}"}
+    if not chosen:
+        return {"omitted": True}
 
     def new(needed: str = "models", model: str | None = None, key: str = target.key) -> Client:
         chosen = model or getattr(target, needed)[kind.protocol].format(player)
@@ -46,14 +50,15 @@ def outcome(kind: type[Client], player: str, target: Target, scenario) -> dict:
     return {}
 
 
-def main(targets: str, player: str, *modules: str) -> None:
+def main(targets: str, share: str, player: str, *modules: str) -> None:
     found = [Target(**target) for target in json.loads(Path(targets).read_text())]
-    for target in found:
+    for place, target in enumerate(found):
         for number, kind in enumerate(clients(list(modules))):
-            for scenario in (each for each in SCENARIOS if plays(kind, each)):
+            for index, scenario in enumerate(each for each in SCENARIOS if plays(kind, each)):
                 row = {"upstream": target.name, "client": kind.name, "scenario": scenario.__name__}
                 started = time.monotonic()
-                row |= outcome(kind, f"{player}-{number}", target, scenario)
+                chosen = (place + number + index) % int(share) == 0
+                row |= outcome(kind, f"{player}-{number}", target, scenario, chosen)
                 row["seconds"] = round(time.monotonic() - started, 2)
                 print(json.dumps(row), flush=True)
 

@@ -14,6 +14,9 @@ pub(super) struct Row {
     pub(super) upstream: String,
     pub(super) client: String,
     pub(super) scenario: String,
+    /// It is played only where everything is.
+    #[serde(default)]
+    pub(super) omitted: bool,
     /// Why it was not played.
     #[serde(default)]
     pub(super) skipped: Option<String>,
@@ -28,6 +31,7 @@ struct Cell {
     passed: usize,
     played: usize,
     skipped: usize,
+    omitted: usize,
 }
 
 #[derive(Default)]
@@ -35,6 +39,8 @@ pub(super) struct Outcomes {
     upstreams: IndexSet<String>,
     scenarios: IndexSet<String>,
     clients: IndexMap<String, IndexMap<String, Cell>>,
+    /// By client and scenario: at how many upstreams it was played.
+    played: BTreeMap<(String, String), usize>,
     failures: Vec<String>,
     /// By client, scenario and reason.
     skipped: BTreeMap<String, usize>,
@@ -53,7 +59,7 @@ impl Outcomes {
     }
 
     pub(super) fn add(&mut self, row: Row) {
-        let Row { upstream, client, scenario, skipped, failed } = row;
+        let Row { upstream, client, scenario, omitted, skipped, failed } = row;
         self.upstreams.insert(upstream.clone());
         self.scenarios.insert(scenario.clone());
         let cells = self.clients.entry(client.clone()).or_default();
@@ -63,7 +69,13 @@ impl Outcomes {
             *self.skipped.entry(format!("{client}, {scenario}: {reason}")).or_default() += 1;
             return;
         }
+        let times = self.played.entry((client.clone(), scenario.clone())).or_default();
+        if omitted {
+            cell.omitted += 1;
+            return;
+        }
         cell.played += 1;
+        *times += 1;
         match failed {
             None => cell.passed += 1,
             Some(failure) => self.failures.push(format!("{upstream} / {client} / {scenario}: {failure}")),
@@ -75,15 +87,32 @@ impl Outcomes {
         self.failures.push(failure);
     }
 
-    /// Prints everything. Errors: a scenario failed, or what was played or skipped is not what is expected.
-    pub(super) fn judge(&self, expected: &Expected) -> Result<()> {
+    /// Prints everything. `share`: of how many upstreams each scenario is played at one.
+    ///
+    /// # Errors
+    /// If a scenario failed, if what was played or skipped is not what is expected, or if a client played a scenario at none
+    /// of its upstreams, or none at an upstream.
+    pub(super) fn judge(&self, expected: &Expected, share: usize) -> Result<()> {
         self.print();
         let mut wrong = self.failures.clone();
-        let rows =
-            |cells: &IndexMap<String, Cell>| cells.values().map(|cell| cell.played + cell.skipped).sum();
+        let rows = |cells: &IndexMap<String, Cell>| {
+            cells.values().map(|cell| cell.played + cell.skipped + cell.omitted).sum()
+        };
         let rows = self.clients.iter().map(|(client, cells)| (client.clone(), rows(cells))).collect();
         wrong.extend(differences("rows", &expected.rows, &rows));
         wrong.extend(differences("skipped", &expected.skipped, &self.skipped));
+        for ((client, scenario), _) in self.played.iter().filter(|(_, times)| **times == 0) {
+            wrong.push(format!("{client} played {scenario} nowhere"));
+        }
+        for (client, cells) in &self.clients {
+            for (upstream, _) in cells.iter().filter(|(_, cell)| cell.played == 0) {
+                wrong.push(format!("{client} played nothing at {upstream}"));
+            }
+        }
+        let omitted = |cell: &Cell| share == 1 && cell.omitted > 0;
+        if self.clients.values().flat_map(IndexMap::values).any(omitted) {
+            wrong.push("scenarios were left out".to_owned());
+        }
         if !wrong.is_empty() {
             bail!("{} scenarios or numbers are wrong:\n{}", wrong.len(), wrong.join("\n"));
         }
@@ -140,13 +169,17 @@ mod tests {
 
     /// Judges what a player printed, where a client `a` plays a scenario and skips another.
     fn judged(lines: &[&str]) -> Result<(), String> {
+        judged_with(lines, 1)
+    }
+
+    fn judged_with(lines: &[&str], share: usize) -> Result<(), String> {
         let mut outcomes = Outcomes::default();
         outcomes.read("Node", &lines.join("\n")).expect("rows");
         let expected = Expected {
             rows: BTreeMap::from([("Node: a".to_owned(), 2)]),
             skipped: BTreeMap::from([("Node: a, image: it is blind".to_owned(), 1)]),
         };
-        outcomes.judge(&expected).map_err(|error| error.to_string())
+        outcomes.judge(&expected, share).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -186,6 +219,27 @@ mod tests {
         let played = SKIPPED.replace(r#", "skipped": "it is blind""#, "");
         let error = judged(&[PASSED, &played]).expect_err("it is played");
         assert!(error.contains("skipped: 0 instead of 1 times: Node: a, image: it is blind"), "{error}");
+    }
+
+    #[test]
+    fn a_scenario_may_be_left_out_at_some_upstreams_in_the_short_form() {
+        let elsewhere = PASSED.replace("simulator", "chat");
+        let omitted = elsewhere.replace('}', r#", "omitted": true}"#);
+        let image = SKIPPED.replace(r#", "skipped": "it is blind""#, "").replace("simulator", "chat");
+        let lines = [PASSED, SKIPPED, &omitted, &image];
+        let rows = |error: &str| error.replace("rows: 4 instead of 2 times: Node: a", "");
+        let error = judged_with(&lines, 4).expect_err("two more rows");
+        assert_eq!(rows(&error).trim(), "1 scenarios or numbers are wrong:");
+        let error = judged_with(&lines, 1).expect_err("everything was asked for");
+        assert!(error.contains("scenarios were left out"), "{error}");
+    }
+
+    #[test]
+    fn a_scenario_that_is_left_out_everywhere_fails() {
+        let omitted = PASSED.replace('}', r#", "omitted": true}"#);
+        let error = judged_with(&[&omitted, SKIPPED], 4).expect_err("nothing was played");
+        assert!(error.contains("Node: a played chat nowhere"), "{error}");
+        assert!(error.contains("Node: a played nothing at simulator"), "{error}");
     }
 
     #[test]

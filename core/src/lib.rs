@@ -35,7 +35,7 @@
 mod api;
 #[cfg(feature = "client")]
 mod client;
-#[cfg(fuzzing)]
+#[cfg(all(feature = "client", any(test, fuzzing)))]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(feature = "client")]

@@ -17,7 +17,11 @@ const FRAME_BYTES: usize = 40_000;
 fuzz_target!(|input: &[u8]| -> Corpus {
     match translate(input) {
         Some(written) => {
-            assert!(written <= FRAME_BYTES + MOST_PER_BYTE * input.len(), "{written} bytes of {}", input.len());
+            assert!(
+                written <= FRAME_BYTES + MOST_PER_BYTE * input.len(),
+                "{written} bytes of {}",
+                input.len()
+            );
             Corpus::Keep
         }
         None => Corpus::Reject,

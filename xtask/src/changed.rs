@@ -83,8 +83,7 @@ const NODE: &[&str] = &[
 ];
 
 /// The program: what runs it, what is made of it, and its own tests. Not what reads other files alone (linters of the
-/// specification and of workflows, the text of pages), nor what runs other code (generated clients of another specification,
-/// the fuzz targets).
+/// specification and of workflows, the text of pages), nor what runs other code (generated clients of another specification).
 const PROGRAM: &[&str] = &[
     "codegen",
     "format",
@@ -148,7 +147,6 @@ const GATEWAY: &[&str] = &[
     "deploy",
     "soak",
     "deny",
-    "fuzz",
     "package",
     "promise",
 ];
@@ -176,7 +174,6 @@ const REPORT: &[&str] = &[
     "pages",
     "console",
     "deny",
-    "fuzz",
     "package",
     "promise",
 ];
@@ -227,7 +224,7 @@ const TABLE: &[(&str, &[&str])] = &[
         "examples/rust/",
         &["format", "clippy", "examples", "console", "story", "readme", "soak", "promise", "deny"],
     ),
-    ("fuzz/", &["format", "fuzz"]),
+    ("fuzz/", &["format"]),
     ("gateway/src/", GATEWAY),
     ("gateway/tests/", &["format", "clippy", "rust", "nodes", "videos", "deny"]),
     ("report/src/", REPORT),
@@ -251,7 +248,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ),
     ("tests/tools/", &["spec", "python", "node", "videos", "deploy", "workflows", "package"]),
     ("tests/torture/", &["format", "clippy", "rust", "nodes", "torture", "deny"]),
-    ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "fuzz", "package"]),
+    ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "package"]),
 ];
 
 /// The steps, of all in their order, that the changes since `base` can break: those that are committed since the branch
@@ -342,7 +339,7 @@ mod tests {
             ("tests/torture/src/world.rs", "torture", "guides"),
             ("tests/stores/src/lib.rs", "torture", "python"),
             ("server/Cargo.toml", "package", "guides"),
-            ("cli/src/serve.rs", "guides", "fuzz"),
+            ("cli/src/serve.rs", "guides", "other-api"),
         ] {
             let steps = steps_of(&[path], &all);
             assert!(steps.contains(&seen) && !steps.contains(&unseen), "{path}: {steps:?}");

@@ -28,41 +28,17 @@ const SLOW_INPUT_S: usize = 5;
 /// Resident memory at which the search stops with a finding, in MiB.
 const MAX_MEMORY_MIB: usize = 2048;
 
-/// Packages with a level of optimisation of their own in `fuzz/Cargo.toml`.
-const OPTIMISED: [&str; 3] = ["gatewright", "gatewright-connect", "gatewright-gateway"];
-
-/// Duration of the search in the test step, for all targets together, in seconds. Their build takes longer.
-const SHORT_S: u64 = 24;
-
-/// The run that is part of `cargo xtask test`. Its searches begin the same way each time, so that a change is judged by what it
-/// changes; the nightly run searches anew.
-pub(crate) fn run_short() -> Result<()> {
-    run(None, SHORT_S, Search::Short)
-}
-
 /// Fuzzes the named target, or all with an equal share each, for `seconds` in total.
 pub(crate) fn run_fuzz(only: Option<&str>, seconds: u64) -> Result<()> {
-    run(only, seconds, Search::Long)
-}
-
-/// How targets are built and searched.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Search {
-    /// Without optimisation: to compile takes less then, and longer than the search.
-    Short,
-    Long,
-}
-
-fn run(only: Option<&str>, seconds: u64, how: Search) -> Result<()> {
     let all = targets()?;
     let chosen: Vec<&String> = all.iter().filter(|name| only.is_none_or(|only| only == *name)).collect();
     if chosen.is_empty() {
         bail!("there is no target {:?}; the targets are {}", only.unwrap_or_default(), all.join(", "));
     }
-    let built = step("build the fuzz targets", || build(only, how))?;
+    let built = step("build the fuzz targets", || build(only))?;
     let each = (seconds / chosen.len() as u64).max(1);
     for name in chosen {
-        step(&format!("fuzz {name} for {each} s"), || search(&built.join(name), name, each, how))?;
+        step(&format!("fuzz {name} for {each} s"), || search(&built.join(name), name, each))?;
     }
     Ok(())
 }
@@ -73,8 +49,8 @@ fn targets() -> Result<Vec<String>> {
 }
 
 /// Builds into a separate folder, because everything is compiled with the instrumentation.
-fn build(only: Option<&str>, how: Search) -> Result<PathBuf> {
-    let folder = target().join(if how == Search::Short { "fuzz/short" } else { "fuzz" });
+fn build(only: Option<&str>) -> Result<PathBuf> {
+    let folder = target().join("fuzz");
     let host = host()?;
     let mut build = cargo();
     // With `--target`, the flags do not apply to build scripts and procedural macros.
@@ -82,17 +58,11 @@ fn build(only: Option<&str>, how: Search) -> Result<PathBuf> {
     if let Some(name) = only {
         build.args(["--bin", name]);
     }
-    if how == Search::Short {
-        build.args(["--config", "profile.release.opt-level=0"]);
-        for package in OPTIMISED {
-            build.arg("--config").arg(format!("profile.release.package.{package}.opt-level=0"));
-        }
-    }
     building::build(build.env("CARGO_TARGET_DIR", &folder).env("RUSTFLAGS", INSTRUMENTATION))?;
     Ok(folder.join(host).join("release"))
 }
 
-fn search(program: &Path, name: &str, seconds: u64, how: Search) -> Result<()> {
+fn search(program: &Path, name: &str, seconds: u64) -> Result<()> {
     let work = target().join("fuzz").join(name);
     let (corpus, seeds, findings) = (work.join("corpus"), work.join("seeds"), work.join("findings"));
     for folder in [&corpus, &seeds, &findings] {
@@ -106,7 +76,6 @@ fn search(program: &Path, name: &str, seconds: u64, how: Search) -> Result<()> {
         .arg(format!("-rss_limit_mb={MAX_MEMORY_MIB}"))
         .arg(format!("-artifact_prefix={}/", findings.display()))
         .args(["-print_final_stats=1", "-verbosity=0"])
-        .args((how == Search::Short).then_some("-seed=1"))
         .args([&corpus, &seeds])
         .stdin(Stdio::null())
         .output()

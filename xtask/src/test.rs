@@ -14,7 +14,7 @@ use crate::container;
 use crate::local_gateway::LocalGateway;
 use crate::process::{cargo, command, output, root, run, step, tests_at_once};
 use crate::{
-    book, changed, demo, deny, deploy, doc_examples, fuzz, generated_requests, guides, migration, nextest,
+    book, changed, demo, deny, deploy, doc_examples, generated_requests, guides, migration, nextest,
     other_api, package, pages, promise, readme, rooms, runtimes, setup, soak, torture, workflows,
 };
 
@@ -73,7 +73,6 @@ const STEPS: &[Step] = &[
     step_of("rust", "Rust tests", Needs::Cores, rust_tests),
     step_of("nodes", "several gateways share a store on a server", Needs::Cores, tests_of_nodes),
     step_of("package", "the installed wheel and tarball work", Needs::Compiler, package::check_installed),
-    step_of("fuzz", "no input breaks a fuzz target", Needs::Compiler, fuzz::run_short),
     step_of(
         "promise",
         "a change of spec/ reaches three languages and the gateway",

@@ -69,7 +69,7 @@ fn stop_at_every(part: u32) {
         let folder = tempfile::tempdir().expect("a folder");
         !stopped_at(*point, folder.path(), &mut listening)
     };
-    let few = stride(2) * PARTS as usize;
+    let few = stride(4) * PARTS as usize;
     let survived = (1 + part..).step_by(few).find(comes_to_the_end).expect("it comes to the end");
     assert!(survived > POINTS, "{survived}");
 }
@@ -86,7 +86,7 @@ fn nothing_accepted_is_lost_at_any_step_second_part() {
 
 #[test]
 fn nothing_accepted_is_lost_at_any_step_third_part() {
-    stop_at_every(2);
+    stop_at_every(5);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn images_that_were_told_are_whole_wherever_the_gateway_stops() {
 /// A part of its file may be on the disk when the gateway stops.
 #[test]
 fn a_film_of_an_upstream_is_whole_wherever_the_gateway_stops() {
-    let scene = Scene::in_folder_with(scenes::upstream_of_films()).at_every(2);
+    let scene = Scene::in_folder_with(scenes::upstream_of_films()).at_every(5);
     scenes::a_film_of_an_upstream_is_kept_whole(&scene, 30);
 }
 
@@ -198,7 +198,7 @@ fn a_notification_is_told_again_wherever_the_gateway_stops() {
 #[cfg(unix)]
 #[test]
 fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
-    scenes::a_task_that_is_taken_over_twice_ends_once(None, (1..).step_by(stride(11)));
+    scenes::a_task_that_is_taken_over_twice_ends_once(None, (1..).step_by(stride(23)));
 }
 
 #[cfg(unix)]
@@ -253,14 +253,14 @@ mod postgres {
     #[test]
     fn a_video_that_a_gateway_accepted_is_whole_for_others_wherever_it_stops() {
         let server = Postgres::start();
-        let scene = Scene::on_server(server.url(), String::new()).at_every(7);
+        let scene = Scene::on_server(server.url(), String::new()).at_every(13);
         scenes::a_video_of_the_simulator_is_kept(&scene, 20);
     }
 
     #[test]
     fn a_film_of_an_upstream_is_whole_for_others_wherever_the_gateway_stops() {
         let server = Postgres::start();
-        let scene = Scene::on_server(server.url(), scenes::upstream_of_films()).at_every(11);
+        let scene = Scene::on_server(server.url(), scenes::upstream_of_films()).at_every(23);
         scenes::a_film_of_an_upstream_is_kept_whole(&scene, 20);
     }
 
@@ -268,7 +268,7 @@ mod postgres {
     #[test]
     fn usage_that_is_taken_over_counts_once_wherever_the_gateway_stops() {
         let server = Postgres::start();
-        let scene = Scene::on_server(server.url(), String::new()).at_every(7);
+        let scene = Scene::on_server(server.url(), String::new()).at_every(13);
         scenes::usage_that_is_taken_over_counts_once(&scene);
     }
 
@@ -276,6 +276,6 @@ mod postgres {
     #[test]
     fn a_task_ends_once_wherever_the_gateway_stops_that_takes_it_over() {
         let server = Postgres::start();
-        scenes::a_task_that_is_taken_over_twice_ends_once(Some(server.url()), (1..).step_by(stride(3)));
+        scenes::a_task_that_is_taken_over_twice_ends_once(Some(server.url()), (1..).step_by(stride(7)));
     }
 }

@@ -139,7 +139,7 @@ async fn white_space_before_the_first_event_is_passed_over_once_and_is_bounded()
         assert_eq!((events.len(), end.is_none()), if blank == b" " { (0, false) } else { (1, true) });
     }
     for size in [1, 7, 4096, 4 << 20] {
-        let prefix = blanks(4 << 20);
+        let prefix = blanks(size.max(4 * MAX_PREFIX_BYTES));
         let mut stream = stream(&CREATE_CHAT_COMPLETION, &prefix.chunks(size).collect::<Vec<_>>());
         let error = stream.next_batch().await.expect_err("more than anybody sends");
         assert_eq!(error.kind(), ErrorKind::Decode);

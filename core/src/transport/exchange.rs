@@ -35,7 +35,7 @@ use self::attempt::Failed;
 pub(crate) use self::held::HeldBody;
 use self::pool::{Lease, Pool};
 
-#[cfg(fuzzing)]
+#[cfg(any(test, fuzzing))]
 pub(crate) use self::attempt::status_error;
 pub(crate) use self::attempt::{ERROR_BODY_TIME, body_error, cause_and_way_out, read_some, root_cause};
 pub(crate) use self::request::check_default_headers;

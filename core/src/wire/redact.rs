@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn many_secrets_shorten_a_text_and_bring_no_half_of_one_into_sight() {
         let text = KEY.repeat(1000);
-        for max_bytes in (1..text.len()).step_by(7) {
+        for max_bytes in (1..text.len()).step_by(61) {
             let shown = redactor().show_body(&Bytes::from(text.clone()), max_bytes);
             assert!(REDACTED.as_bytes().starts_with(&shown), "{shown:?}");
         }
@@ -482,10 +482,10 @@ mod tests {
         assert_eq!(alike.secrets.len(), 2);
         let secrets: Vec<String> =
             (SHORTEST_DISTINCT..SHORTEST_DISTINCT + 32).map(|n| "a".repeat(n)).collect();
-        let text = "a".repeat(1 << 20);
+        let text = "a".repeat(1 << 18);
         let redactor = Redactor::new(secrets.iter().map(String::as_str));
         let used = allocation_counter::measure(|| assert_eq!(redactor.redact(&text), REDACTED));
-        assert!(used.bytes_max < 8 << 20, "{used:?}");
+        assert!(used.bytes_max < 2 << 20, "{used:?}");
     }
 
     #[test]

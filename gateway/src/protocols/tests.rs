@@ -37,6 +37,11 @@ const DEFAULTS: Defaults = Defaults {
     capabilities: Capabilities::MOST,
 };
 
+/// How many inputs a property tries: `PROPTEST_CASES`, which is set each night, or `few`.
+fn tries(few: u32) -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|tries| tries.parse().ok()).unwrap_or(few)
+}
+
 /// The cases of a file of vectors.
 fn cases(folder: &str, file: &str) -> Vec<Value> {
     let path = format!("{}/../tests/vectors/protocols/{folder}/{file}.json", env!("CARGO_MANIFEST_DIR"));

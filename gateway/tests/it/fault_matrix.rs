@@ -9,13 +9,15 @@ use gatewright_gateway::{Config, Model, Target};
 use serde_json::{Value, json};
 
 use crate::callers::{End, Protocol, TEXT, text_of};
-use crate::support::{Server, events, send, start_with};
+use crate::support::{Server, events, send, start_with, stride};
 use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, json_answer, upstream};
 
 /// How long an upstream that hangs is waited for.
 const TIMEOUT: Duration = Duration::from_millis(200);
 /// How many deaths of an upstream are watched at once.
 pub(crate) const AT_ONCE: usize = 32;
+/// After each change, one place of so many is one to die at.
+const FEW: usize = 5;
 
 /// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream
 /// helps.
@@ -420,8 +422,9 @@ async fn die_again_and_again(client: Protocol, form: Form, speaks: Protocol, dea
 }
 
 /// An upstream dies, in one way after another, behind each byte of its head and of its answer, or behind each that is a
-/// number of steps further; where whole and broken are close together, in each way and behind each byte.
+/// number of steps further (see [`stride`]); where whole and broken are close together, in each way and behind each byte.
 async fn die_everywhere(speaks: Protocol, ways: &[(Framing, Step)], step: usize) {
+    let step = step * stride(FEW);
     let forms = Protocol::ALL.map(|client| [(client, Form::Events), (client, Form::Document)]);
     for (client, form) in forms.into_iter().flatten().chain([(Protocol::Native, Form::Array)]) {
         let spoken = speaks.spoken_for(client);
@@ -438,13 +441,17 @@ async fn die_everywhere(speaks: Protocol, ways: &[(Framing, Step)], step: usize)
 
 #[tokio::test]
 async fn an_answer_of_chat_that_is_cut_behind_each_byte_of_head_and_stream_in_each_way_is_no_success() {
-    let all = WAYS.iter().flat_map(|(framing, by)| deaths(Protocol::Chat, Form::Events, *framing, by));
+    let all = WAYS.iter().flat_map(|(framing, by)| {
+        deaths(Protocol::Chat, Form::Events, *framing, by).into_iter().step_by(stride(FEW))
+    });
     die_again_and_again(Protocol::Chat, Form::Events, Protocol::Chat, all.collect()).await;
 }
 
 #[tokio::test]
 async fn an_array_of_native_that_is_cut_behind_each_byte_of_head_and_stream_in_each_way_is_no_success() {
-    let all = WAYS.iter().flat_map(|(framing, by)| deaths(Protocol::Native, Form::Array, *framing, by));
+    let all = WAYS.iter().flat_map(|(framing, by)| {
+        deaths(Protocol::Native, Form::Array, *framing, by).into_iter().step_by(stride(FEW))
+    });
     die_again_and_again(Protocol::Native, Form::Array, Protocol::Native, all.collect()).await;
 }
 

@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 use crate::callers::{End, Protocol, TEXT};
 use crate::fault_matrix::{AT_ONCE, Form, ended_from, is_helped, is_told, start, well};
 use crate::leaving::{is_given_up, leave, posted};
-use crate::support::{Event, send, start_with};
+use crate::support::{Event, send, start_with, stride};
 use crate::upstreams::{Scripted, Seen, config, upstream};
 
 /// The folder with the certificate that this process trusts.
@@ -386,7 +386,8 @@ const WAYS: [Ending; 6] = [
     Ending::GoAway(Reason::NO_ERROR),
     Ending::Close,
 ];
-/// One byte of so many is one to die behind; where whole and broken are close together, each is.
+/// One byte of so many is one to die behind, and of five times as many after each change; where whole and broken are close
+/// together, each is.
 const STEP: usize = 3;
 const CLOSE: usize = 3;
 
@@ -394,9 +395,10 @@ const CLOSE: usize = 3;
 fn deaths(spoken: Protocol) -> Vec<(usize, Ending)> {
     let length = spoken.events().len();
     let ends = [0, spoken.whole_from(), ended_from(spoken), length];
-    let places = (0..=length).flat_map(|at| {
+    let step = STEP * stride(5);
+    let places = (0..=length).flat_map(move |at| {
         let is_close = ends.iter().any(|end| end.abs_diff(at) <= CLOSE);
-        let chosen = move |way: &usize| is_close || (at % STEP == 0 && at / STEP % WAYS.len() == *way);
+        let chosen = move |way: &usize| is_close || (at % step == 0 && at / step % WAYS.len() == *way);
         (0..WAYS.len()).filter(chosen).map(move |way| (at, WAYS[way]))
     });
     places.collect()

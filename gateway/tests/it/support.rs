@@ -11,6 +11,12 @@ use tokio::sync::oneshot;
 /// The key of every gateway here; it must appear in no answer.
 pub(crate) const KEY: &str = "gw-canary-4f2a";
 
+/// Every how many places of many a test tries: all where `GATEWRIGHT_EVERY_STEP` is set, as each night, and one of `few` after each
+/// change.
+pub(crate) fn stride(few: usize) -> usize {
+    if std::env::var_os("GATEWRIGHT_EVERY_STEP").is_some() { 1 } else { few }
+}
+
 /// A running gateway; it stops when dropped.
 pub(crate) struct Server {
     pub(crate) url: String,

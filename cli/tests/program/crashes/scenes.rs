@@ -87,7 +87,7 @@ impl Scene {
             url: None,
             more,
             steps_of: "",
-            stride: 1,
+            stride: stride(2),
             shares: false,
             bucket: None,
             other: None,

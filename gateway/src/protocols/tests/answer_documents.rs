@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use super::documents::answers::{self as made, Made, UNKNOWN};
 use super::every_member::is_like;
 use super::round_trip::marks;
-use super::{PROTOCOLS, asked};
+use super::{PROTOCOLS, asked, tries};
 use crate::conversation::{Answer, PartKind, Protocol};
 use crate::protocols::members::escaped;
 use crate::wire::json::list;
 
 /// Number of answers per protocol.
-const ANSWERS: u32 = 250;
+const ANSWERS: u32 = 60;
 
 /// Answers of a protocol, made at random.
 pub(super) fn answers(protocol: Protocol, made: Made) -> BoxedStrategy<Value> {
@@ -35,7 +35,7 @@ fn every_answer(test: impl Fn(Protocol, &str, &Value, &Answer) -> Result<(), Tes
     let mut failures = Vec::new();
     for (source, folder) in PROTOCOLS {
         let config =
-            ProptestConfig { cases: ANSWERS, failure_persistence: None, ..ProptestConfig::default() };
+            ProptestConfig { cases: tries(ANSWERS), failure_persistence: None, ..ProptestConfig::default() };
         let last = RefCell::new(Value::Null);
         // The same answers in every run.
         let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);

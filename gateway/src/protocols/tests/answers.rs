@@ -5,13 +5,13 @@ use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
-use super::{PROTOCOLS, asked, deltas, events, written};
+use super::{PROTOCOLS, asked, deltas, events, tries, written};
 use crate::conversation::{
     Answer, Choice, Delta, End, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage,
 };
 
 /// Number of answers per protocol.
-const ANSWERS: u32 = 400;
+const ANSWERS: u32 = 100;
 
 /// What an answer tells its reader, in whatever protocol.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -194,7 +194,7 @@ pub(super) fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
 pub(super) fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), TestCaseError>) {
     for (protocol, folder) in PROTOCOLS {
         let config =
-            ProptestConfig { cases: ANSWERS, failure_persistence: None, ..ProptestConfig::default() };
+            ProptestConfig { cases: tries(ANSWERS), failure_persistence: None, ..ProptestConfig::default() };
         // The same answers in every run: the fuzz target looks for others.
         let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let made = (answers(), 1..9_usize);

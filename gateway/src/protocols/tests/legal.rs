@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use self::requests::Legal;
 use super::super::{Malformed, Outgoing, grammar, judge};
-use super::{DEFAULTS, PROTOCOLS, asked};
+use super::{DEFAULTS, PROTOCOLS, asked, tries};
 use crate::conversation::{Conversation, Protocol};
 
 /// Number of cases of each pair, where nobody says another.
@@ -30,7 +30,7 @@ fn every_pair<T: std::fmt::Debug>(
     strategy: &impl Strategy<Value = T>,
     test: impl Fn(Protocol, Protocol, T) -> Wrong,
 ) {
-    let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
+    let cases = tries(CASES);
     let run = |test: &dyn Fn(T) -> Result<(), TestCaseError>| {
         let config = ProptestConfig {
             cases,

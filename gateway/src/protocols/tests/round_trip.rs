@@ -7,11 +7,11 @@ use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::{Value, json};
 
-use super::{DEFAULTS, PROTOCOLS, documents, streams};
+use super::{DEFAULTS, PROTOCOLS, documents, streams, tries};
 use crate::conversation::{Conversation, Protocol, ToolChoice};
 
 /// Number of requests per protocol.
-const REQUESTS: u32 = 400;
+const REQUESTS: u32 = 100;
 
 /// The protocols whose requests are made at random.
 fn sources() -> [(Protocol, &'static str, BoxedStrategy<Value>); 4] {
@@ -27,7 +27,7 @@ fn sources() -> [(Protocol, &'static str, BoxedStrategy<Value>); 4] {
 fn every_request(test: impl Fn(Protocol, &str, &Value, &Conversation) -> Result<(), TestCaseError>) {
     for (source, folder, requests) in sources() {
         let config =
-            ProptestConfig { cases: REQUESTS, failure_persistence: None, ..ProptestConfig::default() };
+            ProptestConfig { cases: tries(REQUESTS), failure_persistence: None, ..ProptestConfig::default() };
         let last = RefCell::new(Value::Null);
         // The same requests in every run: the fuzz target looks for others.
         let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);

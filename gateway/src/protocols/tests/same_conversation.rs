@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::effort::effort_of;
 use super::super::{Defaults, Outgoing};
-use super::{DEFAULTS, PROTOCOLS};
+use super::{DEFAULTS, PROTOCOLS, tries};
 use crate::config::Thinking;
 use crate::conversation::{
     Budget, Conversation, Format, Given, Input, Media, Part, PartKind, Place, Protocol, Reasoning, Role,
@@ -15,7 +15,7 @@ use crate::conversation::{
 };
 
 /// Number of conversations made at random per protocol.
-const CONVERSATIONS: u32 = 400;
+const CONVERSATIONS: u32 = 100;
 /// Where a conversation made at random has its effort, and its words that end an answer.
 const EFFORT: &str = "/effort";
 const STOP: &str = "/stop/";
@@ -407,8 +407,11 @@ fn every_conversation(
     test: impl Fn(Protocol, Conversation) -> Result<(), TestCaseError>,
 ) {
     for (protocol, folder) in PROTOCOLS {
-        let config =
-            ProptestConfig { cases: CONVERSATIONS, failure_persistence: None, ..ProptestConfig::default() };
+        let config = ProptestConfig {
+            cases: tries(CONVERSATIONS),
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        };
         // The same conversations in every run.
         let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let mut runner = TestRunner::new_with_rng(config, random);

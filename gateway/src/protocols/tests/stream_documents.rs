@@ -15,14 +15,14 @@ use super::answer_documents::{answers, is_said, repeats_a_thought};
 use super::documents::answers::Made;
 use super::every_member::is_like;
 use super::round_trip::marks;
-use super::{PROTOCOLS, asked, deltas, events, written};
+use super::{PROTOCOLS, asked, deltas, events, tries, written};
 use crate::conversation::{Delta, Given, Part, PartKind, Protocol};
 use crate::protocols::Malformed;
 use crate::protocols::sequence::settle_ends;
 use crate::wire::json::list;
 
 /// Number of streams per protocol.
-const STREAMS: u32 = 200;
+const STREAMS: u32 = 50;
 
 /// A stream, and the answer that it was cut from.
 struct Stream {
@@ -37,7 +37,7 @@ fn every_stream(test: impl Fn(&Stream) -> Result<(), TestCaseError>) {
     let mut failures = Vec::new();
     for (source, folder) in PROTOCOLS {
         let config =
-            ProptestConfig { cases: STREAMS, failure_persistence: None, ..ProptestConfig::default() };
+            ProptestConfig { cases: tries(STREAMS), failure_persistence: None, ..ProptestConfig::default() };
         let last = RefCell::new(Value::Null);
         // The same streams in every run.
         let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);

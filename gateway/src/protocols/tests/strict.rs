@@ -5,11 +5,11 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
 use super::super::{grammar, judge};
-use super::{DEFAULTS, PROTOCOLS, answers, asked, cases, deltas, documents, streams, written};
+use super::{DEFAULTS, PROTOCOLS, answers, asked, cases, deltas, documents, streams, tries, written};
 use crate::conversation::{Delta, Failure, FailureKind, Protocol};
 
 /// Number of requests made at random per protocol.
-const REQUESTS: u32 = 400;
+const REQUESTS: u32 = 100;
 
 /// What strict providers refuse in the requests that a legal request is written as, in the other protocols. `None`: it is no
 /// legal one.
@@ -55,7 +55,7 @@ fn legal_documents_made_at_random_are_legal_in_every_protocol() {
     let mut all = Vec::new();
     for (source, requests) in sources {
         let config =
-            ProptestConfig { cases: REQUESTS, failure_persistence: None, ..ProptestConfig::default() };
+            ProptestConfig { cases: tries(REQUESTS), failure_persistence: None, ..ProptestConfig::default() };
         let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
         let result = TestRunner::new_with_rng(config, random).run(&requests, |request| {
             let found = refused(source, "at random", &request).unwrap_or_default();

@@ -40,7 +40,7 @@ const SHARE: usize = 4;
 
 /// Plays the scenarios with every client against every upstream, and prints which passed.
 pub(crate) fn serve_them() -> Result<()> {
-    let share = if std::env::var_os(EVERYTHING).is_some() { 1 } else { SHARE };
+    let share = if plays_everything() { 1 } else { SHARE };
     let folder = root().join("tests/clients");
     step("install the clients", || {
         install(&folder)?;
@@ -68,6 +68,11 @@ pub(crate) fn serve_them() -> Result<()> {
     })?;
     step("the agents", || agents::work(&upstreams, share, &mut outcomes))?;
     outcomes.judge(&expected::of_everything(), share)
+}
+
+/// Whether what takes long is played whole, as each night.
+pub(crate) fn plays_everything() -> bool {
+    std::env::var_os(EVERYTHING).is_some()
 }
 
 /// The pages that are run with the clients.

@@ -12,11 +12,12 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
 use crate::artefacts::{install_into, target};
+use crate::clients::plays_everything;
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, root, run, step};
 
-/// Requests of each operation in the phase that makes them at random.
-const RANDOM: &str = "30";
+/// Requests of each operation in the phases that make them at random: after each change, and each night.
+const RANDOM: [&str; 2] = ["8", "100"];
 /// The phases that have to run, the last of which goes from operation to operation.
 const PHASES: [&str; 4] = ["examples", "coverage", "fuzzing", "stateful"];
 /// So that each run makes the same requests.
@@ -71,6 +72,7 @@ fn configuration(folder: &Path, simulator: &LocalGateway) -> Result<String> {
 fn send_to(folder: &Path, gateway: &LocalGateway) -> Result<()> {
     write_keys(&folder.join("keys.json"), gateway)?;
     let report = folder.join("report.json");
+    let random = RANDOM[usize::from(plays_everything())];
     run(command(venv().join("bin/schemathesis"))
         // It writes beside itself what it found, and reads the keys from there.
         .current_dir(folder)
@@ -80,7 +82,7 @@ fn send_to(folder: &Path, gateway: &LocalGateway) -> Result<()> {
         .arg(root().join("tests/requests/schemathesis.toml"))
         .arg("run")
         .arg(root().join("spec/generated/openapi-3.2.json"))
-        .args(["--url", gateway.address(), "--phases", &PHASES.join(","), "--max-examples", RANDOM])
+        .args(["--url", gateway.address(), "--phases", &PHASES.join(","), "--max-examples", random])
         .args(["--seed", SEED, "--workers", "1", "--warnings", "off", "--continue-on-failure"])
         .args(["--report", "json", "--report-json-path"])
         .arg(&report))?;

@@ -6,7 +6,9 @@
 //! (`model-sol~truncate=3`), or for all requests from [`Config::faults`](crate::Config::faults).
 
 mod answer;
+mod messy;
 mod once;
+mod strict;
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -55,7 +57,9 @@ wrong_model[=ID]        the response names another model (default another-model)
 no_tool_call            the model calls no tools, not even forced ones
 bad_tool_call           the arguments of tool calls are not valid JSON
 repeat_terminal         the last event of a stream is sent twice
-no_terminal             the last event of a stream is missing";
+no_terminal             the last event of a stream is missing
+strict                  a request that strict providers refuse is refused with 400, by the name of the rule
+messy                   the response is whole, with missing and empty members as careless providers write them";
 
 /// One way to misbehave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,6 +81,8 @@ enum Fault {
     BadToolCall,
     RepeatTerminal,
     NoTerminal,
+    Strict,
+    Messy,
 }
 
 /// A list of faults, written for example as `delay=200,truncate=3@create_response`.
@@ -174,6 +180,8 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         "bad_tool_call" => bare(Fault::BadToolCall)?,
         "repeat_terminal" => bare(Fault::RepeatTerminal)?,
         "no_terminal" => bare(Fault::NoTerminal)?,
+        "strict" => bare(Fault::Strict)?,
+        "messy" => bare(Fault::Messy)?,
         _ => return Err(invalid(&format!("there is no such fault{}", offer(name, names())))),
     };
     Ok((fault, operation))

@@ -21,7 +21,6 @@ mod failure;
 mod frames;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod grammar;
-#[cfg(any(test, fuzzing))]
 pub(crate) mod judge;
 mod media;
 mod members;

@@ -12,7 +12,7 @@ use gatewright::operations::{ErrorStyle, Operation, Protocol};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Fault, Faults, RETRY_AFTER_S};
+use super::{Fault, Faults, RETRY_AFTER_S, messy};
 use crate::wire::{ApiError, Response};
 
 /// Size of a piece of a slow response, in bytes.
@@ -22,7 +22,7 @@ const PAGE: &str = "<!DOCTYPE html><html><head><title>Welcome</title></head><bod
 const MESSAGE: &str = "the simulated provider failed because the request asked for this fault";
 
 /// The pieces of a body; an error resets the connection.
-type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
+pub(super) type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
 /// How a body ends early.
 #[derive(Clone, Copy)]
@@ -95,6 +95,7 @@ impl Faults {
                 Fault::Reset(events) => cut(pieces, streams, *events, Cut::Reset, operation),
                 Fault::Hang(events) => cut(pieces, streams, *events, Cut::Hang, operation),
                 Fault::StreamError(events) if streams => cut(pieces, true, *events, Cut::Error, operation),
+                Fault::Messy => messy::mess_up(pieces, streams, operation),
                 Fault::Drip(pause) => dripped(pieces, *pause).boxed(),
                 _ => pieces,
             };

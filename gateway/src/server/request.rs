@@ -228,7 +228,8 @@ async fn route(
     Ok(faults.distort(operation, response))
 }
 
-/// The faults of a request, which are taken out of it. Errors: its key may not use the model; nobody here has the faults.
+/// The faults of a request, which are taken out of it. Errors: its key may not use the model; nobody here has
+/// the faults; it is refused by one of them.
 fn take_faults(
     app: &App,
     caller: &Caller,
@@ -243,6 +244,7 @@ fn take_faults(
     model_scope::check(&routes, caller, operation, path, body)?;
     let faults = asked.over(&app.config.faults, operation)?;
     faults.hide(body);
+    faults.judge(operation, body)?;
     Ok(faults)
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// Gateways with their upstreams.
-const PLACES: usize = 15;
+const PLACES: usize = 19;
 /// Scenarios that all players play.
 const SCENARIOS: usize = 10;
 const PLAYED_BY_PLAYERS: [&str; 21] = [
@@ -43,8 +43,8 @@ const DRAW: [&str; 5] = [
     "Python: litellm, chat",
 ];
 
-/// What every client that draws skips: at upstreams of messages and native, of three makers.
-const SKIPPED_BY_DRAWING: (&str, usize) = ("draw: its protocol has no images to ask for", 6);
+/// What every client that draws skips: at upstreams of messages and native, ours, ours that are strict, and of two makers.
+const SKIPPED_BY_DRAWING: (&str, usize) = ("draw: its protocol has no images to ask for", 8);
 /// What a client skips besides.
 const SKIPPED: [(&str, &str, usize); 9] = [
     ("Python: litellm, native", "tools: litellm drops calls of its own proxy", 1),

@@ -1,6 +1,8 @@
-//! The gateways that the clients talk to: the simulator alone; a gateway with upstreams of every kind, ours, of
-//! another maker, and that one behind the gateway of a third; and a gateway behind which that one stands.
+//! The gateways that the clients talk to: the simulator alone; a gateway with upstreams of every kind, ours, ours as strict as
+//! strict providers and as messy as careless ones, of another maker, and that one behind the gateway of a third; and a gateway
+//! behind which that one stands.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +36,11 @@ const FAILING_FOR_AGENTS: [(&str, &str); 2] = [(HICCUP, "fail_once"), (BROKEN, S
 /// A model of the simulator that draws, and the kinds of upstreams that clients may ask for images.
 const DRAWING: &str = "image_model_2";
 const DRAW: [&str; 3] = ["chat", "responses", "gatewright"];
+/// Stands before the kind in the names of upstreams that judge requests as strict providers do.
+const STRICT: &str = "strict";
+/// What stands behind the id of a model whose answers come as they should: the gateway passes answers of the client's own protocol
+/// on as they are.
+const TIDY: &str = "-tidy";
 /// Stands in the ids of models that the gateway in front asks for.
 const HOP: &str = "hop";
 /// Why clients cannot ask an upstream of another kind.
@@ -69,8 +76,15 @@ impl Upstreams {
             middle.drawing(kind, kind, DRAWING)?;
         }
         // For the gateway in front: what it asks here nobody else does.
-        let behind = MOST_CLIENTS * players.len() + failing_for_agents().count();
-        simulated(&mut middle, HOP, "messages", players, behind)?;
+        let clients = MOST_CLIENTS * players.len() + failing_for_agents().count();
+        simulated(&mut middle, HOP, "messages", players, clients)?;
+        for (number, (kind, path)) in (2..).zip(&KINDS[..PROTOCOLS.len()]) {
+            let name = strict(kind);
+            middle.upstream(&name, kind, &format!("{}{path}", simulator.address()), simulator.key())?;
+            simulated(&mut middle, &name, &name, players, number * clients)?;
+            middle.model(&format!("via-{name}{TIDY}"), &name, "model-sol~strict")?;
+            middle.drawing(&name, kind, DRAWING)?;
+        }
         litellm.wait()?;
         let others = [("other", &other.address, "any-key"), ("litellm", &litellm.address, LitellmProxy::KEY)];
         for ((maker, address, key), (kind, path)) in others
@@ -148,7 +162,7 @@ impl Place<'_> {
     /// The model for clients of a protocol.
     pub(super) fn model(&self, protocol: &str) -> String {
         let of_simulator = PROTOCOLS.iter().find(|(name, _)| *name == protocol && self.upstream.is_empty());
-        of_simulator.map_or_else(|| format!("via-{}", self.upstream), |(_, model)| (*model).to_owned())
+        of_simulator.map_or_else(|| model_of(&self.upstream, protocol), |(_, model)| (*model).to_owned())
     }
 
     /// A model that fails, for the agent of a protocol.
@@ -185,10 +199,15 @@ fn simulated(
     players: &[&str],
     first: usize,
 ) -> Result<()> {
+    let is_strict = name.starts_with(STRICT);
     // A model of its own for each client: a breaker opens for no other.
-    let failing = |fault: &str, number: usize| format!("model-sol~{fault},delay={number}");
+    let failing = |fault: &str, number: usize| {
+        let strict = if is_strict { "strict," } else { "" };
+        format!("model-sol~{strict}{fault},delay={number}")
+    };
     middle.models(name, upstream, players, |fault, client| match fault {
         Some((_, fault)) => failing(fault, first + client),
+        None if is_strict => "model-sol~strict,messy".to_owned(),
         None => "model-sol".to_owned(),
     })?;
     let agents = first + MOST_CLIENTS * players.len();
@@ -205,7 +224,18 @@ fn names_of_middle() -> impl Iterator<Item = String> {
     let others = ["other", "litellm"]
         .into_iter()
         .flat_map(|maker| protocols.iter().map(move |(kind, _)| format!("{maker}-{kind}")));
-    ours.chain(others)
+    ours.chain(protocols.iter().map(|(kind, _)| strict(kind))).chain(others)
+}
+
+/// The name of the strict upstream of a kind.
+fn strict(kind: &str) -> String {
+    format!("{STRICT}-{kind}")
+}
+
+/// The model of an upstream for clients of a protocol.
+fn model_of(upstream: &str, protocol: &str) -> String {
+    let tidy = if upstream == strict(protocol) { TIDY } else { "" };
+    format!("via-{upstream}{tidy}")
 }
 
 /// What fails for the agent of each protocol: its kind, what the simulator is told, and the protocol.
@@ -256,7 +286,10 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
         "name": name,
         "url": gateway.address(),
         "key": gateway.key(),
-        "models": models(""),
+        "models": PROTOCOLS
+            .iter()
+            .map(|(protocol, _)| (*protocol, model_of(upstream, protocol)))
+            .collect::<BTreeMap<_, _>>(),
     });
     for (failing, _) in FAILING {
         target[failing] = models(&format!("-{failing}-{{}}"));

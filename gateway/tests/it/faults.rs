@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use gatewright_gateway::{Config, FAULT_HEADER};
+use gatewright_gateway::{ApiKey, Config, FAULT_HEADER, Kind, Model, Target, Upstream};
 use serde_json::{Value, json};
 
-use crate::support::{Event, Server, events, read, send, start, start_with};
+use crate::support::{Event, KEY, Server, events, read, send, start, start_with};
 
 fn chat(stream: bool) -> Value {
     json!({ "model": "model-sol", "stream": stream, "messages": [{ "role": "user", "content": "count to 9" }] })
@@ -198,6 +198,101 @@ async fn the_terminal_event_comes_twice_or_never() {
     assert_eq!(names(&text).len(), 2);
     let (_, _, text, _) = ask(&server, "/v1/responses", "no_terminal", &response("model-sol", true)).await;
     assert!(names(&text).is_empty() && events(&text).len() > 3);
+}
+
+#[tokio::test]
+async fn a_strict_provider_refuses_what_others_take_and_names_the_rule() {
+    let server = start().await;
+    let call = json!({ "id": "c1", "type": "function", "function": { "name": "f", "arguments": "{}" } });
+    let unanswered = json!({
+        "model": "model-sol~strict",
+        "messages": [
+            { "role": "user", "content": "count to 9" },
+            { "role": "assistant", "content": null, "tool_calls": [call] },
+            { "role": "user", "content": "and now?" },
+        ],
+    });
+    let (status, body) = server.refused("/v1/chat/completions", &unanswered).await;
+    assert_eq!(status, 400, "{body}");
+    let message = body["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("(rule ") && message.contains("strict providers"), "{message}");
+    assert!(body["error"]["param"].as_str().is_some_and(|at| at.starts_with("/messages/")), "{body}");
+    for (path, body) in [("/v1/chat/completions", chat(false)), ("/v1/responses", with_tool(true))] {
+        assert_eq!(ask(&server, path, "strict", &body).await.0, 200);
+    }
+}
+
+/// The forms are those that the codecs read: a messy upstream's client gets what a tidy one's does.
+#[tokio::test]
+async fn a_messy_provider_says_the_same_in_other_forms() {
+    let provider = start().await;
+    let upstreams = [Kind::Chat, Kind::Responses, Kind::Messages, Kind::Native];
+    let model = |id: String, upstream: String, at: &str| {
+        let mut model = Model::new(id, "family_one", Target::new(upstream, at));
+        model.translate_responses = true;
+        model
+    };
+    let models = (0..upstreams.len()).flat_map(|number| {
+        let upstream = format!("u{number}");
+        [
+            model(format!("tidy-{number}"), upstream.clone(), "model-sol"),
+            model(format!("messy-{number}"), upstream, "model-sol~messy"),
+        ]
+    });
+    let models = models.collect();
+    let upstreams = upstreams.into_iter().enumerate().map(|(number, kind)| {
+        let base = if kind == Kind::Native { "v1beta" } else { "v1" };
+        let mut upstream = Upstream::new(format!("u{number}"), kind, &format!("{}/{base}", provider.url));
+        upstream.keys = vec![ApiKey::new(KEY).expect("a key")];
+        upstream
+    });
+    let server = start_with(Config { upstreams: upstreams.collect(), models, ..Config::default() }).await;
+    let messages = |model: &str, stream: bool| {
+        json!({ "model": model, "stream": stream, "max_tokens": 500,
+            "messages": [{ "role": "user", "content": "Call echo with COMPAT-1a2b3c." }],
+            "tools": [{ "name": "echo", "input_schema": { "type": "object", "properties": { "value": { "type": "string" } } } }],
+            "tool_choice": { "type": "tool", "name": "echo" } })
+    };
+    for number in [0, 1, 3] {
+        let tidy = server.ask("/v1/messages", &messages(&format!("tidy-{number}"), false)).await;
+        let messy = server.ask("/v1/messages", &messages(&format!("messy-{number}"), false)).await;
+        let called = |answer: &Value| {
+            let blocks = answer["content"].as_array().expect("blocks").clone();
+            let call = blocks.into_iter().find(|block| block["type"] == "tool_use").expect("a call");
+            (call["name"].clone(), call["input"].clone(), answer["stop_reason"].clone())
+        };
+        assert_eq!(called(&messy), called(&tidy), "{messy}");
+        assert_eq!(called(&messy).1, json!({ "value": "COMPAT-1a2b3c" }));
+        let inputs = async |model: String| -> String {
+            let events = server.stream("/v1/messages", &messages(&model, true)).await;
+            assert_eq!(events.last().and_then(|event| event.name.as_deref()), Some("message_stop"));
+            events
+                .iter()
+                .filter_map(|event| serde_json::from_str::<Value>(&event.data).ok())
+                .filter_map(|event| Some(event["delta"]["partial_json"].as_str()?.to_owned()))
+                .collect()
+        };
+        assert_eq!(inputs(format!("messy-{number}")).await, inputs(format!("tidy-{number}")).await);
+    }
+    for number in 0..4 {
+        let text = async |model: String| -> String {
+            let events = server
+                .stream(
+                    "/v1/chat/completions",
+                    &json!({ "model": model, "stream": true,
+                "messages": [{ "role": "user", "content": "count to 9" }] }),
+                )
+                .await;
+            events
+                .iter()
+                .filter_map(|event| serde_json::from_str::<Value>(&event.data).ok())
+                .filter_map(|event| Some(event["choices"][0]["delta"]["content"].as_str()?.to_owned()))
+                .collect()
+        };
+        let tidy = text(format!("tidy-{number}")).await;
+        assert!(tidy.contains('9'), "{tidy}");
+        assert_eq!(text(format!("messy-{number}")).await, tidy, "{number}");
+    }
 }
 
 #[tokio::test]

@@ -29,6 +29,7 @@ mod native;
 mod proof;
 mod responses;
 mod sequence;
+mod streamed;
 mod surrogates;
 mod thoughts;
 mod tool_answers;

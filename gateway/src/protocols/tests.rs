@@ -14,6 +14,7 @@ mod round_trip;
 mod same_conversation;
 mod settings;
 mod stream_documents;
+mod streamed;
 mod strict;
 
 use serde_json::{Value, json};

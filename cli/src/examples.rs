@@ -36,6 +36,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("config show", &["gatewright config show --store", "gatewright config show 7 -o shared.toml --store"]),
     ("config history", &["gatewright config history --store"]),
     ("config rollback", &["gatewright config rollback 7 --store"]),
+    ("providers", &["gatewright providers", "gatewright providers openai", "gatewright providers --json"]),
     ("keys", &["gatewright keys create app --data data", "gatewright keys list --data data"]),
     (
         "keys create",

@@ -29,6 +29,8 @@ mod one_of;
 #[cfg(feature = "server")]
 mod operator;
 mod places;
+#[cfg(feature = "server")]
+mod providers;
 mod report;
 mod seconds;
 #[cfg(feature = "server")]
@@ -84,6 +86,12 @@ enum Command {
     /// Work with the configuration file of a gateway
     #[cfg(feature = "server")]
     Config(config::Arguments),
+    /// List the providers that a configuration may name, and show one
+    ///
+    /// An upstream with provider = "NAME" has what is known of this provider, but for the keys that it states itself. NAME shows these
+    /// keys as a part of a configuration file, to copy and to change, with the pages that document them.
+    #[cfg(feature = "server")]
+    Providers(providers::Arguments),
     /// Make, list, rotate and revoke keys of a gateway
     #[cfg(feature = "server")]
     Keys(keys::Arguments),
@@ -178,6 +186,8 @@ where
         Command::Config(arguments) => config::run(arguments),
         #[cfg(feature = "server")]
         Command::Import(arguments) => import::run(&arguments),
+        #[cfg(feature = "server")]
+        Command::Providers(arguments) => providers::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
         Command::Check(arguments) => on_runtime(check::run(arguments)),
         #[cfg(feature = "server")]

@@ -20,6 +20,8 @@ pub(crate) enum Command {
     Serve(Rest),
     /// Work with the configuration file of a gateway (with the server's package)
     Config(Rest),
+    /// List the providers that a configuration may name (with the server's package)
+    Providers(Rest),
     /// Make, list, rotate and revoke keys of a gateway (with the server's package)
     Keys(Rest),
     /// Report the usage of a gateway (with the server's package)

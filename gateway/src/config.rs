@@ -6,8 +6,10 @@
 mod addresses;
 mod capabilities;
 mod file;
+mod keys;
 mod log;
 mod places;
+mod presets;
 mod problem;
 mod reading;
 #[cfg(test)]
@@ -31,7 +33,9 @@ use gatewright::{ApiKey, catalog};
 pub use self::addresses::check_base_url;
 pub(crate) use self::addresses::{is_listen_address, is_origin};
 pub use self::capabilities::{Capabilities, Roles, TokenLimit};
+pub use self::keys::{KeyCommand, KeyPlace, Setting};
 pub use self::log::{Log, LogFormat, LogLevel};
+pub use self::presets::{Preset, preset, presets};
 pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;
 #[cfg(any(test, fuzzing))]

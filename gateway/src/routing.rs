@@ -215,7 +215,7 @@ impl Route {
 impl Destination {
     /// `id`: of the model, as clients call it.
     fn new(target: &Target, provider: &Arc<Provider>, id: &Arc<str>, before: Option<&Self>) -> Self {
-        let keys = provider.upstream.keys.len();
+        let keys = provider.upstream.key_count();
         Self {
             provider: Arc::clone(provider),
             model: target.model.as_str().into(),
@@ -286,7 +286,7 @@ impl Provider {
     fn has_keys_of(&self, other: &Upstream) -> bool {
         let texts =
             |upstream: &Upstream| upstream.keys.iter().map(|key| key.expose().to_owned()).collect::<Vec<_>>();
-        texts(&self.upstream) == texts(other)
+        texts(&self.upstream) == texts(other) && self.upstream.key_command == other.key_command
     }
 }
 

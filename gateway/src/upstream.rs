@@ -2,7 +2,11 @@
 //! providers.
 
 mod connections;
+mod credential;
+mod keys;
 mod look_up;
+#[cfg(test)]
+mod preset_tests;
 mod request;
 mod retry_after;
 
@@ -13,20 +17,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use gatewright::redact::Redactor;
 use gatewright_connect::Pool;
-use http::{HeaderName, HeaderValue, Uri, header};
-use ring::digest::{SHA256, digest};
+use http::{HeaderName, HeaderValue, StatusCode, Uri};
+use percent_encoding::utf8_percent_encode;
 
 pub(crate) use self::look_up::LookUp;
 pub(crate) use self::request::{AboutStored, Action, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
-use self::request::Targets;
-use crate::config::{Kind, Upstream};
-
-/// Header with the key, in the messages protocol.
-const MESSAGES_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
-/// Header with the key, in the native protocol.
-const NATIVE_KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
+use self::keys::{Keys, Presented};
+use self::request::{SEGMENT, Targets};
+use crate::config::{Kind, Setting, Upstream};
 
 /// Where and how an upstream is called.
 pub(crate) struct Endpoint {
@@ -37,10 +37,11 @@ pub(crate) struct Endpoint {
     /// Without a slash at its end.
     base: String,
     targets: Targets,
-    key_header: HeaderName,
-    keys: Vec<HeaderValue>,
-    /// A digest of each key, by which it is known again when the list has changed.
-    marks: Vec<i64>,
+    keys: Keys,
+    /// Headers that each request has.
+    headers: Vec<(HeaderName, HeaderValue)>,
+    /// What the query of each request has, as it stands there.
+    query: String,
     /// Headers of clients that are passed on.
     passed: Vec<HeaderName>,
     /// Whether it is told which trace its requests are part of.
@@ -97,22 +98,17 @@ impl Endpoint {
                 None => connections::open(server, upstream.connect_timeout).map_err(invalid)?,
             })
         };
-        let (key_header, scheme) = match upstream.kind {
-            Kind::Messages => (MESSAGES_KEY_HEADER, ""),
-            Kind::Native => (NATIVE_KEY_HEADER, ""),
-            _ => (header::AUTHORIZATION, "Bearer "),
-        };
-        let key = |key: &gatewright::ApiKey| {
-            let mut value = HeaderValue::try_from(format!("{scheme}{}", key.expose()))
-                .map_err(|_| invalid("a key is no header value".to_owned()))?;
-            value.set_sensitive(true);
-            Ok(value)
-        };
+        let keys = Keys::new(upstream, before.map(|before| &before.keys)).map_err(invalid)?;
         let base = upstream.base_url.trim_end_matches('/').to_owned();
+        let query = query(&upstream.set_query);
         let targets = match connections {
             None => Targets::default(),
-            Some(_) => Targets::new(&base, upstream.kind).map_err(invalid)?,
+            Some(_) => Targets::new(&base, upstream.kind, &query).map_err(invalid)?,
         };
+        let headers = upstream.set_headers.iter().map(header);
+        let secrets = upstream.set_headers.iter().chain(&upstream.set_query);
+        let secrets = secrets.filter(|setting| setting.is_secret).map(|setting| setting.value.as_str());
+        let secrets = upstream.keys.iter().map(gatewright::ApiKey::expose).chain(secrets);
         let passed = |name: &String| {
             HeaderName::try_from(name).map_err(|_| invalid(format!("{name:?} is not the name of a header")))
         };
@@ -122,14 +118,14 @@ impl Endpoint {
             kind: upstream.kind,
             base,
             targets,
-            key_header,
-            keys: upstream.keys.iter().map(key).collect::<Result<_, _>>()?,
-            marks: upstream.keys.iter().map(|key| mark(key.expose())).collect(),
+            headers: headers.collect::<Result<_, _>>().map_err(invalid)?,
+            query,
             passed: upstream.headers.iter().map(passed).collect::<Result<_, _>>()?,
             sends_trace: upstream.sends_trace(),
             timeout: upstream.timeout,
             idle_timeout: upstream.idle_timeout,
-            redactor: Redactor::new(upstream.keys.iter().map(gatewright::ApiKey::expose)),
+            redactor: Redactor::new(secrets).also_knowing(keys.changing_secrets()),
+            keys,
             connections,
         })
     }
@@ -141,12 +137,12 @@ impl Endpoint {
 
     /// The mark of a key.
     pub(crate) fn mark_of(&self, key: usize) -> Option<i64> {
-        self.marks.get(key).copied()
+        self.keys.mark_of(key)
     }
 
     /// The key with a mark, if the upstream still has it.
     pub(crate) fn key_marked(&self, mark: i64) -> Option<usize> {
-        self.marks.iter().position(|own| *own == mark)
+        self.keys.marked(mark)
     }
 
     /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys. A request that
@@ -157,6 +153,7 @@ impl Endpoint {
         key: Option<usize>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let may_repeat = request.action != Action::Video;
+        self.keys.ready().await?;
         let request = request.build(self, key).map_err(NoAnswer::Broken)?;
         self.exchange(request, self.timeout, may_repeat).await
     }
@@ -169,6 +166,7 @@ impl Endpoint {
         mark: Option<i64>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let key = mark.and_then(|mark| self.key_marked(mark)).or(Some(0));
+        self.keys.ready().await?;
         self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout, true).await
     }
 
@@ -181,7 +179,8 @@ impl Endpoint {
         mark: Option<i64>,
         id: &str,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
-        let key = mark.map(|mark| self.key_marked(mark).unwrap_or(self.keys.len().saturating_sub(1)));
+        let key = mark.map(|mark| self.key_marked(mark).unwrap_or(self.keys.count().saturating_sub(1)));
+        self.keys.ready().await?;
         let request = look_up.build(self, key, id).map_err(NoAnswer::Broken)?;
         self.exchange(request, self.timeout.min(look_up::TIMEOUT), true).await
     }
@@ -191,6 +190,7 @@ impl Endpoint {
         &self,
         after: Option<&str>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
+        self.keys.ready().await?;
         let request = request::model_list(self, after).map_err(NoAnswer::Broken)?;
         self.exchange(request, self.timeout, true).await
     }
@@ -214,7 +214,12 @@ impl Endpoint {
             }
         };
         match tokio::time::timeout(timeout, sending).await {
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(Ok(answer)) => {
+                if answer.status() == StatusCode::UNAUTHORIZED {
+                    self.keys.refused();
+                }
+                Ok(answer)
+            }
             Ok(Err(error)) => {
                 let reason = connections::reason(&error);
                 tracing::warn!(upstream = &*self.name, reason = reason.whole, "no answer");
@@ -223,11 +228,40 @@ impl Endpoint {
             Err(_) => Err(NoAnswer::Timeout(timeout)),
         }
     }
+
+    /// An address of the upstream with the query of each request, and with the key if it stands there.
+    fn uri(&self, mut address: String, key: Option<&Presented>) -> Result<Uri, String> {
+        extend_query(&mut address, &self.query);
+        if let Some(Presented::Query(parameter)) = key {
+            extend_query(&mut address, parameter);
+        }
+        request::uri(&address)
+    }
 }
 
-fn mark(key: &str) -> i64 {
-    let digest = digest(&SHA256, key.as_bytes());
-    digest.as_ref().first_chunk().map_or(0, |beginning| i64::from_be_bytes(*beginning))
+/// A header that each request has. Errors: it is none; never quotes its value.
+fn header(setting: &Setting) -> Result<(HeaderName, HeaderValue), String> {
+    let name = HeaderName::try_from(&setting.name)
+        .map_err(|_| format!("{:?} is not the name of a header", setting.name))?;
+    let mut value = HeaderValue::try_from(&setting.value)
+        .map_err(|_| format!("what the header {name} says is not visible ASCII"))?;
+    value.set_sensitive(setting.is_secret);
+    Ok((name, value))
+}
+
+/// Parameters as they stand in a query.
+fn query(settings: &[Setting]) -> String {
+    let encoded = |text| utf8_percent_encode(text, SEGMENT);
+    let each = settings.iter().map(|set| format!("{}={}", encoded(&set.name), encoded(&set.value)));
+    each.collect::<Vec<_>>().join("&")
+}
+
+/// Adds parameters to the query of an address.
+fn extend_query(address: &mut String, parameters: &str) {
+    if !parameters.is_empty() {
+        address.push(if address.contains('?') { '&' } else { '?' });
+        address.push_str(parameters);
+    }
 }
 
 /// The server of a `base_url`. Errors: it cannot be used.

@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use crate::artefacts::target;
 use crate::installed::Tool;
 use crate::process::{command, root, run, step};
+use crate::providers;
 
 /// Neither watching nor serving, which bring most of its dependencies.
 const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", program: "mdbook", features: Some("search") };
@@ -24,6 +25,7 @@ pub(crate) fn build_book() -> Result<PathBuf> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
     }
+    step("compare the pages of providers", || providers::generate(true))?;
     let pages = step("gather the pages", || gathering::gather(&root(), &folder.join("src")))?;
     std::fs::copy(root().join("docs/book.toml"), folder.join("book.toml"))
         .context("cannot copy docs/book.toml")?;

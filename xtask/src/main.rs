@@ -34,6 +34,7 @@ mod pages;
 mod pictures;
 mod process;
 mod promise;
+mod providers;
 mod readme;
 mod release;
 mod rooms;
@@ -149,6 +150,12 @@ enum Command {
         #[arg(long)]
         dry_run: bool,
     },
+    /// Write the pages of docs/providers from gateway/providers
+    Providers {
+        /// Write nothing; fail and list the pages that differ from what would be written
+        #[arg(long)]
+        check: bool,
+    },
     /// Build the documentation as a site, and check its links
     Book {
         /// Open it in the browser
@@ -187,6 +194,7 @@ fn main() -> ExitCode {
         Command::Package { source: true, .. } => package::run_source(),
         Command::Package { target, guided, source: false } => package::run_package(target.as_deref(), guided),
         Command::Release { version, dry_run } => release::release(&process::root(), &version, dry_run),
+        Command::Providers { check } => providers::generate(check),
         Command::Book { open } => book::run_book(open),
         Command::Pictures => pages::take_pictures(),
         Command::Torture { history: Some(history), .. } => torture::check(&history),

@@ -168,7 +168,9 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
     let name = file.display();
 
     std::fs::write(&file, RIGHT.replace("kind", "knid")).expect("written");
-    assert_eq!(gateway.says(), format!("gatewright: {name}:5:12: upstreams.one: the key kind is missing"));
+    let missing =
+        "the key kind is missing: say what the upstream speaks, or name its provider by the key provider";
+    assert_eq!(gateway.says(), format!("gatewright: {name}:5:12: upstreams.one: {missing}"));
     let unknown = format!("{name}:6:1: upstreams.one.knid: there is no such key; did you mean kind?");
     assert_eq!(gateway.says(), unknown);
     assert_eq!(gateway.says(), format!("{name} is not used: the configuration of before stays in use"));

@@ -22,6 +22,7 @@ fn help_of_every_command() {
         "config show",
         "config history",
         "config rollback",
+        "providers",
         "import",
         "import litellm",
         "check",

@@ -9,6 +9,7 @@ mod spelling;
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::{Deref, Range};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -58,6 +59,44 @@ const SPELLED_BYTES: usize = 24;
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Vec<Secret>,
+    changing: Option<ChangingSecrets>,
+}
+
+/// Secrets that are replaced while redactors know them, such as keys that hold for an hour. Clones are the same secrets.
+///
+/// ```
+/// use gatewright::redact::{ChangingSecrets, Redactor};
+///
+/// let changing = ChangingSecrets::default();
+/// let redactor = Redactor::default().also_knowing(Some(changing.clone()));
+/// changing.set(["key-of-this-hour"]);
+/// assert_eq!(redactor.redact("key-of-this-hour"), "[redacted]");
+/// ```
+#[derive(Clone, Default)]
+pub struct ChangingSecrets(Arc<RwLock<Vec<Secret>>>);
+
+impl ChangingSecrets {
+    /// Replaces them.
+    ///
+    /// ```
+    /// use gatewright::redact::{ChangingSecrets, Redactor};
+    ///
+    /// let changing = ChangingSecrets::default();
+    /// changing.set(["first-secret"]);
+    /// changing.set(["second-secret"]);
+    /// let redactor = Redactor::default().also_knowing(Some(changing));
+    /// assert_eq!(redactor.redact("first-secret, second-secret"), "first-secret, [redacted]");
+    /// ```
+    pub fn set<'a>(&self, secrets: impl IntoIterator<Item = &'a str>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Redactor::new(secrets).secrets;
+    }
+}
+
+/// Shows none of them.
+impl fmt::Debug for ChangingSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(REDACTED)
+    }
 }
 
 #[derive(Clone)]
@@ -91,7 +130,28 @@ impl Redactor {
         secrets.sort_unstable();
         secrets.dedup();
         secrets.retain(|secret| !secret.is_empty());
-        Self { secrets: secrets.into_iter().map(Secret::new).collect() }
+        Self { secrets: secrets.into_iter().map(Secret::new).collect(), changing: None }
+    }
+
+    /// The same that also knows secrets that change, as they are when it is used.
+    ///
+    /// ```
+    /// use gatewright::redact::{ChangingSecrets, Redactor};
+    ///
+    /// let changing = ChangingSecrets::default();
+    /// let redactor = Redactor::new(["my-secret-key"]).also_knowing(Some(changing.clone()));
+    /// changing.set(["another-secret"]);
+    /// assert_eq!(redactor.redact("my-secret-key, another-secret"), "[redacted], [redacted]");
+    /// ```
+    #[must_use]
+    pub fn also_knowing(self, changing: Option<ChangingSecrets>) -> Self {
+        Self { changing, ..self }
+    }
+
+    /// One that knows what this one knows now. None where that does not change.
+    fn of_now(&self) -> Option<Self> {
+        let changing = self.changing.as_ref()?.0.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Self { secrets: self.secrets.iter().chain(changing.iter()).cloned().collect(), changing: None })
     }
 
     /// Whether a text holds one of the known secrets in some form.
@@ -188,6 +248,9 @@ impl Redactor {
     /// The text up to `end` without secrets; none where it holds none. What follows is looked at as far as a secret
     /// that begins before can reach.
     fn without_secrets(&self, text: &[u8], end: usize, whose: Whose) -> Option<Vec<u8>> {
+        if let Some(now) = self.of_now() {
+            return now.without_secrets(text, end, whose);
+        }
         let window = &text[..text.len().min(end.saturating_add(self.margin()))];
         let mut spans = self.spans(window, whose);
         spans.retain(|span| span.start < end);
@@ -212,6 +275,9 @@ impl Redactor {
 
     /// Where secrets stand, in order, without overlaps, at boundaries of characters.
     fn spans(&self, text: &[u8], whose: Whose) -> Vec<Range<usize>> {
+        if let Some(now) = self.of_now() {
+            return now.spans(text, whose);
+        }
         let mut spans: Vec<_> = match whose {
             Whose::Own => Vec::new(),
             Whose::All => others::spans(text).collect(),

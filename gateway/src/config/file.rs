@@ -10,7 +10,8 @@ use serde::Deserialize;
 
 use super::capabilities::{Roles, TokenLimit};
 use super::log::{LogFormat, LogLevel};
-use super::secret::Secret;
+use super::presets;
+use super::secret::{Credential, Secret, Setting};
 use super::units::{Size, Time};
 use super::upstreams::{Kind, ModelKind, Thinking};
 
@@ -250,14 +251,28 @@ pub(super) struct Simulator {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Upstream {
-    /// What it speaks.
-    pub(super) kind: Kind,
+    /// The provider behind it: what is known of it stands for the keys that this upstream does not have. `gatewright providers`
+    /// lists them. Default: none, and kind and base_url are required.
+    pub(super) provider: Option<ProviderName>,
+    /// What it speaks. Default: as the provider does.
+    pub(super) kind: Option<Kind>,
     /// Scheme, host, port and path to which the paths of the protocol are added, such as "https://api.example/v1".
-    /// Required of all kinds but simulator.
+    /// Default: that of the provider. Required otherwise of all kinds but simulator.
     #[schemars(length(max = 2048))]
     pub(super) base_url: Option<String>,
-    /// Its key, or a list of keys: the next is used where one is refused for its rate or quota. Default: none is sent.
-    pub(super) key: Option<OneOrMany<Secret>>,
+    /// Its key, or a list of keys: the next is used where one is refused for its rate or quota. A command that prints the key is run
+    /// anew before its ttl ends. Default: the variable of the provider, else none is sent.
+    pub(super) key: Option<OneOrMany<Credential>>,
+    /// Where its key stands in a request: in a header, behind a prefix, or in the query. Default: as the kind says.
+    pub(super) key_in: Option<KeyIn>,
+    /// Headers that each request to it has, by name. They go before those of clients and of the gateway.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 100))]
+    pub(super) set_headers: IndexMap<String, Setting>,
+    /// Parameters that the query of each request to it has, by name.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 100))]
+    pub(super) set_query: IndexMap<String, Setting>,
     /// Names of request headers of clients that are passed on. Default: none.
     #[serde(default)]
     #[schemars(length(max = 100))]
@@ -294,6 +309,35 @@ pub(super) struct Upstream {
     pub(super) stream_options: Option<bool>,
 }
 
+/// Where the key of an upstream stands in a request.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyIn {
+    /// Name of the header that holds it.
+    #[schemars(length(min = 1, max = 256))]
+    pub(super) header: Option<String>,
+    /// What stands before it in the header, such as "Bearer ". Default: nothing.
+    #[schemars(length(max = 64))]
+    pub(super) prefix: Option<String>,
+    /// Name of the parameter of the query that holds it, instead of a header.
+    #[schemars(length(min = 1, max = 256))]
+    pub(super) query: Option<String>,
+}
+
+/// The name of a provider that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct ProviderName(pub(super) String);
+
+impl JsonSchema for ProviderName {
+    fn schema_name() -> Cow<'static, str> {
+        "ProviderName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "enum": presets::names().collect::<Vec<_>>() })
+    }
+}
+
 /// A family of models. Its models have what it says, unless they say otherwise.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -313,7 +357,7 @@ pub(super) struct Family {
 }
 
 /// A model that the gateway offers.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Model {
     /// Further ids.
@@ -349,7 +393,7 @@ pub(super) struct Model {
 }
 
 /// An upstream of a model.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Target {
     /// Name of the upstream.

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::file::File;
 use super::log::Log;
 use super::places::{self, Places, line_and_column};
+use super::presets;
 use super::problem::{Problem, Problems};
 use super::schema;
 use super::secret::{Absent, Variables};
@@ -107,7 +108,7 @@ pub(super) fn parse(
         });
         return Err(Problems::new(problems.collect()));
     }
-    let document = table(root.get_ref());
+    let mut document = table(root.get_ref());
     let places = Places::new(text, root);
     let mut broken: Vec<Problem> = schema::violations(&document, MOST)
         .into_iter()
@@ -120,6 +121,10 @@ pub(super) fn parse(
         for (path, message) in not_shared(&document) {
             broken.push(problem(places.of_key(&path), &path, message));
         }
+    }
+    // Behind the schema, which speaks of what the file itself says.
+    for (path, message) in presets::fill(&mut document) {
+        broken.push(problem(places.of(&path), &path, message));
     }
     if !broken.is_empty() {
         return Err(Problems::new(broken));

@@ -102,9 +102,14 @@ fn every_example_of_the_starting_file_is_right() {
 /// Keys of the schema that no table of a document has. `values`: what the document has in the place of the schema.
 fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>) {
     let keys = schema["properties"].as_object();
-    // A secret says one of both.
-    let is_secret = keys.is_some_and(|keys| keys.keys().eq(["env", "file"]));
-    for (name, key) in keys.into_iter().flatten().filter(|_| !is_secret) {
+    // A table that says one of several things.
+    let one_of = [&["env", "file"][..], &["command", "env", "file", "ttl"], &["header", "prefix", "query"]];
+    let is_choice = keys.is_some_and(|keys| {
+        let mut names: Vec<&str> = keys.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        one_of.contains(&names.as_slice())
+    });
+    for (name, key) in keys.into_iter().flatten().filter(|_| !is_choice) {
         let at = format!("{at}.{name}");
         let held: Vec<&Value> = values.iter().filter_map(|value| value.get(name)).collect();
         if held.is_empty() {
@@ -371,7 +376,8 @@ targets = []
             "gatewright.toml:10:8: upstreams.one.kind: must be one of chat, responses, messages, native, gatewright, \
              simulator; did you mean messages?",
             "gatewright.toml:11:1: upstreams.one.base_ulr: there is no such key; did you mean base_url?",
-            "gatewright.toml:13:12: upstreams.two: the key kind is missing",
+            "gatewright.toml:13:12: upstreams.two: the key kind is missing: say what the upstream speaks, or name its \
+             provider by the key provider",
             "gatewright.toml:17:11: models.m.targets: must have 1 or more in its list",
         ]
     );

@@ -47,6 +47,9 @@ fn without_null(schema: &mut Schema) {
             schema.insert("type".to_owned(), only);
         }
     }
+    if let Some(words) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+        words.retain(|word| !word.is_null());
+    }
     let Some(Value::Array(mut choices)) = schema.remove("anyOf") else { return };
     choices.retain(|choice| choice["type"] != "null");
     let Some(Value::Object(choice)) = choices.pop() else { return };

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use super::units::Time;
+
 /// Maximum size of a file with a secret, in bytes.
 const LONGEST: u64 = 4096;
 
@@ -70,6 +72,24 @@ impl fmt::Display for Secret {
     }
 }
 
+/// Where the key of an upstream is.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Credential {
+    /// What a program prints. It holds for a while.
+    Command { command: Vec<String>, ttl: Time },
+    /// Where other secrets are, too.
+    Kept(Secret),
+}
+
+/// The value of a header or of a parameter: a text, or a secret.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Setting {
+    Text(String),
+    Kept(Secret),
+}
+
 fn read_file(path: &Path) -> Result<String, NoSecret> {
     let shown = path.display();
     let mut text = String::new();
@@ -85,6 +105,27 @@ fn read_file(path: &Path) -> Result<String, NoSecret> {
     }
 }
 
+/// What a message says to whoever wrote the secret itself, without the secret.
+const NOT_IN_THE_FILE: &str = "a secret does not stand in the file: write { env = \"NAME\" } and set the variable, \
+                               or { file = \"path\" }";
+
+/// The keys of a table that says where a secret is.
+fn places() -> serde_json::Value {
+    serde_json::json!({
+        "env": {
+            "type": "string",
+            "description": "Name of the variable that holds the secret.",
+            "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$",
+            "errorMessage": "must be the name of a variable: letters, digits and _",
+        },
+        "file": {
+            "type": "string",
+            "description": "Path of the file that holds the secret, from the folder of the configuration.",
+            "minLength": 1,
+        },
+    })
+}
+
 impl JsonSchema for Secret {
     fn schema_name() -> Cow<'static, str> {
         "Secret".into()
@@ -95,23 +136,58 @@ impl JsonSchema for Secret {
             "type": "object",
             "minProperties": 1,
             "maxProperties": 1,
-            "properties": {
-                "env": {
-                    "type": "string",
-                    "description": "Name of the variable that holds the secret.",
-                    "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,255}$",
-                    "errorMessage": "must be the name of a variable: letters, digits and _",
-                },
-                "file": {
-                    "type": "string",
-                    "description": "Path of the file that holds the secret, from the folder of the configuration.",
-                    "minLength": 1,
-                },
-            },
+            "properties": places(),
             "additionalProperties": false,
-            // Whoever wrote the secret itself reads this, without the secret.
-            "errorMessage": "a secret does not stand in the file: write { env = \"NAME\" } and set the variable, \
-                             or { file = \"path\" }",
+            "errorMessage": NOT_IN_THE_FILE,
+        })
+    }
+}
+
+impl JsonSchema for Credential {
+    fn schema_name() -> Cow<'static, str> {
+        "Credential".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let alone = json_schema!({ "maxProperties": 1, "errorMessage": NOT_IN_THE_FILE });
+        let mut properties = places();
+        properties["command"] = serde_json::json!({
+            "type": "array",
+            "description": "A program and its arguments. What it prints is the key. It runs in the folder of the configuration.",
+            "items": { "type": "string", "maxLength": 4096 },
+            "minItems": 1,
+            "maxItems": 100,
+        });
+        properties["ttl"] = Time::json_schema(generator).into();
+        properties["ttl"]["description"] =
+            "How long what the command prints holds; it runs again before that.".into();
+        json_schema!({
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 2,
+            "properties": properties,
+            "additionalProperties": false,
+            "dependentRequired": { "command": ["ttl"], "ttl": ["command"] },
+            "dependentSchemas": { "env": alone, "file": alone },
+            "errorMessage": NOT_IN_THE_FILE,
+        })
+    }
+}
+
+impl JsonSchema for Setting {
+    fn schema_name() -> Cow<'static, str> {
+        "Setting".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": ["string", "object"],
+            "maxLength": 4096,
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": places(),
+            "additionalProperties": false,
+            "errorMessage": "must be a text of at most 4096 characters; or, for a secret, { env = \"NAME\" } or { file = \"path\" }",
         })
     }
 }

@@ -355,6 +355,17 @@ impl<'f> Settling<'f> {
         self.warnings.push((at, message.into()));
     }
 
+    /// How many problems and warnings are known.
+    fn problems(&self) -> (usize, usize) {
+        (self.wrong.len(), self.warnings.len())
+    }
+
+    /// Adds to what has been noted since then what to do about it.
+    fn explain_since(&mut self, known: (usize, usize), hint: &str) {
+        let noted = self.wrong[known.0..].iter_mut().chain(&mut self.warnings[known.1..]);
+        noted.for_each(|(_, message)| message.push_str(hint));
+    }
+
     /// Something that the configuration names does not exist, or cannot be used. Where only the file is checked, what
     /// does not exist may be there later.
     fn missing(&mut self, at: Path, is_absent: bool, message: String) {

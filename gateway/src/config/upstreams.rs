@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capabilities::Capabilities;
+use super::keys::{KeyCommand, KeyPlace, Setting};
 pub use crate::usage::Price;
 
 /// What an upstream speaks, and how it is called.
@@ -48,6 +49,14 @@ pub struct Upstream {
     pub base_url: String,
     /// Its keys; the next is used where one is refused for its rate or quota. Empty: none is sent.
     pub keys: Vec<ApiKey>,
+    /// The program that prints its key, instead of `keys`.
+    pub key_command: Option<KeyCommand>,
+    /// Where a key stands in a request. `None`: as the kind says.
+    pub key_place: Option<KeyPlace>,
+    /// Headers that each request to it has. They go before those of clients and of the gateway.
+    pub set_headers: Vec<Setting>,
+    /// Parameters that the query of each request to it has.
+    pub set_query: Vec<Setting>,
     /// Names of request headers of clients that are passed on.
     pub headers: Vec<String>,
     /// Sends it `traceparent`, by which it continues the trace of a request, where traces are exported; `None`: to another
@@ -77,6 +86,10 @@ impl Upstream {
             kind,
             base_url: base_url.into(),
             keys: Vec::new(),
+            key_command: None,
+            key_place: None,
+            set_headers: Vec::new(),
+            set_query: Vec::new(),
             headers: Vec::new(),
             traceparent: None,
             connect_timeout: Duration::from_secs(10),
@@ -87,6 +100,11 @@ impl Upstream {
             region: None,
             capabilities: Capabilities::default(),
         }
+    }
+
+    /// How many keys it has.
+    pub(crate) fn key_count(&self) -> usize {
+        if self.key_command.is_some() { 1 } else { self.keys.len() }
     }
 
     /// Whether it is told which trace its requests are part of.

@@ -41,7 +41,7 @@ impl<'a> Health<'a> {
             kind: upstream.kind,
             region: upstream.region.as_deref(),
             in_flight: provider.load.running(),
-            keys: upstream.keys.len(),
+            keys: upstream.key_count(),
             models: Vec::new(),
         }
     }

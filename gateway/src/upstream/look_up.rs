@@ -8,7 +8,7 @@ use http::{HeaderValue, Uri, header};
 use percent_encoding::utf8_percent_encode;
 
 use super::Endpoint;
-use super::request::{REQUEST_ID, SEGMENT, USER_AGENT, videos};
+use super::request::{SEGMENT, introduce, videos};
 use crate::config::Kind;
 
 /// Longest time to the head of an answer. It waits for no work.
@@ -38,25 +38,20 @@ impl LookUp<'_> {
             let (base, path) = (&endpoint.base, videos(endpoint.kind));
             format!("{base}{version}{path}/{}", utf8_percent_encode(id, SEGMENT))
         };
+        let key = endpoint.keys.get(key);
         let address: Uri = match self {
-            Self::State(id) => video(id).parse(),
-            Self::Content(id) => format!("{}/content", video(id)).parse(),
-            Self::File(address) if endpoint.has_origin_of(address) => Ok(address.clone()),
+            Self::State(id) => endpoint.uri(video(id), key.as_ref())?,
+            Self::Content(id) => endpoint.uri(format!("{}/content", video(id)), key.as_ref())?,
+            // Signed as it is: nothing is added to its query.
+            Self::File(address) if endpoint.has_origin_of(address) => address.clone(),
             Self::File(_) => return Err("the address of the file is not the provider's own".to_owned()),
-        }
-        .map_err(|error| format!("the address of the request is not valid: {error}"))?;
+        };
         let mut request = http::Request::new(Bytes::new());
         *request.uri_mut() = address;
         let accepted = if matches!(self, Self::State(_)) { "application/json" } else { "*/*" };
         let headers = request.headers_mut();
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
-        headers.insert(header::USER_AGENT, USER_AGENT);
-        if let Ok(id) = HeaderValue::try_from(id) {
-            headers.insert(REQUEST_ID, id);
-        }
-        if let Some(key) = key.and_then(|key| endpoint.keys.get(key)) {
-            headers.insert(endpoint.key_header.clone(), key.clone());
-        }
+        introduce(headers, id, endpoint, key);
         Ok(request)
     }
 }

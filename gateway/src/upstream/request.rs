@@ -8,7 +8,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use uuid::Uuid;
 
-use super::Endpoint;
+use super::keys::Presented;
+use super::{Endpoint, extend_query};
 use crate::config::Kind;
 use crate::conversation::Protocol;
 
@@ -20,9 +21,8 @@ const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 const MESSAGES_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 /// Header that turns on parts of the messages protocol: the body would be refused without it.
 const MESSAGES_BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
-pub(super) const USER_AGENT: HeaderValue =
-    HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
-pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// What an upstream is asked to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +87,13 @@ impl Request<'_> {
     ) -> Result<http::Request<Bytes>, String> {
         let mut request = http::Request::new(self.body.clone());
         *request.method_mut() = Method::POST;
-        *request.uri_mut() = match endpoint.targets.of(self.protocol, self.action) {
-            Some(target) => target.clone(),
-            None => uri(&address(&endpoint.base, endpoint.kind, self.protocol, self.action, self.model))?,
+        let key = endpoint.keys.get(key);
+        *request.uri_mut() = match (endpoint.targets.of(self.protocol, self.action), &key) {
+            (Some(target), None | Some(Presented::Header(..))) => target.clone(),
+            _ => {
+                let (base, kind) = (&endpoint.base, endpoint.kind);
+                endpoint.uri(address(base, kind, self.protocol, self.action, self.model), key.as_ref())?
+            }
         };
         let headers = request.headers_mut();
         headers.reserve(12);
@@ -123,10 +127,14 @@ pub(super) struct Targets(Vec<(Protocol, Uri)>);
 
 impl Targets {
     /// Errors: the address of the endpoint is none.
-    pub(super) fn new(base: &str, kind: Kind) -> Result<Self, String> {
+    pub(super) fn new(base: &str, kind: Kind, query: &str) -> Result<Self, String> {
         let turn = Action::Answer { stream: false };
         let named = [Protocol::Chat, Protocol::Responses, Protocol::Messages];
-        let target = |protocol| Ok((protocol, uri(&address(base, kind, protocol, turn, ""))?));
+        let target = |protocol| {
+            let mut address = address(base, kind, protocol, turn, "");
+            extend_query(&mut address, query);
+            Ok((protocol, uri(&address)?))
+        };
         named.into_iter().map(target).collect::<Result<_, _>>().map(Self)
     }
 
@@ -170,7 +178,8 @@ impl AboutStored<'_> {
         if self.action == Stored::Delete {
             *request.method_mut() = Method::DELETE;
         }
-        *request.uri_mut() = uri(&self.address(endpoint))?;
+        let key = endpoint.keys.get(key);
+        *request.uri_mut() = endpoint.uri(self.address(endpoint), key.as_ref())?;
         let headers = request.headers_mut();
         pass_allowed(self.client, headers, endpoint);
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
@@ -207,17 +216,18 @@ pub(super) fn model_list(endpoint: &Endpoint, after: Option<&str>) -> Result<htt
         _ = write!(address, "&{next}={}", utf8_percent_encode(after, SEGMENT));
     }
     let mut request = http::Request::new(Bytes::new());
-    *request.uri_mut() = uri(&address)?;
+    let key = endpoint.keys.get(Some(0));
+    *request.uri_mut() = endpoint.uri(address, key.as_ref())?;
     let headers = request.headers_mut();
     if endpoint.kind == Kind::Messages {
         headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
     }
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    introduce(headers, &format!("req_{}", Uuid::new_v4().simple()), endpoint, Some(0));
+    introduce(headers, &format!("req_{}", Uuid::new_v4().simple()), endpoint, key);
     Ok(request)
 }
 
-fn uri(address: &str) -> Result<Uri, String> {
+pub(super) fn uri(address: &str) -> Result<Uri, String> {
     address.parse().map_err(|error| format!("the address of the request is not valid: {error}"))
 }
 
@@ -230,14 +240,17 @@ fn version(kind: Kind, protocol: Protocol) -> &'static str {
     }
 }
 
-/// Says who asks: the gateway, the id of the client's request, and the key.
-fn introduce(headers: &mut HeaderMap, id: &str, endpoint: &Endpoint, key: Option<usize>) {
+/// Says who asks: the gateway, the id of the client's request, what each request to the upstream has, and the key.
+pub(super) fn introduce(headers: &mut HeaderMap, id: &str, endpoint: &Endpoint, key: Option<Presented>) {
     headers.insert(header::USER_AGENT, USER_AGENT);
     if let Ok(id) = HeaderValue::try_from(id) {
         headers.insert(REQUEST_ID, id);
     }
-    if let Some(key) = key.and_then(|key| endpoint.keys.get(key)) {
-        headers.insert(endpoint.key_header.clone(), key.clone());
+    for (name, value) in &endpoint.headers {
+        headers.insert(name.clone(), value.clone());
+    }
+    if let Some(Presented::Header(name, value)) = key {
+        headers.insert(name, value);
     }
 }
 
@@ -341,6 +354,53 @@ mod tests {
             assert_eq!(request.headers()[header], key);
             assert!(request.headers()[header].is_sensitive());
         }
+    }
+
+    #[test]
+    fn a_key_stands_where_the_upstream_says_and_so_do_its_headers_and_its_query() {
+        use crate::config::{KeyPlace, Setting};
+
+        let request = |place: KeyPlace, action: Action| {
+            let mut upstream = Upstream::new("one", Kind::Chat, "http://127.0.0.1:1/base");
+            upstream.keys = vec![ApiKey::new("k&1").expect("a key")];
+            upstream.key_place = Some(place);
+            upstream.set_headers =
+                vec![Setting::new("x-title", "Our programs"), Setting::secret("user-agent", "canary")];
+            upstream.set_query = vec![Setting::new("api-version", "v 1"), Setting::secret("team", "canary")];
+            let endpoint = Endpoint::new(&upstream, None).expect("an endpoint");
+            let (client, body) = (HeaderMap::new(), Bytes::new());
+            let (protocol, model) = (Protocol::Chat, "m");
+            Request {
+                protocol,
+                action,
+                model,
+                body,
+                client: &client,
+                relayed: true,
+                id: "req_1",
+                trace: None,
+            }
+            .build(&endpoint, Some(0))
+            .expect("a request")
+        };
+        let target = |request: &http::Request<Bytes>| {
+            request.uri().path_and_query().map(ToString::to_string).unwrap_or_default()
+        };
+        let turn = Action::Answer { stream: false };
+        let in_header = request(KeyPlace::header("x-token", "Token "), turn);
+        assert_eq!(target(&in_header), "/base/chat/completions?api-version=v%201&team=canary");
+        let headers = in_header.headers();
+        assert_eq!(headers["x-token"], "Token k&1");
+        assert_eq!(headers["x-title"], "Our programs");
+        assert_eq!(headers["user-agent"], "canary", "the operator's word goes before the gateway's");
+        assert!(headers["x-token"].is_sensitive() && headers["user-agent"].is_sensitive());
+        assert!(!headers.contains_key("authorization"));
+        let in_query = request(KeyPlace::Query("the key".to_owned()), turn);
+        let query = "?api-version=v%201&team=canary&the%20key=k%261";
+        assert_eq!(target(&in_query), format!("/base/chat/completions{query}"));
+        assert!(!in_query.headers().values().any(|value| value.as_bytes().ends_with(b"k&1")));
+        let image = request(KeyPlace::Query("the key".to_owned()), Action::Image);
+        assert_eq!(target(&image), format!("/base/images/generations{query}"));
     }
 
     #[test]

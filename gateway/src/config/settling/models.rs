@@ -8,6 +8,7 @@ use indexmap::IndexMap;
 
 use super::super::file;
 use super::super::places::Path;
+use super::super::presets::preset;
 use super::super::upstreams::{Kind, Model, ModelKind, Price, Target, Upstream};
 use super::Settling;
 use super::families::of_family;
@@ -25,6 +26,7 @@ impl Settling<'_> {
         models: IndexMap<String, file::Model>,
     ) {
         let root = Path::default();
+        let models = if models.is_empty() { known_models(&upstreams) } else { models };
         if !upstreams.is_empty() {
             if models.is_empty() {
                 let message =
@@ -170,6 +172,21 @@ impl Settling<'_> {
         });
         target
     }
+}
+
+/// The models that are known of the providers of upstreams, for a file that has none. Of two upstreams that have a model, the
+/// later one is asked where the earlier one fails.
+fn known_models(upstreams: &IndexMap<String, file::Upstream>) -> IndexMap<String, file::Model> {
+    let mut models: IndexMap<String, file::Model> = IndexMap::new();
+    for (name, upstream) in upstreams {
+        let preset = upstream.provider.as_ref().and_then(|provider| preset(&provider.0).ok());
+        for id in preset.into_iter().flat_map(|preset| &preset.models) {
+            let targets = &mut models.entry(id.clone()).or_default().targets;
+            let order = u32::try_from(targets.len()).ok();
+            targets.push(file::Target { upstream: name.clone(), order, ..file::Target::default() });
+        }
+    }
+    models
 }
 
 const BAD_ID: &str = "a model id must be visible ASCII without \\, % and .., at most 256 characters, \

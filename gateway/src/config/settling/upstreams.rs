@@ -1,11 +1,18 @@
 //! The upstreams of a configuration file.
 
-use http::header::{self, HeaderName};
+use std::time::Duration;
+
+use http::header::{self, HeaderName, HeaderValue};
+use indexmap::IndexMap;
 
 use super::super::addresses::{base_url, is_exposed, operation_of};
 use super::super::capabilities::Capabilities;
 use super::super::file;
+use super::super::keys::{KeyCommand, KeyPlace, Setting};
 use super::super::places::Path;
+use super::super::presets::preset;
+use super::super::secret::{self, Credential};
+use super::super::units::Time;
 use super::super::upstreams::{Kind, Upstream};
 use super::Settling;
 
@@ -45,6 +52,23 @@ const NEVER_PASSED_ON_EITHER: [&str; 8] = [
     "x-request-id",
 ];
 
+/// Headers that nobody may set: those of the connection, and those that say what the body is.
+const NEVER_SET: [&HeaderName; 11] = [
+    &header::HOST,
+    &header::CONNECTION,
+    &header::CONTENT_LENGTH,
+    &header::CONTENT_TYPE,
+    &header::CONTENT_ENCODING,
+    &header::ACCEPT_ENCODING,
+    &header::EXPECT,
+    &header::TE,
+    &header::TRAILER,
+    &header::TRANSFER_ENCODING,
+    &header::UPGRADE,
+];
+
+/// Shortest time for which the key of a command holds: it runs more often than that.
+const MIN_TTL: Duration = Duration::from_secs(10);
 /// Longest name of an upstream.
 const LONGEST_NAME: usize = 64;
 
@@ -56,15 +80,17 @@ impl Settling<'_> {
                 format!("the name must be letters, digits, -, _ and ., at most {LONGEST_NAME} of them");
             self.wrong(at.clone(), message);
         }
-        let url = self.url(file.kind, file.base_url.as_deref(), at);
-        let mut upstream = Upstream::new(name, file.kind, url);
+        // One without a kind is told of already.
+        let kind = file.kind.unwrap_or(Kind::Chat);
+        let url = self.url(kind, file.base_url.as_deref(), at);
+        let mut upstream = Upstream::new(name, kind, url);
+        let variable = file.provider.and_then(|provider| preset(&provider.0).ok()?.key_variable());
         if let Some(keys) = file.key {
-            for (index, secret) in keys.into_values() {
-                let at = at.to("key");
-                let at = index.map_or_else(|| at.clone(), |index| at.to(index));
-                upstream.keys.extend(self.key(&secret, &at));
-            }
+            self.keys(&mut upstream, keys, variable, &at.to("key"));
         }
+        upstream.key_place = file.key_in.and_then(|place| self.key_place(place, &at.to("key_in")));
+        upstream.set_headers = self.settings(file.set_headers, &at.to("set_headers"), check_header);
+        upstream.set_query = self.settings(file.set_query, &at.to("set_query"), |_, _| Ok(()));
         for (index, name) in file.headers.iter().enumerate() {
             upstream.headers.extend(self.header(name, &at.to("headers").to(index)));
         }
@@ -84,6 +110,97 @@ impl Settling<'_> {
             stream_options: file.stream_options.unwrap_or(assumed.stream_options),
         };
         upstream
+    }
+
+    /// `variable`: that of the provider, which the file need not name.
+    fn keys(
+        &mut self,
+        upstream: &mut Upstream,
+        keys: file::OneOrMany<Credential>,
+        variable: Option<&str>,
+        at: &Path,
+    ) {
+        for (index, credential) in keys.into_values() {
+            let at = index.map_or_else(|| at.clone(), |index| at.to(index));
+            match credential {
+                Credential::Kept(secret) => {
+                    let known = self.problems();
+                    upstream.keys.extend(self.key(&secret, &at));
+                    let is_of_provider =
+                        matches!(&secret, secret::Secret::Env(name) if Some(name.as_str()) == variable);
+                    if is_of_provider {
+                        self.explain_since(
+                            known,
+                            "; set it to the key of the provider, or say by key where the key is",
+                        );
+                    }
+                }
+                Credential::Command { .. } if index.is_some() => {
+                    self.wrong(at, "a command stands alone and not in a list: its key is the only one");
+                }
+                Credential::Command { .. } if self.sharing.is_some() => {
+                    let message = "a document that gateways share runs no commands: write { env = \"NAME\" } or { file = \
+                                   \"path\" }";
+                    self.wrong(at, message);
+                }
+                Credential::Command { command, ttl: Time(ttl) } => {
+                    if ttl < MIN_TTL {
+                        self.wrong(at.to("ttl"), "must be 10s or more");
+                    }
+                    if command.first().is_none_or(String::is_empty) {
+                        self.wrong(at.to("command"), "must begin with the name of a program");
+                    }
+                    let mut run = KeyCommand::new(command, Duration::ZERO);
+                    self.wait(&mut run.ttl, Some(Time(ttl)), &at.to("ttl"));
+                    self.folder.clone_into(&mut run.folder);
+                    upstream.key_command = Some(run);
+                }
+            }
+        }
+    }
+
+    fn key_place(&mut self, place: file::KeyIn, at: &Path) -> Option<KeyPlace> {
+        let place = match (place.header, place.prefix, place.query) {
+            (Some(name), prefix, None) => {
+                let prefix = prefix.unwrap_or_default();
+                if let Err(why) = check_header(&name, &prefix) {
+                    self.wrong(at.clone(), why);
+                }
+                KeyPlace::Header { name, prefix }
+            }
+            (None, None, Some(name)) => KeyPlace::Query(name),
+            _ => {
+                let message =
+                    "must be { header = \"NAME\" }, with a prefix or without, or { query = \"NAME\" }";
+                self.wrong(at.clone(), message);
+                return None;
+            }
+        };
+        Some(place)
+    }
+
+    fn settings(
+        &mut self,
+        settings: IndexMap<String, secret::Setting>,
+        at: &Path,
+        check: fn(&str, &str) -> Result<(), String>,
+    ) -> Vec<Setting> {
+        let mut settled = Vec::with_capacity(settings.len());
+        for (name, setting) in settings {
+            let at = at.to(&*name);
+            let setting = match setting {
+                secret::Setting::Text(text) => Setting::new(name, text),
+                secret::Setting::Kept(secret) => match self.secret(&secret, &at) {
+                    Some(value) => Setting::secret(name, value),
+                    None => continue,
+                },
+            };
+            if let Err(why) = check(&setting.name, &setting.value) {
+                self.wrong(at, why);
+            }
+            settled.push(setting);
+        }
+        settled
     }
 
     fn url(&mut self, kind: Kind, text: Option<&str>, at: &Path) -> String {
@@ -127,4 +244,14 @@ impl Settling<'_> {
         }
         Some(header.as_str().to_owned())
     }
+}
+
+/// Whether each request may have a header. Errors: why not; never quotes its value, which may be a secret.
+fn check_header(name: &str, value: &str) -> Result<(), String> {
+    let header = HeaderName::try_from(name)
+        .map_err(|_| format!("{name:?} is not the name of a header, such as \"x-title\""))?;
+    if NEVER_SET.contains(&&header) {
+        return Err(format!("{header} cannot be set: the gateway writes it"));
+    }
+    HeaderValue::try_from(value).map(drop).map_err(|_| "its value must be visible ASCII".to_owned())
 }

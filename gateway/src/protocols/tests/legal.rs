@@ -5,6 +5,7 @@
 //! `PROPTEST_CASES` says how many of each pair are tried.
 
 mod plan;
+mod providers;
 mod requests;
 mod said;
 mod streams;

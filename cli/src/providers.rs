@@ -1,0 +1,85 @@
+//! `gatewright providers`: lists the providers that upstreams may name, and shows what is known of one.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+
+use clap::Args;
+use gatewright_gateway::{Preset, preset, presets};
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Failure};
+use crate::table;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Provider to show, as a part of a configuration file
+    name: Option<String>,
+    /// Print JSON: an array of all providers, or an object for one
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Exit {
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    match (&arguments.name, arguments.json) {
+        (None, false) => table::write(&mut out, &rows(), 0..0)?,
+        (None, true) => write_json(&mut out, &presets().iter().map(object).collect())?,
+        (Some(name), is_json) => {
+            let preset = preset(name).map_err(|why| Failure::Usage(format!("provider {name:?}: {why}")))?;
+            if is_json {
+                write_json(&mut out, &object(preset))?;
+            } else {
+                write_shown(&mut out, preset)?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(0)
+}
+
+fn write_json(out: &mut impl io::Write, value: &Value) -> io::Result<()> {
+    writeln!(out, "{}", serde_json::to_string_pretty(value).expect("plain values"))
+}
+
+/// Name, kind, variable of the key and address; a dash where there is none.
+fn rows() -> Vec<[String; 4]> {
+    let heads = ["PROVIDER", "KIND", "KEY", "BASE URL"].map(str::to_owned);
+    let row = |preset: &Preset| {
+        [preset.name, preset.kind(), preset.key_variable().unwrap_or("-"), preset.base_url().unwrap_or("-")]
+            .map(str::to_owned)
+    };
+    std::iter::once(heads).chain(presets().iter().map(row)).collect()
+}
+
+fn object(preset: &Preset) -> Value {
+    json!({
+        "name": preset.name,
+        "title": preset.title,
+        "kind": preset.kind(),
+        "base_url": preset.base_url(),
+        "example_base_url": preset.example_base_url,
+        "key_variable": preset.key_variable(),
+        "upstream": preset.upstream(),
+        "models": preset.models,
+        "notes": preset.notes,
+        "sources": preset.sources.iter().cloned().collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// What stands for `provider = "NAME"`, to copy and to change, with what is known of the provider as comments.
+fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
+    let name = preset.name;
+    writeln!(out, "# {}. In a configuration file, this is all:", preset.title)?;
+    writeln!(out, "#   [upstreams.{name}]\n#   provider = \"{name}\"\n#")?;
+    for note in &preset.notes {
+        writeln!(out, "# - {note}")?;
+    }
+    for (key, page) in &preset.sources {
+        writeln!(out, "# {key}: {page}")?;
+    }
+    write!(out, "\n{}", preset.upstream())?;
+    match preset.models.first() {
+        Some(model) => writeln!(out, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\" }}]"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,92 @@
+//! How an upstream is shown its key, and what else each request to it says.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where the key of an upstream stands in a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeyPlace {
+    /// In a header, behind a prefix such as `Bearer `.
+    Header {
+        /// Name of the header.
+        name: String,
+        /// What stands before the key.
+        prefix: String,
+    },
+    /// In a parameter of the query, by its name.
+    Query(String),
+}
+
+impl KeyPlace {
+    /// A header that holds the key behind a prefix.
+    pub fn header(name: impl Into<String>, prefix: impl Into<String>) -> Self {
+        Self::Header { name: name.into(), prefix: prefix.into() }
+    }
+}
+
+/// A header, or a parameter of the query, that each request to an upstream has. `Debug` hides a secret value.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Whether the value is a secret, which is redacted.
+    pub is_secret: bool,
+}
+
+impl Setting {
+    /// One whose value everyone may know.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), is_secret: false }
+    }
+
+    /// One whose value is a secret.
+    pub fn secret(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { is_secret: true, ..Self::new(name, value) }
+    }
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = if self.is_secret { gatewright::redact::REDACTED } else { &self.value };
+        write!(formatter, "{}: {value}", self.name)
+    }
+}
+
+/// A program that prints the key of an upstream. `Debug` shows its name alone: arguments may be secrets.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyCommand {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// How long a key holds. The program runs anew before that.
+    pub ttl: Duration,
+    /// The folder in which it runs.
+    pub folder: PathBuf,
+}
+
+impl KeyCommand {
+    /// A program with its arguments, which runs in the folder of this process.
+    pub fn new(words: impl IntoIterator<Item = impl Into<String>>, ttl: Duration) -> Self {
+        Self { words: words.into_iter().map(Into::into).collect(), ttl, folder: PathBuf::new() }
+    }
+
+    /// The name of the program, for messages.
+    pub(crate) fn program(&self) -> &str {
+        self.words.first().map_or("", String::as_str)
+    }
+}
+
+impl fmt::Debug for KeyCommand {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("KeyCommand")
+            .field("program", &self.program())
+            .field("ttl", &self.ttl)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,157 @@
+//! Providers as data: a file each, in the words of a configuration file. An upstream that names its provider takes from the
+//! provider's file what it does not say itself.
+
+use std::sync::LazyLock;
+
+use gatewright::likely::offer;
+use serde_json::{Map, Value};
+use toml::de::DeTable;
+
+use super::places::Path;
+use super::reading::table;
+
+/// The files, by the name of the provider.
+const FILES: [(&str, &str); 22] = [
+    ("openai", include_str!("../../providers/openai.toml")),
+    ("anthropic", include_str!("../../providers/anthropic.toml")),
+    ("gemini", include_str!("../../providers/gemini.toml")),
+    ("gemini-compatible", include_str!("../../providers/gemini-compatible.toml")),
+    ("azure-openai", include_str!("../../providers/azure-openai.toml")),
+    ("openrouter", include_str!("../../providers/openrouter.toml")),
+    ("groq", include_str!("../../providers/groq.toml")),
+    ("mistral", include_str!("../../providers/mistral.toml")),
+    ("deepseek", include_str!("../../providers/deepseek.toml")),
+    ("xai", include_str!("../../providers/xai.toml")),
+    ("together", include_str!("../../providers/together.toml")),
+    ("fireworks", include_str!("../../providers/fireworks.toml")),
+    ("cerebras", include_str!("../../providers/cerebras.toml")),
+    ("cohere", include_str!("../../providers/cohere.toml")),
+    ("moonshot", include_str!("../../providers/moonshot.toml")),
+    ("zai", include_str!("../../providers/zai.toml")),
+    ("ollama", include_str!("../../providers/ollama.toml")),
+    ("vllm", include_str!("../../providers/vllm.toml")),
+    ("llama-cpp", include_str!("../../providers/llama-cpp.toml")),
+    ("lm-studio", include_str!("../../providers/lm-studio.toml")),
+    ("sglang", include_str!("../../providers/sglang.toml")),
+    ("custom", include_str!("../../providers/custom.toml")),
+];
+
+static PRESETS: LazyLock<Vec<Preset>> =
+    LazyLock::new(|| FILES.iter().map(|(name, text)| Preset::read(name, text)).collect());
+
+/// What is known of a provider.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Preset {
+    /// What an upstream calls it.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: String,
+    /// What an address of it looks like, where the operator says it.
+    pub example_base_url: Option<String>,
+    /// A few of its models.
+    pub models: Vec<String>,
+    /// What differs from other servers of its protocol, and what the gateway does about it.
+    pub notes: Vec<String>,
+    /// Pages that document it, by the key that they are about.
+    pub sources: Vec<(String, String)>,
+    /// The keys of an upstream.
+    upstream: Map<String, Value>,
+    /// The same as TOML, with its comments.
+    lines: &'static str,
+}
+
+/// The providers that upstreams may name.
+pub fn presets() -> &'static [Preset] {
+    &PRESETS
+}
+
+/// The provider of a name. Errors: there is none; the names that there are.
+pub fn preset(name: &str) -> Result<&'static Preset, String> {
+    PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
+        let names: Vec<&str> = names().collect();
+        format!("must be one of {}{}", names.join(", "), offer(name, &names))
+    })
+}
+
+/// The names that upstreams may give their provider.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FILES.iter().map(|(name, _)| *name)
+}
+
+impl Preset {
+    fn read(name: &'static str, text: &'static str) -> Self {
+        let document = DeTable::parse(text).expect("the files of providers are TOML");
+        let document = table(document.get_ref());
+        let texts = |key: &str| {
+            let items = document[key].as_array().into_iter().flatten();
+            items.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let sources = document["sources"].as_object().into_iter().flatten();
+        let sources = sources.filter_map(|(key, page)| Some((key.clone(), page.as_str()?.to_owned())));
+        let (_, lines) = text.split_once("[upstream]\n").expect("the file of a provider has an upstream");
+        Self {
+            name,
+            title: document["title"].as_str().unwrap_or(name).to_owned(),
+            example_base_url: document["example_base_url"].as_str().map(str::to_owned),
+            models: texts("models"),
+            notes: texts("notes"),
+            sources: sources.collect(),
+            upstream: document["upstream"].as_object().cloned().unwrap_or_default(),
+            lines: lines.split("\n\n").next().unwrap_or_default().trim_end(),
+        }
+    }
+
+    /// An upstream of it with every key, as a part of a configuration file.
+    pub fn upstream(&self) -> String {
+        format!("[upstreams.{}]\n{}\n", self.name, self.lines)
+    }
+
+    /// What it speaks: a kind of upstreams.
+    pub fn kind(&self) -> &str {
+        self.text("kind").unwrap_or_default()
+    }
+
+    /// Where it is. `None`: the operator says so.
+    pub fn base_url(&self) -> Option<&str> {
+        self.text("base_url")
+    }
+
+    /// The variable of the environment that holds its key. `None`: it needs none.
+    pub fn key_variable(&self) -> Option<&str> {
+        self.upstream.get("key")?["env"].as_str()
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.upstream.get(key).and_then(Value::as_str)
+    }
+}
+
+/// Gives each upstream of a document that names its provider what it does not say itself. Returns what is wrong, which no
+/// schema says: an upstream has a kind or a provider.
+pub(super) fn fill(document: &mut Value) -> Vec<(Path, String)> {
+    let mut wrong = Vec::new();
+    let upstreams = document.get_mut("upstreams").and_then(Value::as_object_mut);
+    for (name, upstream) in upstreams.into_iter().flatten() {
+        let Some(upstream) = upstream.as_object_mut() else { continue };
+        match upstream.get("provider") {
+            Some(provider) => {
+                // The schema tells of another name.
+                let Some(Ok(preset)) = provider.as_str().map(preset) else { continue };
+                for (key, value) in &preset.upstream {
+                    upstream.entry(key.as_str()).or_insert_with(|| value.clone());
+                }
+            }
+            None if !upstream.contains_key("kind") => {
+                let message = "the key kind is missing: say what the upstream speaks, or name its provider by the key \
+                               provider";
+                wrong.push((Path::default().to("upstreams").to(name.as_str()), message.to_owned()));
+            }
+            None => {}
+        }
+    }
+    wrong
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,149 @@
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use super::*;
+use crate::config::{
+    Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, Upstream, read_text,
+};
+
+/// Every variable is set.
+fn set(name: &str) -> Option<OsString> {
+    Some(format!("key-in-{name}").into())
+}
+
+fn read(text: &str) -> Result<ConfigFile, Problems> {
+    read_text(text, set)
+}
+
+/// A file whose upstream names a provider, and says more.
+fn with(provider: &str, more: &str) -> String {
+    format!(
+        "[upstreams.one]\nprovider = \"{provider}\"\n{more}\n[models.m]\ntargets = [{{ upstream = \"one\" }}]\n"
+    )
+}
+
+/// The upstream of a provider, with the address where the operator says it.
+fn upstream_of(preset: &Preset) -> Upstream {
+    let more = if preset.base_url().is_some() { "" } else { "base_url = \"https://one.example/v1\"" };
+    let file = read(&with(preset.name, more)).unwrap_or_else(|problems| panic!("{problems}"));
+    file.config.upstreams.into_iter().next().expect("an upstream")
+}
+
+#[test]
+fn each_provider_makes_an_upstream_of_one_line() {
+    for preset in presets() {
+        let upstream = upstream_of(preset);
+        let kind = serde_json::to_value(upstream.kind).expect("a word");
+        assert_eq!(kind, preset.kind(), "{}", preset.name);
+        assert_eq!(upstream.keys.len(), usize::from(preset.key_variable().is_some()), "{}", preset.name);
+        if let (Some(variable), [key]) = (preset.key_variable(), upstream.keys.as_slice()) {
+            assert_eq!(key.expose(), format!("key-in-{variable}"));
+            assert!(variable.ends_with("_API_KEY"), "gateways that share a configuration send no other");
+        }
+    }
+}
+
+#[test]
+fn each_provider_is_described_and_each_of_its_keys_has_a_source() {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    for preset in presets() {
+        assert!(preset.name.bytes().all(plain) && !preset.title.is_empty(), "{}", preset.name);
+        let sources: BTreeSet<&str> = preset.sources.iter().map(|(key, _)| key.as_str()).collect();
+        for (key, page) in &preset.sources {
+            assert!(page.starts_with("https://"), "{}: {key}", preset.name);
+        }
+        // What every server with templates of models takes has no page of its own, and a kind is what the address speaks.
+        let is_local = preset.base_url().is_some_and(|url| url.starts_with("http://127.0.0.1"));
+        let lacking = preset.upstream.keys().map(String::as_str).filter(|key| {
+            !(sources.contains(key)
+                || *key == "kind"
+                || preset.name == "custom"
+                || is_local && *key == "roles")
+        });
+        assert_eq!(lacking.collect::<Vec<_>>(), [""; 0], "{}", preset.name);
+        assert!(preset.models.is_empty() || sources.contains("models"), "{}", preset.name);
+    }
+}
+
+#[test]
+fn an_upstream_as_it_is_shown_is_the_one_that_its_provider_makes() {
+    for preset in presets().iter().filter(|preset| preset.base_url().is_some()) {
+        let text =
+            format!("{}\n[models.m]\ntargets = [{{ upstream = \"{}\" }}]\n", preset.upstream(), preset.name);
+        let shown = read(&text).unwrap_or_else(|problems| panic!("{problems}\n{text}")).config.upstreams;
+        let named = Upstream { name: preset.name.to_owned(), ..upstream_of(preset) };
+        assert_eq!(format!("{shown:?}"), format!("{:?}", [named]));
+    }
+}
+
+#[test]
+fn what_stands_beside_the_provider_goes_before_it() {
+    let more = "kind = \"chat\"\nbase_url = \"https://proxy.example/v1\"\nkey = { env = \"MINE\" }\ntoken_limit = \"max_tokens\"\n\
+                key_in = { header = \"x-key\" }";
+    let one = &read(&with("openai", more)).expect("a configuration").config.upstreams[0];
+    assert_eq!((one.kind, one.base_url.as_str()), (Kind::Chat, "https://proxy.example/v1"));
+    assert_eq!(one.keys[0].expose(), "key-in-MINE");
+    assert_eq!(one.key_place, Some(KeyPlace::header("x-key", "")));
+    let rest = Capabilities { reasoning_content: false, ..Capabilities::default() };
+    assert_eq!(one.capabilities, rest, "what it does not say is the provider's");
+}
+
+#[test]
+fn what_providers_refuse_stands_in_their_files() {
+    let of = |name: &str| upstream_of(preset(name).expect("a provider"));
+    let mistral = Capabilities {
+        roles: Roles::SystemFirst,
+        custom_tools: false,
+        reasoning_content: false,
+        stream_options: false,
+        ..Capabilities::default()
+    };
+    assert_eq!(of("mistral").capabilities, mistral);
+    assert_eq!(of("openai").capabilities.token_limit, TokenLimit::MaxCompletionTokens);
+    assert_eq!(of("anthropic").kind, Kind::Messages);
+    let azure = of("azure-openai");
+    assert_eq!(azure.key_place, Some(KeyPlace::header("api-key", "")));
+    assert_eq!(format!("{:?}", azure.set_query), "[api-version: v1]");
+}
+
+#[test]
+fn a_name_that_is_none_is_told_with_all_and_the_nearest() {
+    let told = read(&with("opnai", "")).expect_err("no provider").to_string();
+    assert!(
+        told.starts_with("gatewright.toml:2:12: upstreams.one.provider: must be one of openai, "),
+        "{told}"
+    );
+    assert!(told.ends_with("; did you mean openai?") && !told.contains("kind"), "{told}");
+    assert_eq!(preset("nope").expect_err("no provider").split(", ").count(), presets().len());
+}
+
+#[test]
+fn a_provider_whose_address_is_the_operators_asks_for_it() {
+    let told = read(&with("azure-openai", "")).expect_err("no address").to_string();
+    assert!(told.contains("upstreams.one: the key base_url is missing"), "{told}");
+}
+
+#[test]
+fn a_variable_that_is_not_set_is_named_with_the_way_out() {
+    let file = read_text(&with("groq", ""), |_| None).expect("a warning, where a file is only checked");
+    let [warning] = file.warnings.as_slice() else { panic!("{:?}", file.warnings) };
+    assert_eq!(warning.place, Some((1, 12)));
+    let told = "the variable GROQ_API_KEY is not set; set it to the key of the provider, or say by key where the key is";
+    assert_eq!(warning.message, told);
+    let own = read_text(&with("groq", "key = { env = \"MINE\" }"), |_| None).expect("a warning");
+    assert_eq!(own.warnings[0].message, "the variable MINE is not set");
+}
+
+#[test]
+fn a_file_without_models_offers_those_that_are_known_of_its_providers() {
+    let config = read("[upstreams.one]\nprovider = \"openai\"").expect("a configuration").config;
+    let ids: Vec<&str> = config.models.iter().map(|model| model.id.as_str()).collect();
+    assert_eq!(ids, preset("openai").expect("a provider").models);
+    let both = "[upstreams.one]\nprovider = \"gemini\"\n[upstreams.two]\nprovider = \"gemini-compatible\"";
+    let config = read(both).expect("a configuration").config;
+    let targets: Vec<_> =
+        config.models[0].targets.iter().map(|to| (to.upstream.as_str(), to.order)).collect();
+    assert_eq!(targets, [("one", 0), ("two", 1)]);
+    let none = read("[upstreams.one]\nprovider = \"ollama\"").expect_err("no model").to_string();
+    assert!(none.contains("there is no model"), "{none}");
+}

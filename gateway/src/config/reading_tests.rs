@@ -1,5 +1,6 @@
 //! Configuration files as people write them.
 
+mod keys;
 mod sharing;
 
 use std::ffi::OsString;

@@ -69,15 +69,20 @@ fn object(preset: &Preset) -> Value {
 /// What stands for `provider = "NAME"`, to copy and to change, with what is known of the provider as comments.
 fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
     let name = preset.name;
-    writeln!(out, "# {}. In a configuration file, this is all:", preset.title)?;
-    writeln!(out, "#   [upstreams.{name}]\n#   provider = \"{name}\"\n#")?;
+    let base_url = preset.example_base_url.as_ref().map(|url| format!("base_url = \"{url}\"\n"));
+    let base_url = base_url.unwrap_or_default();
+    writeln!(out, "# {}. In a configuration file, these lines stand for what is below:", preset.title)?;
+    for line in format!("[upstreams.{name}]\nprovider = \"{name}\"\n{base_url}").lines() {
+        writeln!(out, "#   {line}")?;
+    }
+    writeln!(out, "#")?;
     for note in &preset.notes {
         writeln!(out, "# - {note}")?;
     }
     for (key, page) in &preset.sources {
         writeln!(out, "# {key}: {page}")?;
     }
-    write!(out, "\n{}", preset.upstream())?;
+    write!(out, "\n{}{base_url}", preset.upstream())?;
     match preset.models.first() {
         Some(model) => writeln!(out, "\n[models.\"{model}\"]\ntargets = [{{ upstream = \"{name}\" }}]"),
         None => Ok(()),

@@ -26,8 +26,10 @@ use crate::supervised::supervise;
 const MAX_RUN: Duration = Duration::from_secs(30);
 /// Maximum size of what the program prints, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 16 * 1024;
-/// Longest pause before the program runs again after it has failed, or after the upstream has refused its key.
+/// Longest pause before the program runs again after the upstream has refused its key, or after it has failed once.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
+/// Longest pause before the program runs again after it has failed several times: the pause doubles each time.
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
 /// Pause before the task that runs the program begins anew after a panic.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
 
@@ -134,12 +136,13 @@ impl Credential {
         });
     }
 
-    /// Runs the program. Returns the pause until it has to run again.
-    async fn renew(&self) -> Duration {
+    /// Runs the program. Returns the pause until it has to run again. `failures`: of the runs before, in a row.
+    async fn renew(&self, failures: &mut u32) -> Duration {
         let begun = Instant::now();
         let result = run(&self.command).await.and_then(|key| self.printed(key, begun));
         let (pause, last_run) = match result {
             Ok(printed) => {
+                *failures = 0;
                 let before = self.current.swap(Some(Arc::new(printed)));
                 let now = self.current.load_full();
                 self.secrets.set(before.iter().chain(&now).map(|printed| printed.key.as_str()));
@@ -149,7 +152,9 @@ impl Credential {
             Err(why) => {
                 let (upstream, program) = (&*self.upstream, self.command.program());
                 tracing::warn!(upstream, program, reason = %why, "no new key; the one of before is used while it holds");
-                (self.least_pause(), Err(why))
+                let pause = self.least_pause().saturating_mul(1 << (*failures).min(16));
+                *failures = failures.saturating_add(1);
+                (pause.min(MAX_RETRY_PAUSE), Err(why))
             }
         };
         self.last_run.send_replace(Some(last_run));
@@ -177,9 +182,10 @@ impl Drop for Credential {
 
 /// Keeps a key fresh until nobody needs it.
 async fn keep(credential: Weak<Credential>) {
+    let mut failures = 0;
     loop {
         let Some(needed) = credential.upgrade() else { return };
-        let pause = needed.renew().await;
+        let pause = needed.renew(&mut failures).await;
         let (least, refused) = (needed.least_pause(), Arc::clone(&needed.refused));
         // Not held meanwhile: it would never be dropped.
         drop(needed);

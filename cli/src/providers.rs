@@ -62,6 +62,7 @@ fn object(preset: &Preset) -> Value {
         "upstream": preset.upstream(),
         "models": preset.models,
         "notes": preset.notes,
+        "unconfirmed": preset.unconfirmed(),
         "sources": preset.sources.iter().cloned().collect::<BTreeMap<_, _>>(),
     })
 }
@@ -81,6 +82,10 @@ fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
     }
     for (key, page) in &preset.sources {
         writeln!(out, "# {key}: {page}")?;
+    }
+    let unconfirmed = preset.unconfirmed();
+    if !unconfirmed.is_empty() {
+        writeln!(out, "# without a page that says so: {}", unconfirmed.join(", "))?;
     }
     write!(out, "\n{}{base_url}", preset.upstream())?;
     match preset.models.first() {

@@ -28,6 +28,8 @@ struct Provider {
     models: Vec<String>,
     notes: Vec<String>,
     sources: BTreeMap<String, String>,
+    /// What no page says that is among them.
+    unconfirmed: Vec<String>,
 }
 
 /// Writes the pages, or with `check` only compares them.
@@ -80,8 +82,9 @@ fn index(providers: &[Provider]) -> String {
         let variable = key_variable.as_ref().map_or_else(|| "none".to_owned(), |name| format!("`{name}`"));
         _ = writeln!(page, "| [`{name}`]({name}.md) | {title} | `{kind}` | {variable} |");
     }
-    page += "\n`gatewright providers` prints this list, and `gatewright providers NAME` what is known of one, as TOML to copy. What no public page\n\
-             states is the default of the kind. None of this was tried with an account of a provider: it is what their pages say.\n";
+    page += "\n`gatewright providers` prints this list, and `gatewright providers NAME` what is known of one, as TOML to copy. What could not\n\
+             be found out is the default of the kind. None of it was tried with an account of a provider: it is what the pages say that each\n\
+             page here names.\n";
     page
 }
 
@@ -123,10 +126,14 @@ impl Provider {
             page += "\n`base_url` is yours to write.\n";
         }
         if !self.sources.is_empty() {
-            page += "\n| fact | where it is documented |\n|---|---|\n";
+            page += "\n| key | page that says so |\n|---|---|\n";
             for (key, source) in &self.sources {
                 _ = writeln!(page, "| `{key}` | <{source}> |");
             }
+        }
+        if !self.unconfirmed.is_empty() {
+            let keys = self.unconfirmed.join("`, `");
+            _ = writeln!(page, "\nGenerally known, without a page that we have read: `{keys}`.");
         }
         page
     }

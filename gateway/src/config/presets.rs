@@ -53,7 +53,7 @@ pub struct Preset {
     pub models: Vec<String>,
     /// What differs from other servers of its protocol, and what the gateway does about it.
     pub notes: Vec<String>,
-    /// Pages that document it, by the key that they are about.
+    /// Pages that say what is known of it, by the key that they are about.
     pub sources: Vec<(String, String)>,
     /// The keys of an upstream.
     upstream: Map<String, Value>,
@@ -115,6 +115,13 @@ impl Preset {
     /// Where it is. `None`: the operator says so.
     pub fn base_url(&self) -> Option<&str> {
         self.text("base_url")
+    }
+
+    /// What is said of it without a page that says so.
+    pub fn unconfirmed(&self) -> Vec<&str> {
+        let models = (!self.models.is_empty()).then_some("models");
+        let said = self.upstream.keys().map(String::as_str).chain(models);
+        said.filter(|key| *key != "kind" && self.sources.iter().all(|(of, _)| of != key)).collect()
     }
 
     /// The variable of the environment that holds its key. `None`: it needs none.

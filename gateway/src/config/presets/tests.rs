@@ -1,4 +1,3 @@
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use super::*;
@@ -44,25 +43,19 @@ fn each_provider_makes_an_upstream_of_one_line() {
 }
 
 #[test]
-fn each_provider_is_described_and_each_of_its_keys_has_a_source() {
+fn each_provider_is_described_and_says_which_pages_say_so() {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     for preset in presets() {
         assert!(preset.name.bytes().all(plain) && !preset.title.is_empty(), "{}", preset.name);
-        let sources: BTreeSet<&str> = preset.sources.iter().map(|(key, _)| key.as_str()).collect();
         for (key, page) in &preset.sources {
             assert!(page.starts_with("https://"), "{}: {key}", preset.name);
         }
-        // What every server with templates of models takes has no page of its own, and a kind is what the address speaks.
-        let is_local = preset.base_url().is_some_and(|url| url.starts_with("http://127.0.0.1"));
-        let lacking = preset.upstream.keys().map(String::as_str).filter(|key| {
-            !(sources.contains(key)
-                || *key == "kind"
-                || preset.name == "custom"
-                || is_local && *key == "roles")
-        });
-        assert_eq!(lacking.collect::<Vec<_>>(), [""; 0], "{}", preset.name);
-        assert!(preset.models.is_empty() || sources.contains("models"), "{}", preset.name);
+        assert!(preset.base_url().is_some() || preset.example_base_url.is_some(), "{}", preset.name);
+        // Where prompts and keys go is sure.
+        let goes_out = preset.base_url().is_some_and(|url| url.starts_with("https://"));
+        assert!(!goes_out || !preset.unconfirmed().contains(&"base_url"), "{}", preset.name);
     }
+    assert_eq!(preset("groq").expect("a provider").unconfirmed(), ["custom_tools"]);
 }
 
 #[test]

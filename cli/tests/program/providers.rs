@@ -1,0 +1,43 @@
+//! `gatewright providers`.
+
+use serde_json::Value;
+
+use crate::{run, transcript};
+
+fn written(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", transcript(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn the_list_has_a_line_for_each_provider() {
+    let list = written(&["providers"]);
+    let all: Vec<Value> = serde_json::from_str(&written(&["providers", "--json"])).expect("JSON");
+    assert_eq!(list.lines().count(), all.len() + 1);
+    for (line, provider) in list.lines().skip(1).zip(&all) {
+        assert_eq!(line.split_whitespace().next(), provider["name"].as_str());
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_provider_is_a_configuration() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for provider in ["openai", "anthropic", "azure-openai"] {
+        let file = folder.path().join(format!("{provider}.toml"));
+        let model =
+            "\n[models.mine]\ntargets = [{ upstream = \"PROVIDER\" }]\n".replace("PROVIDER", provider);
+        std::fs::write(&file, written(&["providers", provider]) + &model).expect("a file");
+        let checked = written(&["config", "check", file.to_str().expect("a path")]);
+        assert!(checked.contains("is right: 1 upstream"), "{checked}");
+    }
+}
+
+#[test]
+fn a_name_that_is_none_is_told_with_the_nearest() {
+    let output = run(&["providers", "opnai"]);
+    assert_eq!(output.status.code(), Some(2));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.starts_with("gatewright: provider \"opnai\": must be one of openai, "), "{told}");
+    assert!(told.trim_end().ends_with("did you mean openai?"), "{told}");
+}

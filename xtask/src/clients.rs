@@ -35,7 +35,7 @@ const PLAYERS: [Player; 3] = [
 
 /// Set to play every scenario with every client at every upstream.
 const EVERYTHING: &str = "GATEWRIGHT_EVERY_SCENARIO";
-/// Otherwise, each client plays each scenario at one upstream of so many.
+/// Otherwise, each client plays each scenario at one upstream of this many.
 const SHARE: usize = 4;
 
 /// Plays the scenarios with every client against every upstream, and prints which passed.

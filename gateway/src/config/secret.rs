@@ -105,7 +105,7 @@ fn read_file(path: &Path) -> Result<String, NoSecret> {
     }
 }
 
-/// What a message says to whoever wrote the secret itself, without the secret.
+/// The message for a file that holds the secret itself. It does not repeat the secret.
 const NOT_IN_THE_FILE: &str = "a secret does not stand in the file: write { env = \"NAME\" } and set the variable, \
                                or { file = \"path\" }";
 

@@ -40,7 +40,7 @@ pub(super) struct Credential {
     command: KeyCommand,
     place: Place,
     current: ArcSwapOption<Printed>,
-    /// The keys of now and of before, which an answer may still quote.
+    /// The current key and the previous one, which an answer may still quote.
     secrets: ChangingSecrets,
     /// What came of the last run; none yet, at first.
     last_run: watch::Sender<Option<Result<(), NoKey>>>,
@@ -151,7 +151,7 @@ impl Credential {
             }
             Err(why) => {
                 let (upstream, program) = (&*self.upstream, self.command.program());
-                tracing::warn!(upstream, program, reason = %why, "no new key; the one of before is used while it holds");
+                tracing::warn!(upstream, program, reason = %why, "no new key; the previous one is used while it is valid");
                 let pause = self.least_pause().saturating_mul(1 << (*failures).min(16));
                 *failures = failures.saturating_add(1);
                 (pause.min(MAX_RETRY_PAUSE), Err(why))

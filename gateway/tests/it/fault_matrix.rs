@@ -16,7 +16,7 @@ use crate::upstreams::{STREAM_HEAD, Scripted, Seen, Step, answer, json_answer, u
 const TIMEOUT: Duration = Duration::from_millis(200);
 /// How many deaths of an upstream are watched at once.
 pub(crate) const AT_ONCE: usize = 32;
-/// After each change, one place of so many is one to die at.
+/// After each change, connections break at one place of this many.
 const FEW: usize = 5;
 
 /// What an upstream does wrong before its answer is whole, and the status that its client gets where no other upstream

@@ -386,8 +386,8 @@ const WAYS: [Ending; 6] = [
     Ending::GoAway(Reason::NO_ERROR),
     Ending::Close,
 ];
-/// One byte of so many is one to die behind, and of five times as many after each change; where whole and broken are close
-/// together, each is.
+/// Streams break behind one byte of this many, and of five times as many after each change. Around the end of an answer, they break
+/// behind each byte.
 const STEP: usize = 3;
 const CLOSE: usize = 3;
 

@@ -20,6 +20,7 @@ mod settling;
 mod shared;
 mod sharing;
 mod tls;
+mod toml_as_json;
 mod units;
 mod upstreams;
 mod watch;

@@ -8,13 +8,13 @@
 mod answer;
 mod messy;
 mod once;
-mod strict;
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::stream::BoxStream;
 use gatewright::likely::offer;
 use gatewright::operations::{self, Operation};
 use serde_json::Value;
@@ -60,6 +60,9 @@ repeat_terminal         the last event of a stream is sent twice
 no_terminal             the last event of a stream is missing
 strict                  a request that strict providers refuse is refused with 400, by the name of the rule
 messy                   the response is whole, with missing and empty members as careless providers write them";
+
+/// The pieces of a body; an error resets the connection.
+type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
 /// One way to misbehave.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -232,6 +235,11 @@ impl Faults {
         }
         left.push('}');
         *body = left.into();
+    }
+
+    /// Whether the simulator refuses what strict providers refuse.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.has(&Fault::Strict)
     }
 
     fn has(&self, fault: &Fault) -> bool {

@@ -3,6 +3,8 @@
 
 mod connections;
 mod credential;
+mod escaping;
+mod key_place;
 mod keys;
 mod look_up;
 #[cfg(test)]
@@ -24,8 +26,10 @@ pub(crate) use self::look_up::LookUp;
 pub(crate) use self::request::{AboutStored, Action, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
-use self::keys::{Keys, Presented};
-use self::request::{SEGMENT, Targets};
+use self::escaping::SEGMENT;
+use self::key_place::Presented;
+use self::keys::Keys;
+use self::request::Targets;
 use crate::config::{Kind, Setting, Upstream};
 
 /// Where and how an upstream is called.

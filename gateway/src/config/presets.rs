@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use toml::de::DeTable;
 
 use super::places::Path;
-use super::reading::table;
+use super::toml_as_json::table;
 
 /// The files, by the name of the provider.
 const FILES: [(&str, &str); 22] = [

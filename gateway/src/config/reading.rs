@@ -4,8 +4,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize as _;
-use serde_json::{Number, Value};
-use toml::de::{DeTable, DeValue};
+use serde_json::Value;
+use toml::de::DeTable;
 
 use super::file::File;
 use super::log::Log;
@@ -16,6 +16,7 @@ use super::schema;
 use super::secret::{Absent, Variables};
 use super::settling::Settling;
 use super::sharing::{self, Sharing};
+use super::toml_as_json::table;
 use crate::config::Config;
 
 /// Maximum size of a configuration file, in bytes.
@@ -163,26 +164,4 @@ fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
         found.push((places::Path::default(), "there is no model: add [models.ID] with targets".to_owned()));
     }
     found
-}
-
-/// A table as JSON. Numbers that JSON does not have become null, which no key may be.
-pub(super) fn table(table: &DeTable<'_>) -> Value {
-    table.iter().map(|(name, entry)| (name.get_ref().to_string(), value(entry.get_ref()))).collect()
-}
-
-fn value(toml: &DeValue<'_>) -> Value {
-    match toml {
-        DeValue::String(text) => Value::from(text.as_ref()),
-        DeValue::Integer(number) => {
-            i64::from_str_radix(number.as_str(), number.radix()).map_or(Value::Null, Value::from)
-        }
-        DeValue::Float(number) => {
-            let number = number.as_str().parse().ok().and_then(Number::from_f64);
-            number.map_or(Value::Null, Value::Number)
-        }
-        DeValue::Boolean(truth) => Value::from(*truth),
-        DeValue::Datetime(time) => Value::from(time.to_string()),
-        DeValue::Array(items) => items.iter().map(|item| value(item.get_ref())).collect(),
-        DeValue::Table(entries) => table(entries),
-    }
 }

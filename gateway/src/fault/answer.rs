@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::stream::{self, BoxStream};
+use futures_util::stream;
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use gatewright::ErrorCode;
 use gatewright::operations::{ErrorStyle, Operation, Protocol};
 use http::{HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 
-use super::{Fault, Faults, RETRY_AFTER_S, messy};
+use super::{Fault, Faults, Pieces, RETRY_AFTER_S, messy};
 use crate::wire::{ApiError, Response};
 
 /// Size of a piece of a slow response, in bytes.
@@ -20,9 +20,6 @@ const DRIP_BYTES: usize = 7;
 /// The page of the fault `html`.
 const PAGE: &str = "<!DOCTYPE html><html><head><title>Welcome</title></head><body>Not an API.</body></html>";
 const MESSAGE: &str = "the simulated provider failed because the request asked for this fault";
-
-/// The pieces of a body; an error resets the connection.
-pub(super) type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
 
 /// How a body ends early.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use futures_util::{StreamExt as _, stream};
 use gatewright::operations::{Operation, Protocol};
 use serde_json::{Map, Value, json};
 
-use super::answer::Pieces;
+use super::Pieces;
 
 /// What servers send before the first event while a request waits.
 const COMMENT: &[u8] = b": waiting\r\n\r\n";

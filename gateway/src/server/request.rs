@@ -1,6 +1,7 @@
 //! Routes a request from its headers to its operation, and the response back.
 
 mod asked_faults;
+mod strict;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -244,7 +245,9 @@ fn take_faults(
     model_scope::check(&routes, caller, operation, path, body)?;
     let faults = asked.over(&app.config.faults, operation)?;
     faults.hide(body);
-    faults.judge(operation, body)?;
+    if faults.is_strict() {
+        strict::check(operation, body)?;
+    }
     Ok(faults)
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use super::keys::{Place, Presented};
+use super::key_place::{Place, Presented};
 use crate::config::KeyCommand;
 use crate::supervised::supervise;
 

@@ -4,38 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use gatewright::redact::ChangingSecrets;
-use http::{HeaderName, HeaderValue, header};
-use percent_encoding::utf8_percent_encode;
 use ring::digest::{SHA256, digest};
 
 use super::NoAnswer;
 use super::credential::Credential;
-use super::request::SEGMENT;
-use crate::config::{KeyPlace, Kind, Upstream};
-
-/// Header with the key, in the messages protocol.
-const MESSAGES_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
-/// Header with the key, in the native protocol.
-const NATIVE_KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
-
-/// A key as a request holds it.
-#[derive(Clone)]
-pub(super) enum Presented {
-    Header(HeaderName, HeaderValue),
-    /// A parameter of the query, as it stands there.
-    Query(Arc<str>),
-}
-
-/// Where the keys of an upstream stand.
-#[derive(Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    Header {
-        name: HeaderName,
-        prefix: String,
-    },
-    /// The name of a parameter, as it stands in a query.
-    Query(String),
-}
+use super::key_place::{Place, Presented};
+use crate::config::Upstream;
 
 /// The keys of an upstream.
 pub(super) enum Keys {
@@ -49,38 +23,6 @@ pub(super) enum Keys {
 impl fmt::Debug for Keys {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Keys").field("count", &self.count()).finish_non_exhaustive()
-    }
-}
-
-impl Place {
-    /// Errors: a header has no such name.
-    fn of(upstream: &Upstream) -> Result<Self, String> {
-        let header = |name, prefix: &str| Self::Header { name, prefix: prefix.to_owned() };
-        Ok(match (&upstream.key_place, upstream.kind) {
-            (Some(KeyPlace::Header { name, prefix }), _) => {
-                let name = HeaderName::try_from(name)
-                    .map_err(|_| format!("{name:?} is not the name of a header"))?;
-                header(name, prefix)
-            }
-            (Some(KeyPlace::Query(name)), _) => Self::Query(utf8_percent_encode(name, SEGMENT).to_string()),
-            (None, Kind::Messages) => header(MESSAGES_KEY_HEADER, ""),
-            (None, Kind::Native) => header(NATIVE_KEY_HEADER, ""),
-            (None, _) => header(header::AUTHORIZATION, "Bearer "),
-        })
-    }
-
-    /// A key as it stands there. `None`: it cannot stand in a header.
-    pub(super) fn present(&self, key: &str) -> Option<Presented> {
-        match self {
-            Self::Header { name, prefix } => {
-                let mut value = HeaderValue::try_from(format!("{prefix}{key}")).ok()?;
-                value.set_sensitive(true);
-                Some(Presented::Header(name.clone(), value))
-            }
-            Self::Query(name) => {
-                Some(Presented::Query(format!("{name}={}", utf8_percent_encode(key, SEGMENT)).into()))
-            }
-        }
     }
 }
 

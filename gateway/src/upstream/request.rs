@@ -4,17 +4,16 @@ use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use uuid::Uuid;
 
-use super::keys::Presented;
+use super::escaping::SEGMENT;
+use super::key_place::Presented;
 use super::{Endpoint, extend_query};
 use crate::config::Kind;
 use crate::conversation::Protocol;
 
-/// What a path segment may hold as it is.
-pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// Version of the messages protocol that is spoken where the client names none.
 const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 /// Header with the version of the messages protocol.

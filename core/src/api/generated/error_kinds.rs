@@ -113,6 +113,8 @@ error_codes! {
         "The request's head is not HTTP/1.1.";
     URI_TOO_LONG = "uri_too_long", "invalid_request_error", 414; "INVALID_ARGUMENT", 414, None; "invalid_request_error";
         "The request's path and query are longer than the gateway accepts.";
+    EXPECTATION_FAILED = "expectation_failed", "invalid_request_error", 417; "INVALID_ARGUMENT", 417, None; "invalid_request_error";
+        "The request expects something other than 100-continue, which the gateway does not know.";
     HEADERS_TOO_LARGE = "headers_too_large", "invalid_request_error", 431; "INVALID_ARGUMENT", 431, None; "invalid_request_error";
         "The request has more headers, or longer ones, than the gateway accepts.";
     RATE_LIMIT_EXCEEDED = "rate_limit_exceeded", "rate_limit_error", 429; "RESOURCE_EXHAUSTED", 429, None; "rate_limit_error";

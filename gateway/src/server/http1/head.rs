@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright_connect::http1::{Framing, of_request};
-use http::header::{CONNECTION, DATE, EXPECT};
+use http::header::{CONNECTION, DATE, EXPECT, HOST};
 use http::request::Parts;
+use http::uri::Authority;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, Version};
 use httparse::{ParserConfig, Status};
 
@@ -41,6 +42,10 @@ pub(super) enum Unreadable {
     Tls,
     TargetTooLong,
     HeadersTooLarge,
+    /// It has no `Host`, several, or one that is no host (RFC 9112, section 3.2).
+    Host,
+    /// It expects something other than `100-continue` (RFC 9110, section 10.1.1).
+    Expectation,
 }
 
 impl Unreadable {
@@ -58,6 +63,14 @@ impl Unreadable {
             Self::HeadersTooLarge => (
                 &ErrorCode::HEADERS_TOO_LARGE,
                 "the request has more headers, or longer ones, than the gateway accepts",
+            ),
+            Self::Host => (
+                &ErrorCode::MALFORMED_REQUEST,
+                "a request over HTTP/1.1 has exactly one header Host, which is a host and perhaps a port",
+            ),
+            Self::Expectation => (
+                &ErrorCode::EXPECTATION_FAILED,
+                "the only expectation that the gateway knows is 100-continue",
             ),
         };
         ApiError::new(code, message)
@@ -108,13 +121,31 @@ pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
     }
     let (body, lasts) = of_request(request.version, &request.headers).map_err(|_| Unreadable::Malformed)?;
     let is_old = request.version == Version::HTTP_10;
-    let waits = !is_old
-        && request
-            .headers
-            .get(EXPECT)
-            .is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    check_host(&request)?;
+    // HTTP/1.0 has no expectations.
+    let mut expected = request.headers.get_all(EXPECT).iter().filter(|_| !is_old);
+    let waits = match (expected.next(), expected.next()) {
+        (None, _) => false,
+        (Some(value), None) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => true,
+        _ => return Err(Unreadable::Expectation),
+    };
     let asked = Asked { is_head: request.method == Method::HEAD, is_old, lasts };
     Ok(Head { request, asked, body, waits })
+}
+
+/// Nobody here serves several hosts, but what stands in front may, and both have to understand the same.
+fn check_host(request: &Parts) -> Result<(), Unreadable> {
+    let mut hosts = request.headers.get_all(HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) if request.version == Version::HTTP_10 => Ok(()),
+        (Some(host), None) if is_host(host.as_bytes()) => Ok(()),
+        _ => Err(Unreadable::Host),
+    }
+}
+
+/// Whether a value is a host and perhaps a port. It is empty where the target of the request has no authority.
+fn is_host(value: &[u8]) -> bool {
+    value.is_empty() || !value.contains(&b'@') && Authority::try_from(value).is_ok()
 }
 
 /// Writes the head of an answer, without the empty line behind it.

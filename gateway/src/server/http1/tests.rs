@@ -108,7 +108,7 @@ async fn requests_on_one_connection_are_answered_in_order() {
 #[tokio::test]
 async fn a_body_of_unknown_length_comes_in_chunks_or_to_the_end_of_the_connection() {
     let (said, ..) =
-        said(&[b"GET /stream HTTP/1.1\r\n\r\nGET /a HTTP/1.1\r\nconnection: close\r\n\r\n"]).await;
+        said(&[b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"]).await;
     let long = "x".repeat(20_000);
     let chunks = format!("3\r\none\r\n4e20\r\n{long}\r\n3\r\ntwo\r\n0\r\n\r\n");
     assert!(said.contains(&format!("transfer-encoding: chunked\r\n\r\n{chunks}HTTP/1.1 200 OK")), "{said}");
@@ -122,7 +122,7 @@ async fn a_body_of_unknown_length_comes_in_chunks_or_to_the_end_of_the_connectio
 
 #[tokio::test]
 async fn answers_without_a_body_have_none() {
-    let sent = b"HEAD /long HTTP/1.1\r\n\r\nGET /nothing HTTP/1.1\r\n\r\nHEAD /stream HTTP/1.1\r\n\r\nGET /empty HTTP/1.1\r\n\r\n";
+    let sent = b"HEAD /long HTTP/1.1\r\nhost: x\r\n\r\nGET /nothing HTTP/1.1\r\nhost: x\r\n\r\nHEAD /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /empty HTTP/1.1\r\nhost: x\r\n\r\n";
     let (said, ..) = said(&[sent]).await;
     assert_eq!(
         plain(&said),
@@ -134,7 +134,7 @@ async fn answers_without_a_body_have_none() {
 #[tokio::test]
 async fn a_body_is_asked_for_where_the_client_holds_it_back() {
     let (mut client, ..) = start(settings());
-    let head = "POST /a HTTP/1.1\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
+    let head = "POST /a HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n";
     client.write_all(head.as_bytes()).await.expect("sent");
     let mut asked = vec![0; wire::CONTINUE.len()];
     client.read_exact(&mut asked).await.expect("read");
@@ -161,7 +161,7 @@ async fn an_answer_that_is_not_as_long_as_it_says_ends_the_connection() {
 
 #[tokio::test]
 async fn a_body_that_was_not_read_ends_the_connection() {
-    let sent = ["POST /unread HTTP/1.1\r\ncontent-length: 100\r\n\r\n".to_owned(), "x".repeat(50)].concat();
+    let sent = ["POST /unread HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n".to_owned(), "x".repeat(50)].concat();
     let (said, asked, _) = said(&[sent.as_bytes()]).await;
     assert!(said.contains("connection: close") && asked.len() == 1, "{said}");
 }
@@ -175,23 +175,23 @@ async fn a_length_that_two_readers_understand_differently_is_refused() {
         "transfer-encoding: gzip, chunked",
         "transfer-encoding: chunked, chunked",
     ] {
-        let (said, asked, _) = said(&[format!("POST /a HTTP/1.1\r\n{told}\r\n\r\n").as_bytes()]).await;
+        let (said, asked, _) = said(&[format!("POST /a HTTP/1.1\r\nhost: x\r\n{told}\r\n\r\n").as_bytes()]).await;
         assert!(said.starts_with("HTTP/1.1 400 ") && asked.is_empty(), "{told}: {said}");
     }
 }
 
 #[tokio::test]
 async fn bounds_of_a_head_are_told_apart() {
-    let target = |length: usize| format!("GET {} HTTP/1.1\r\n\r\n", "/".repeat(length));
+    let target = |length: usize| format!("GET {} HTTP/1.1\r\nhost: x\r\n\r\n", "/".repeat(length));
     let headers = |count: usize, length: usize| format!("x: {}\r\n", "y".repeat(length)).repeat(count);
     for (head, status) in [
         (target(65_534), 200),
         (target(65_535), 414),
         (target(70_000), 414),
         (format!("GET {}", "/".repeat(200_000)), 414),
-        (format!("GET / HTTP/1.1\r\n{}\r\n", headers(101, 1)), 431),
-        (format!("GET / HTTP/1.1\r\n{}", headers(50, 4000)), 431),
-        (format!("GET / HTTP/1.1\r\n{}\r\n", headers(100, 1000)), 200),
+        (format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", headers(101, 1)), 431),
+        (format!("GET / HTTP/1.1\r\nhost: x\r\n{}", headers(50, 4000)), 431),
+        (format!("GET / HTTP/1.1\r\nhost: x\r\n{}\r\n", headers(99, 1000)), 200),
         ("GET / HTTP/2.0\r\n\r\n".to_owned(), 400),
     ] {
         let (said, ..) = said(&[head.as_bytes()]).await;
@@ -228,6 +228,40 @@ async fn one_empty_line_before_a_request_is_passed_over_and_more_are_refused() {
     }
 }
 
+/// RFC 9112, section 3.2.
+#[tokio::test]
+async fn a_request_has_one_host() {
+    for (hosts, status) in [
+        ("", 400),
+        ("host: a\r\nhost: a\r\n", 400),
+        ("host: a b\r\n", 400),
+        ("host: user@a\r\n", 400),
+        ("host: a/b\r\n", 400),
+        ("host: a, b\r\n", 400),
+        ("host:\r\n", 200),
+        ("host: a.example:8080\r\n", 200),
+        ("host: [::1]:8080\r\n", 200),
+    ] {
+        for target in ["/", "http://b.example/"] {
+            let (said, _, _) = said(&[format!("GET {target} HTTP/1.1\r\n{hosts}\r\n").as_bytes()]).await;
+            assert!(said.starts_with(&format!("HTTP/1.1 {status} ")), "{hosts:?}: {said}");
+        }
+    }
+    let (said, _, _) = said(&[b"GET / HTTP/1.0\r\n\r\n"]).await;
+    assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
+}
+
+/// RFC 9110, section 10.1.1.
+#[tokio::test]
+async fn an_expectation_that_nobody_knows_is_refused() {
+    for expected in ["expect: a-gift\r\n", "expect: 100-continue\r\nexpect: 100-continue\r\n", "expect:\r\n"]
+    {
+        let head = format!("POST / HTTP/1.1\r\nhost: x\r\n{expected}content-length: 2\r\n\r\nok");
+        let (said, asked, _) = said(&[head.as_bytes()]).await;
+        assert!(said.starts_with("HTTP/1.1 417 ") && asked.is_empty(), "{expected:?}: {said}");
+    }
+}
+
 #[tokio::test]
 async fn a_client_that_begins_tls_is_told_at_once() {
     let (said, asked, _) = said(&[&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]]).await;
@@ -250,7 +284,7 @@ async fn a_connection_that_is_drained_ends_after_the_request_that_has_begun() {
     let draining = settings.draining.clone();
     let (mut idle, _, idles) = start(settings.clone());
     let (mut begun, _, works) = start(settings);
-    begun.write_all(b"POST /a HTTP/1.1\r\nconte").await.expect("sent");
+    begun.write_all(b"POST /a HTTP/1.1\r\nhost: x\r\nconte").await.expect("sent");
     tokio::task::yield_now().await;
     draining.cancel();
     idles.await.expect("no panic").expect("no failure");
@@ -278,9 +312,9 @@ proptest! {
     fn packets_make_no_difference(
         parts in prop::collection::vec(prop_oneof![
             Just(post("/a", "123")),
-            Just("GET /stream HTTP/1.1\r\n\r\n".to_owned()),
-            Just("POST /b HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nt: u\r\n\r\n".to_owned()),
-            Just("HEAD /long HTTP/1.1\r\n\r\n".to_owned()),
+            Just("GET /stream HTTP/1.1\r\nhost: x\r\n\r\n".to_owned()),
+            Just("POST /b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nt: u\r\n\r\n".to_owned()),
+            Just("HEAD /long HTTP/1.1\r\nhost: x\r\n\r\n".to_owned()),
             "[ -~\r\n]{0,40}",
         ], 1..5),
         cuts in prop::collection::vec(0_usize..400, 0..12),

@@ -92,9 +92,7 @@ export function Images() {
                         alt={image.revised_prompt ?? made.prompt}
                       />
                     ) : (
-                      <a href={image.url ?? ""} rel="noreferrer noopener" target="_blank">
-                        The image is elsewhere
-                      </a>
+                      <Elsewhere url={image.url ?? ""} />
                     )}
                     {image.revised_prompt && <figcaption>{image.revised_prompt}</figcaption>}
                   </figure>
@@ -166,4 +164,14 @@ function pictureType(base64: string): string {
   if (base64.startsWith("/9j/")) return "image/jpeg";
   if (base64.startsWith("UklGR")) return "image/webp";
   return base64.startsWith("R0lGOD") ? "image/gif" : "image/png";
+}
+
+/** A provider may write anything where an address should be: only the web's are links. */
+function Elsewhere({ url }: { url: string }) {
+  if (!/^https?:/i.test(url)) return <p>The image has an address that is no web address.</p>;
+  return (
+    <a href={url} rel="noreferrer noopener" target="_blank">
+      The image is elsewhere
+    </a>
+  );
 }

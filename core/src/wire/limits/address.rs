@@ -26,12 +26,14 @@ pub(super) fn is_local_name(name: &str) -> bool {
 }
 
 /// The rows of the IANA special-purpose address registry (RFC 6890), and multicast (RFC 5771). Rows that the registry
-/// calls globally reachable are included: they are services of the network itself and not hosts.
+/// calls globally reachable are included: they are services of the network itself and not hosts. So is the address at which
+/// the hosts of a cloud serve their guests, which is public by its number alone.
 const SPECIAL_V4: &[([u8; 4], u32)] = &[
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),
     ([100, 64, 0, 0], 10),
     ([127, 0, 0, 0], 8),
+    ([168, 63, 129, 16], 32),
     ([169, 254, 0, 0], 16),
     ([172, 16, 0, 0], 12),
     ([192, 0, 0, 0], 24),
@@ -101,6 +103,7 @@ mod tests {
             ("10.0.0.0", "10.255.255.255"),
             ("100.64.0.0", "100.127.255.255"),
             ("127.0.0.0", "127.255.255.255"),
+            ("168.63.129.16", "168.63.129.16"),
             ("169.254.0.0", "169.254.255.255"),
             ("172.16.0.0", "172.31.255.255"),
             ("192.0.0.0", "192.0.0.255"),

@@ -107,8 +107,10 @@ async fn requests_on_one_connection_are_answered_in_order() {
 
 #[tokio::test]
 async fn a_body_of_unknown_length_comes_in_chunks_or_to_the_end_of_the_connection() {
-    let (said, ..) =
-        said(&[b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"]).await;
+    let (said, ..) = said(&[
+        b"GET /stream HTTP/1.1\r\nhost: x\r\n\r\nGET /a HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n",
+    ])
+    .await;
     let long = "x".repeat(20_000);
     let chunks = format!("3\r\none\r\n4e20\r\n{long}\r\n3\r\ntwo\r\n0\r\n\r\n");
     assert!(said.contains(&format!("transfer-encoding: chunked\r\n\r\n{chunks}HTTP/1.1 200 OK")), "{said}");
@@ -161,7 +163,8 @@ async fn an_answer_that_is_not_as_long_as_it_says_ends_the_connection() {
 
 #[tokio::test]
 async fn a_body_that_was_not_read_ends_the_connection() {
-    let sent = ["POST /unread HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n".to_owned(), "x".repeat(50)].concat();
+    let sent = ["POST /unread HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n".to_owned(), "x".repeat(50)]
+        .concat();
     let (said, asked, _) = said(&[sent.as_bytes()]).await;
     assert!(said.contains("connection: close") && asked.len() == 1, "{said}");
 }
@@ -175,7 +178,8 @@ async fn a_length_that_two_readers_understand_differently_is_refused() {
         "transfer-encoding: gzip, chunked",
         "transfer-encoding: chunked, chunked",
     ] {
-        let (said, asked, _) = said(&[format!("POST /a HTTP/1.1\r\nhost: x\r\n{told}\r\n\r\n").as_bytes()]).await;
+        let (said, asked, _) =
+            said(&[format!("POST /a HTTP/1.1\r\nhost: x\r\n{told}\r\n\r\n").as_bytes()]).await;
         assert!(said.starts_with("HTTP/1.1 400 ") && asked.is_empty(), "{told}: {said}");
     }
 }

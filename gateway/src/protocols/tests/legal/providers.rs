@@ -15,7 +15,7 @@ use crate::config::{Capabilities, Kind, Roles, TokenLimit, Upstream, presets, re
 use crate::conversation::Protocol;
 
 /// Number of conversations that clients of each protocol have.
-const PLANS: usize = 64;
+const PLANS: usize = 32;
 
 fn set(_: &str) -> Option<OsString> {
     Some("key".into())
@@ -97,10 +97,15 @@ fn written(source: Protocol, request: &Value, target: Protocol, server: Capabili
 
 #[test]
 fn each_provider_takes_what_clients_of_other_protocols_ask_for() {
-    let (mut all, mut count) = (Vec::new(), 0);
+    let (mut all, mut count, mut tried) = (Vec::new(), 0, Vec::new());
     let requests = legal_requests();
     for upstream in upstreams() {
         let server = upstream.capabilities;
+        // Servers of one kind that take the same are written the same.
+        if tried.contains(&(upstream.kind, server)) {
+            continue;
+        }
+        tried.push((upstream.kind, server));
         for (source, request) in &requests {
             for target in spoken(upstream.kind).iter().filter(|target| *target != source) {
                 let body = written(*source, request, *target, server);

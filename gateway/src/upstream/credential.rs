@@ -143,9 +143,10 @@ impl Credential {
         let (pause, last_run) = match result {
             Ok(printed) => {
                 *failures = 0;
-                let before = self.current.swap(Some(Arc::new(printed)));
-                let now = self.current.load_full();
-                self.secrets.set(before.iter().chain(&now).map(|printed| printed.key.as_str()));
+                let before = self.current.load_full();
+                // Known before it is sent.
+                self.secrets.set(before.iter().map(|before| &*before.key).chain([&*printed.key]));
+                self.current.store(Some(Arc::new(printed)));
                 // A fifth of the time is left to runs that fail.
                 (self.command.ttl.mul_f64(0.8).saturating_sub(begun.elapsed()), Ok(()))
             }

@@ -92,12 +92,15 @@ impl Provider {
     fn page(&self) -> String {
         let Self { name, title, .. } = self;
         let mut page = format!("# {title}\n\n{GENERATED}\n\n");
-        page += &match &self.key_variable {
+        match &self.key_variable {
             Some(variable) => {
-                format!("Put the key into the variable `{variable}`, and write `gatewright.toml`:\n\n")
+                _ = writeln!(
+                    page,
+                    "Put the key into the variable `{variable}`, and write `gatewright.toml`:\n"
+                );
             }
-            None => "Write `gatewright.toml`:\n\n".to_owned(),
-        };
+            None => page += "Write `gatewright.toml`:\n\n",
+        }
         _ = write!(page, "```toml config\n[upstreams.{name}]\nprovider = \"{name}\"\n");
         if let Some(url) = &self.example_base_url {
             _ = writeln!(page, "base_url = \"{url}\"");

@@ -49,6 +49,7 @@ async fn answer(mut connection: TcpStream, heads: Heads) {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn set(name: &str) -> Option<OsString> {
     Some(format!("Key-in-{name}").into())
 }

@@ -6,6 +6,7 @@ use crate::config::{
 };
 
 /// Every variable is set.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn set(name: &str) -> Option<OsString> {
     Some(format!("key-in-{name}").into())
 }

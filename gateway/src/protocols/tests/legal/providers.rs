@@ -17,6 +17,7 @@ use crate::conversation::Protocol;
 /// Number of conversations that clients of each protocol have.
 const PLANS: usize = 32;
 
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn set(_: &str) -> Option<OsString> {
     Some("key".into())
 }

@@ -1,5 +1,6 @@
 //! Configuration files as people write them.
 
+mod families;
 mod keys;
 mod sharing;
 
@@ -10,8 +11,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::STARTING_FILE;
-use super::reading::{ConfigFile, Part, parse, table};
+use super::reading::{ConfigFile, Part, parse};
 use super::secret::Absent;
+use super::toml_as_json::table;
 use crate::config::{
     Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit,
 };
@@ -479,76 +481,6 @@ fn text_that_is_no_toml_is_told_with_its_places() {
     assert!(told.lines().all(|line| line.starts_with("gatewright.toml:")), "{told}");
     assert!(told.contains("gatewright.toml:1:") && told.contains("gatewright.toml:2:"), "{told}");
     assert!(wrong("[server]\n[server]").contains("gatewright.toml:2:"));
-}
-
-#[test]
-fn models_have_what_their_family_says_unless_they_say_otherwise() {
-    let text = r#"
-        [families.family_two]
-        name = "Family Two"
-        default_max_tokens = 8192
-        translate_responses = true
-        strict = true
-        thinking = "adaptive"
-        [upstreams.two]
-        kind = "messages"
-        base_url = "https://two.example"
-        [models.by-kind]
-        targets = [{ upstream = "two" }]
-        [models.by-name]
-        family = "family_two"
-        default_max_tokens = 7
-        translate_responses = false
-        strict = false
-        thinking = "budget"
-        targets = [{ upstream = "two" }]
-        [models.of-another]
-        family = "family_one"
-        targets = [{ upstream = "two" }]
-    "#;
-    let read = read(text).unwrap_or_else(|problems| panic!("{problems}"));
-    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
-    let said: Vec<_> = read
-        .config
-        .models
-        .iter()
-        .map(|model| (model.owner.as_deref(), model.default_max_tokens, model.strict, model.thinking))
-        .collect();
-    assert_eq!(
-        said,
-        [
-            (Some("Family Two"), 8192, true, Thinking::Adaptive),
-            (Some("Family Two"), 7, false, Thinking::Budget),
-            (None, 4096, false, Thinking::Budget),
-        ]
-    );
-    let translates: Vec<bool> = read.config.models.iter().map(|model| model.translate_responses).collect();
-    assert_eq!(translates, [true, false, false]);
-}
-
-#[test]
-fn families_of_the_catalog_s_models_need_no_models_in_the_file() {
-    let config = read("[families.family_one]\nname = \"One\"").expect("right").config;
-    let of_one = config.models.iter().filter(|model| model.family == "family_one");
-    assert!(of_one.clone().count() > 0 && of_one.clone().all(|model| model.owner.as_deref() == Some("One")));
-}
-
-#[test]
-fn misspelt_families_and_words_of_families_are_told() {
-    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\nstrct = true"));
-    assert!(told.contains("families.my-family.strct: there is no such key; did you mean strict?"), "{told}");
-    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\n[families.\"a b\"]"));
-    assert!(
-        told.contains("models.m.family: there is no family of this name; did you mean my-family?"),
-        "{told}"
-    );
-    assert!(told.contains("families.\"a b\": the id must be letters"), "{told}");
-    let told = wrong(&with("", "thinking = \"adaptiv\""));
-    assert!(
-        told.contains("models.m.thinking: must be one of budget, adaptive; did you mean adaptive?"),
-        "{told}"
-    );
-    assert!(read(&with("", "family = \"local\"")).is_ok(), "without the table, a family is just a name");
 }
 
 #[test]

@@ -1,0 +1,74 @@
+//! Families of models, and what their models have of them.
+
+use super::{read, with, wrong};
+use crate::config::Thinking;
+
+#[test]
+fn models_have_what_their_family_says_unless_they_say_otherwise() {
+    let text = r#"
+        [families.family_two]
+        name = "Family Two"
+        default_max_tokens = 8192
+        translate_responses = true
+        strict = true
+        thinking = "adaptive"
+        [upstreams.two]
+        kind = "messages"
+        base_url = "https://two.example"
+        [models.by-kind]
+        targets = [{ upstream = "two" }]
+        [models.by-name]
+        family = "family_two"
+        default_max_tokens = 7
+        translate_responses = false
+        strict = false
+        thinking = "budget"
+        targets = [{ upstream = "two" }]
+        [models.of-another]
+        family = "family_one"
+        targets = [{ upstream = "two" }]
+    "#;
+    let read = read(text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert!(read.warnings.is_empty(), "{:?}", read.warnings);
+    let said: Vec<_> = read
+        .config
+        .models
+        .iter()
+        .map(|model| (model.owner.as_deref(), model.default_max_tokens, model.strict, model.thinking))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (Some("Family Two"), 8192, true, Thinking::Adaptive),
+            (Some("Family Two"), 7, false, Thinking::Budget),
+            (None, 4096, false, Thinking::Budget),
+        ]
+    );
+    let translates: Vec<bool> = read.config.models.iter().map(|model| model.translate_responses).collect();
+    assert_eq!(translates, [true, false, false]);
+}
+
+#[test]
+fn families_of_the_catalog_s_models_need_no_models_in_the_file() {
+    let config = read("[families.family_one]\nname = \"One\"").expect("right").config;
+    let of_one = config.models.iter().filter(|model| model.family == "family_one");
+    assert!(of_one.clone().count() > 0 && of_one.clone().all(|model| model.owner.as_deref() == Some("One")));
+}
+
+#[test]
+fn misspelt_families_and_words_of_families_are_told() {
+    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\nstrct = true"));
+    assert!(told.contains("families.my-family.strct: there is no such key; did you mean strict?"), "{told}");
+    let told = wrong(&with("", "family = \"my-famly\"\n[families.my-family]\n[families.\"a b\"]"));
+    assert!(
+        told.contains("models.m.family: there is no family of this name; did you mean my-family?"),
+        "{told}"
+    );
+    assert!(told.contains("families.\"a b\": the id must be letters"), "{told}");
+    let told = wrong(&with("", "thinking = \"adaptiv\""));
+    assert!(
+        told.contains("models.m.thinking: must be one of budget, adaptive; did you mean adaptive?"),
+        "{told}"
+    );
+    assert!(read(&with("", "family = \"local\"")).is_ok(), "without the table, a family is just a name");
+}

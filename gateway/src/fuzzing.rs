@@ -8,7 +8,10 @@ mod relayed;
 pub use self::documents::{configure, film};
 pub use self::relayed::relay;
 
-use gatewright::limits::integer;
+use std::collections::BTreeMap;
+
+use gatewright::limits::{self, Rules, integer};
+use gatewright::{Operation, operations};
 use serde_json::{Map, Value};
 
 pub use crate::server::http1::fuzzing::asked;
@@ -102,6 +105,7 @@ pub fn translate(input: &[u8]) -> Option<usize> {
 
 fn translate_request(source: Protocol, body: &Value) -> Option<usize> {
     let stream = body["stream"] == true;
+    let body = &limits::canonical(operation_of(source), body).unwrap_or_else(|| body.clone());
     let conversation = source.request_in(body.clone(), "m", stream).ok()?;
     let defaults = Defaults { max_tokens: 4096, ..Defaults::default() };
     let written = PROTOCOLS.map(|target| {
@@ -151,21 +155,66 @@ fn is_same(body: &Value, back: &Value) -> bool {
 
 /// Translates a request or a stream of a protocol to every protocol, as [`translate`] does: the first byte names the protocol,
 /// the second says what follows. Returns the number of documents that were held against their rules; `None`: it is
-/// none, or a request that strict providers of its own protocol refuse.
+/// none, a request that the gateway or strict providers of its own protocol refuse, or a stream with arguments that are no
+/// JSON object, which reach the client as the model wrote them.
 ///
 /// # Panics
 /// If a request is written as one that strict providers refuse, or if a stream breaks what its clients rely on.
 pub fn hold(input: &[u8]) -> Option<usize> {
+    let broken = broken_rules(input)?;
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    Some(PROTOCOLS.len() - 1)
+}
+
+/// The operation of a protocol, whose rules a request keeps before it is translated.
+fn operation_of(protocol: Protocol) -> &'static Operation {
+    match protocol {
+        Protocol::Chat => &operations::CREATE_CHAT_COMPLETION,
+        Protocol::Responses => &operations::CREATE_RESPONSE,
+        Protocol::Messages => &operations::CREATE_MESSAGE,
+        Protocol::Native => &operations::GENERATE_CONTENT,
+    }
+}
+
+/// The rules that the translations of an input of [`hold`] break.
+fn broken_rules(input: &[u8]) -> Option<Vec<String>> {
     let (&[protocol, kind], text) = input.split_first_chunk()?;
     let source = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
     let text = str::from_utf8(text).ok()?;
     match kind % 4 {
-        0 => return hold_request(source, &serde_json::from_str(text).ok()?),
-        3 => {}
-        _ => return None,
+        0 => broken_by_request(source, &serde_json::from_str(text).ok()?),
+        3 => broken_by_stream(source, &read_stream(source, text)?),
+        _ => None,
     }
-    let deltas = read_stream(source, text)?;
-    for target in PROTOCOLS {
+}
+
+fn broken_by_request(source: Protocol, body: &Value) -> Option<Vec<String>> {
+    if !judge(source, body).is_empty() {
+        return None;
+    }
+    let operation = operation_of(source);
+    let rules = Rules::default().own_models(true);
+    if !limits::check_with(operation, body, rules).is_empty() {
+        return None;
+    }
+    let body = limits::canonical(operation, body).unwrap_or_else(|| body.clone());
+    let conversation = source.request_in(body.clone(), "m", body["stream"] == true).ok()?;
+    let defaults = Defaults { max_tokens: 4096, ..Defaults::default() };
+    let body = &body;
+    let others = PROTOCOLS.into_iter().filter(|target| *target != source);
+    let broken = others.flat_map(|target| {
+        let outgoing = target.request_out(&conversation, defaults).body;
+        let found = judge(target, &outgoing);
+        found.into_iter().map(move |finding| format!("{target:?}: {finding}\n{body}\n  becomes\n{outgoing}"))
+    });
+    Some(broken.collect())
+}
+
+fn broken_by_stream(source: Protocol, deltas: &[Delta]) -> Option<Vec<String>> {
+    if !are_calls_whole(deltas) {
+        return None;
+    }
+    let broken = PROTOCOLS.into_iter().filter(|target| *target != source).flat_map(|target| {
         let asked = Asked {
             model: "m".to_owned(),
             request: Value::Object(Map::new()),
@@ -174,27 +223,35 @@ pub fn hold(input: &[u8]) -> Option<usize> {
             created: 1,
         };
         let (mut writer, mut bytes) = (target.stream_out(asked), Vec::new());
-        for delta in &deltas {
+        for delta in deltas {
             writer.delta(delta.clone(), &mut bytes);
         }
         let faults = grammar::transcript(target, &bytes).faults;
-        assert!(faults.is_empty(), "{target:?}: {}\n{}", faults[0], String::from_utf8_lossy(&bytes));
-    }
-    Some(PROTOCOLS.len())
+        faults
+            .into_iter()
+            .map(move |fault| format!("{target:?}: {fault}\n{}", String::from_utf8_lossy(&bytes)))
+    });
+    Some(broken.collect())
 }
 
-fn hold_request(source: Protocol, body: &Value) -> Option<usize> {
-    if !judge(source, body).is_empty() {
-        return None;
+/// Whether the arguments of all functions are JSON objects. Where a model writes others, they stay as they are: the client is
+/// to tell the model.
+fn are_calls_whole(deltas: &[Delta]) -> bool {
+    let mut inputs: BTreeMap<(u32, u32), String> = BTreeMap::new();
+    for delta in deltas {
+        match delta {
+            Delta::Call { choice, call, custom: false, .. } => {
+                inputs.insert((*choice, *call), String::new());
+            }
+            Delta::CallInput { choice, call, text } => {
+                if let Some(input) = inputs.get_mut(&(*choice, *call)) {
+                    input.push_str(text);
+                }
+            }
+            _ => {}
+        }
     }
-    let conversation = source.request_in(body.clone(), "m", body["stream"] == true).ok()?;
-    let defaults = Defaults { max_tokens: 4096, ..Defaults::default() };
-    for target in PROTOCOLS.into_iter().filter(|target| *target != source) {
-        let outgoing = target.request_out(&conversation, defaults);
-        let found = judge(target, &outgoing.body);
-        assert!(found.is_empty(), "{target:?}: {}\n{body}\n  becomes\n{}", found[0], outgoing.body);
-    }
-    Some(PROTOCOLS.len())
+    inputs.values().all(|input| matches!(serde_json::from_str(input), Ok(Value::Object(_))))
 }
 
 fn read_stream(source: Protocol, text: &str) -> Option<Vec<Delta>> {
@@ -235,11 +292,11 @@ mod tests {
     #[test]
     fn requests_and_streams_are_held_against_their_rules() {
         let request = r#"{"model":"m","max_tokens":64,"messages":[{"role":"user","content":"x"}]}"#;
-        assert_eq!(hold(&[&[2, 0], request.as_bytes()].concat()), Some(4));
+        assert_eq!(hold(&[&[2, 0], request.as_bytes()].concat()), Some(3));
         assert_eq!(hold(&[&[2, 0], &b"{}"[..]].concat()), None);
         assert_eq!(hold(&[&[2, 1], &b"{}"[..]].concat()), None);
         let chunk = r#"{"choices":[{"delta":{"content":"x"},"finish_reason":"stop"}]}"#;
-        assert_eq!(hold(&[&[0, 3], chunk.as_bytes()].concat()), Some(4));
+        assert_eq!(hold(&[&[0, 3], chunk.as_bytes()].concat()), Some(3));
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! Documents of the vectors with parts of others in them: whatever comes of it, it is translated without a panic, a request
 //! comes back as it was, and what is said to be lost is there. `GATEWRIGHT_MUTATIONS` sets how many are tried.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
-use super::{relay, translate};
+use super::{broken_rules, relay, translate};
 
 /// The folders of the vectors, as the first byte of an input names their protocols.
 const FOLDERS: [&str; 4] = ["chat", "responses", "messages", "native"];
 const VECTORS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/vectors/protocols");
 /// How many documents are tried.
 const TRIED: u64 = 3_000;
+/// Every how many of them is held against the rules, which takes longer than a translation.
+const HELD: usize = 3;
 
 /// Numbers without a pattern, the same each time.
 struct Chance(u64);
@@ -67,6 +71,9 @@ fn mutate(value: &mut Value, other: &mut Value, chance: &mut Chance) {
     let scalars = [
         json!(null),
         json!(""),
+        json!(" "),
+        json!("x".repeat(300)),
+        json!("\\ud83d"),
         json!("ü©"),
         json!(0),
         json!(-1),
@@ -182,4 +189,45 @@ fn mixed_documents_are_translated_and_what_they_lose_is_there() {
         translated += u64::from(done.is_ok_and(|done| done));
     }
     assert!(translated > 500, "only {translated} were translated");
+}
+
+/// The rule that broke, and between which protocols.
+fn class(protocol: u8, broken: &str) -> String {
+    let mut words = broken.lines().next().unwrap_or_default().splitn(3, ": ");
+    let (target, rule) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    format!("{} to {target}: {rule}", FOLDERS[usize::from(protocol)])
+}
+
+#[test]
+fn mixed_documents_keep_the_rules_of_every_protocol() {
+    let documents: Vec<Document> = documents().into_iter().filter(|document| document.kind != 1).collect();
+    let (mut held, mut faults) = (0_u64, BTreeMap::<String, (u64, String)>::new());
+    for number in (0..tried()).step_by(HELD) {
+        let mut chance = chance(number);
+        let document = &documents[chance.below(documents.len())];
+        let mut value = document.value.clone();
+        for _ in 0..=chance.below(3) {
+            let mut other = documents[chance.below(documents.len())].value.clone();
+            mutate(&mut value, &mut other, &mut chance);
+        }
+        let text = text(document, &value);
+        let input = [&[document.protocol, document.kind], text.as_bytes()].concat();
+        let broken = match std::panic::catch_unwind(|| broken_rules(&input)) {
+            Ok(None) => continue,
+            Ok(Some(broken)) => broken,
+            Err(_) => vec![format!("a panic\n{text}")],
+        };
+        held += 1;
+        for broken in broken {
+            let fault = faults.entry(class(document.protocol, &broken)).or_insert((0, String::new()));
+            fault.0 += 1;
+            if fault.1.is_empty() || broken.len() < fault.1.len() {
+                fault.1 = broken;
+            }
+        }
+    }
+    let told =
+        faults.iter().map(|(class, (count, first))| format!("{class}, {count} times, such as\n{first}\n"));
+    assert!(faults.is_empty(), "{}", told.collect::<String>());
+    assert!(held > 150, "only {held} were held against the rules");
 }

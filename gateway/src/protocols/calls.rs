@@ -6,6 +6,8 @@ use crate::conversation::{Input, PartKind, Turn};
 
 /// The result of a call that has none.
 pub(super) const NO_RESULT: &str = "The tool gave no result.";
+/// What is said where a provider refuses to hear nothing.
+pub(super) const NOTHING: &str = "…";
 
 /// Tells each result the name and the kind of the tool that was called, as far as the conversation has the call.
 pub(super) fn name_results(turns: &mut [Turn]) {

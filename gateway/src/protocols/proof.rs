@@ -41,7 +41,8 @@ pub(super) fn is_marked(proof: &str) -> bool {
 /// Servers of chat completions stand before models of any maker.
 pub(super) fn of_maker(proof: &str, source: Protocol, target: Protocol) -> Option<&str> {
     let (maker, proof) = parts(proof);
-    if proof == NO_PROOF && target != Protocol::Native {
+    let is_none = proof.is_empty() && source != target;
+    if is_none || proof == NO_PROOF && target != Protocol::Native {
         return None;
     }
     let is_of_target = match maker {
@@ -136,3 +137,4 @@ mod tests {
         assert_eq!(of_maker("x", Protocol::Chat, Protocol::Native), None, "it is no base64");
     }
 }
+        assert_eq!(of_maker("", Protocol::Chat, Protocol::Responses), None, "an empty text proves nothing");

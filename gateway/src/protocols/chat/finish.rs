@@ -32,7 +32,7 @@ pub(super) fn word(end: &End, calls: bool) -> Cow<'static, str> {
         }
         // To a client of another protocol it is an error.
         End::Failed { .. } => "error".into(),
-        End::Other { .. } if calls => "tool_calls".into(),
+        End::Other { .. } | End::StopSequence(_) | End::Paused if calls => "tool_calls".into(),
         // A paused turn has nothing that this protocol could go on with.
         End::Stop | End::StopSequence(_) | End::Paused | End::Other { .. } => "stop".into(),
     }

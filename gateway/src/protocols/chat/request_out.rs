@@ -8,6 +8,7 @@ use super::message_out;
 use super::tools::{insert, write_choice, write_tool};
 use crate::config::TokenLimit;
 use crate::conversation::{Budget, Conversation, Format, Given, Protocol, Tool, ToolKind};
+use crate::protocols::calls::NOTHING;
 use crate::protocols::members::{Writer, object};
 use crate::protocols::user::{self, MAX_USER};
 use crate::protocols::{Defaults, Outgoing, effort, tool_choice};
@@ -22,7 +23,12 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     let capabilities = defaults.capabilities;
     let mut writer = Writer::new(conversation, Protocol::Chat).for_server(capabilities);
     let mut body = object([("model", conversation.model.as_str().into())]);
-    body.insert("messages".to_owned(), message_out::messages(conversation, &mut writer).into());
+    let mut messages = message_out::messages(conversation, &mut writer);
+    if messages.is_empty() && !writer.is_same() {
+        // Providers refuse a request without messages.
+        messages.push(json!({ "role": "user", "content": NOTHING }));
+    }
+    body.insert("messages".to_owned(), messages.into());
     write_tools(conversation, &mut writer, &mut body);
     if let Some(given) = &conversation.format {
         insert(&mut body, "response_format", format(given, &mut writer));

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::citations::write_annotation;
 use super::{finish, reasoning, usage};
-use crate::conversation::{Delta, Failure, Protocol, Usage};
+use crate::conversation::{Delta, End, Failure, Protocol, Usage};
 use crate::protocols::beyond::Kept;
 use crate::protocols::members::object;
 use crate::protocols::{Asked, StreamOut, failure, frames};
@@ -47,6 +47,7 @@ struct Open {
     has_shown: bool,
     /// Whether each call is one of a custom tool.
     calls: Vec<bool>,
+    has_ended: bool,
 }
 
 /// The last thought.
@@ -119,8 +120,11 @@ impl StreamOut for Chunks {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         match delta {
             Delta::Started { id, created, .. } => {
-                self.id = id.unwrap_or_else(|| std::mem::take(&mut self.id));
-                self.created = created.unwrap_or(self.created);
+                // All chunks have one id: the first counts.
+                if self.choices.is_empty() {
+                    self.id = id.unwrap_or_else(|| std::mem::take(&mut self.id));
+                    self.created = created.unwrap_or(self.created);
+                }
                 self.choice(0, bytes);
             }
             Delta::Text { choice, text, logprobs } => {
@@ -167,20 +171,15 @@ impl StreamOut for Chunks {
             Delta::Other { value, .. } => self.kept.other(value),
             Delta::Extra(given) => self.kept.extra(given),
             Delta::Usage(usage) => self.usage = Some(usage),
-            Delta::Ended { choice, end } => {
-                self.kept.end(choice, &end, Protocol::Chat);
-                let calls = !self.choice(choice, bytes).calls.is_empty();
-                let word = finish::word(&end, calls);
-                let finish_reason = Some(word.as_ref());
-                let choice = Choice { index: choice, delta: Piece::default(), logprobs: None, finish_reason };
-                let mut beyond = Map::new();
-                self.kept.add(&mut beyond);
-                let choices = [choice];
-                let chunk = self.chunk(&choices, self.include_usage.then_some(Value::Null));
-                frames::data(&Chunk { beyond, ..chunk }, bytes);
-            }
+            Delta::Ended { choice, end } => self.end(choice, &end, bytes),
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => {
+                // A choice that the provider did not end, or never began.
+                let open: Vec<u32> =
+                    self.choices.iter().filter(|open| !open.has_ended).map(|open| open.index).collect();
+                for choice in open {
+                    self.end(choice, &End::Stop, bytes);
+                }
                 if self.include_usage {
                     let usage = self.usage.map_or(Value::Null, usage::write);
                     // What came after the end of the choices, such as members of the usage.
@@ -225,6 +224,19 @@ impl Chunks {
 
     fn piece(&self, index: u32, delta: Piece<'_>, bytes: &mut Vec<u8>) {
         self.write(&[Choice { index, delta, logprobs: None, finish_reason: None }], bytes);
+    }
+
+    fn end(&mut self, choice: u32, end: &End, bytes: &mut Vec<u8>) {
+        self.kept.end(choice, end, Protocol::Chat);
+        let open = self.choice(choice, bytes);
+        open.has_ended = true;
+        let word = finish::word(end, !open.calls.is_empty());
+        let finish_reason = Some(word.as_ref());
+        let choices = [Choice { index: choice, delta: Piece::default(), logprobs: None, finish_reason }];
+        let mut beyond = Map::new();
+        self.kept.add(&mut beyond);
+        let chunk = self.chunk(&choices, self.include_usage.then_some(Value::Null));
+        frames::data(&Chunk { beyond, ..chunk }, bytes);
     }
 
     /// The choice, whose first chunk names the role.

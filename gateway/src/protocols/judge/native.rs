@@ -19,6 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("parts_say_one_thing", parts_say_one_thing),
     Rule::new("media_have_their_form", media_have_their_form),
     Rule::new("instructions_are_texts", instructions_are_texts),
+    Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("one_form_of_schema", one_form_of_schema),
     Rule::new("older_schemas", older_schemas),
     Rule::new("a_choice_has_its_tools", a_choice_has_its_tools),
@@ -260,6 +261,20 @@ fn instructions_are_texts(body: &Value, findings: &mut Findings) {
     for (index, part) in items(&instruction["parts"]) {
         if text(part, "text").is_empty() {
             findings.say(format!("/systemInstruction/parts/{index}"), "a text");
+        }
+    }
+}
+
+/// "functionDeclaration parameters schema should be of type OBJECT". Sources: github.com/diegosouzapw/OmniRoute/pull/3360;
+/// `parametersJsonSchema` of `FunctionDeclaration` in ai.google.dev/api/caching.
+fn parameters_are_objects(body: &Value, findings: &mut Findings) {
+    for (at, function) in declarations(body) {
+        for name in ["parameters", "parametersJsonSchema"] {
+            let kind = &function[name]["type"];
+            let is_object = kind.as_str().is_some_and(|kind| kind.eq_ignore_ascii_case("object"));
+            if !kind.is_null() && !is_object {
+                findings.say(format!("{at}/{name}/type"), format!("{kind} is not OBJECT"));
+            }
         }
     }
 }

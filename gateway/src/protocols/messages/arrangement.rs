@@ -7,12 +7,9 @@ use serde_json::{Value, json};
 
 use super::block_out;
 use crate::conversation::{Conversation, Part, PartKind, Role, Turn};
-use crate::protocols::calls::NO_RESULT;
+use crate::protocols::calls::{NO_RESULT, NOTHING};
 use crate::protocols::members::Writer;
 use crate::protocols::thoughts::joined;
-
-/// What the user says where a conversation has nothing of the user at the beginning: a text must not be empty.
-const NOTHING: &str = "…";
 
 /// The system prompt and the messages of a request of this protocol, as they were.
 pub(super) fn as_it_was(conversation: &Conversation, writer: &mut Writer<'_>) -> (Option<Value>, Vec<Value>) {

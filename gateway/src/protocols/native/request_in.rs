@@ -83,7 +83,7 @@ fn reasoning(config: &mut Members, rest: &mut Rest) -> Reasoning {
         })
     };
     let level = thinking.peek("thinkingLevel").as_str().map(str::to_lowercase);
-    let effort = level.filter(|level| level != "thinking_level_unspecified");
+    let effort = level.filter(|level| !matches!(level.as_str(), "" | "thinking_level_unspecified"));
     let reasoning = Reasoning {
         effort: effort.map(|effort| Given::new(effort, thinking.place("thinkingLevel"))),
         budget: thinking.given("thinkingBudget", budget),

@@ -10,6 +10,7 @@ use crate::conversation::{
     Budget, Conversation, Format, Given, Part, PartKind, Protocol, Role, Thought, Tool, ToolCall, ToolChoice,
     ToolKind, ToolResult, Turn,
 };
+use crate::protocols::calls::NOTHING;
 use crate::protocols::effort::budget_of;
 use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
@@ -21,8 +22,8 @@ use crate::protocols::{Defaults, Outgoing};
 const MAX_STOP_SEQUENCES: usize = 5;
 /// Maximum number of tokens for thoughts that every model takes.
 const MAX_TOKENS_OF_EFFORT: u64 = 24_576;
-/// What the user says where a conversation has nothing to say.
-const NOTHING: &str = "…";
+/// Maximum count: the protocol's numbers have 32 bits.
+const MAX_COUNT: u64 = i32::MAX as u64;
 
 /// Writes a provider's request.
 pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: Defaults) -> Outgoing {
@@ -294,7 +295,8 @@ fn generation_config(conversation: &Conversation, writer: &mut Writer<'_>, body:
         [("maxOutputTokens", &conversation.max_tokens), ("candidateCount", &conversation.choices)]
     {
         if let Some(given) = given {
-            set(name, json!(given.value));
+            let most = if writer.is_same() { u64::MAX } else { MAX_COUNT };
+            set(name, json!(given.value.min(most)));
         }
     }
     let sampling = &conversation.sampling;

@@ -11,6 +11,7 @@ use crate::conversation::{
     Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Reasoning, Role, Thought, ToolCall,
     ToolResult, Turn,
 };
+use crate::protocols::calls::NOTHING;
 use crate::protocols::effort::effort_of;
 use crate::protocols::members::{Writer, object};
 use crate::protocols::proof;
@@ -22,8 +23,6 @@ use crate::protocols::{Defaults, Outgoing};
 const TIERS: [&str; 5] = ["auto", "default", "flex", "scale", "priority"];
 /// The effort of a model that does not think.
 const NO_EFFORT: &str = "none";
-/// What the user says where a conversation has nothing to say.
-const NOTHING: &str = "…";
 /// Minimum of `max_output_tokens`.
 const MIN_OUTPUT_TOKENS: u64 = 16;
 /// Name of a form of the text that has none.

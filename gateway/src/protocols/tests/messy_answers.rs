@@ -252,3 +252,50 @@ fn a_picture_in_a_stream_is_an_item() {
     let again = events(&written(Protocol::Native, &told));
     assert_eq!(again[1]["data"]["candidates"][0]["content"]["parts"][0], parts[1]);
 }
+
+#[test]
+fn a_stream_whose_second_choice_alone_is_told_ends_its_first_one_for_clients_of_chat() {
+    let candidate = json!({ "index": 1, "content": { "parts": [{ "text": "Hi" }] }, "finishReason": "STOP" });
+    let told =
+        deltas(Protocol::Native, &json!([{ "data": { "candidates": [candidate] } }])).expect("a stream");
+    let stream = events(&written(Protocol::Chat, &told));
+    let choices = stream.as_array().into_iter().flatten().filter_map(|event| event["data"]["choices"].get(0));
+    let mut ended: Vec<u64> = choices
+        .filter(|choice| choice["finish_reason"] == "stop")
+        .filter_map(|choice| choice["index"].as_u64())
+        .collect();
+    ended.sort_unstable();
+    assert_eq!(ended, [0, 1], "{stream}");
+}
+
+#[test]
+fn chunks_have_the_id_of_the_first_though_the_provider_tells_its_own_later() {
+    let told = [
+        Delta::Text { choice: 0, text: "Hi".to_owned(), logprobs: None },
+        Delta::Started { id: Some("theirs".to_owned()), model: None, created: Some(9) },
+        Delta::Ended { choice: 0, end: End::Stop },
+        Delta::Done,
+    ];
+    let stream = events(&written(Protocol::Chat, &told));
+    let ids = stream.as_array().into_iter().flatten().filter_map(|event| event["data"]["id"].as_str());
+    assert!(ids.eq(["id_1"; 4]), "{stream}");
+}
+
+#[test]
+fn calls_before_a_stop_sequence_are_made_by_clients_of_chat() {
+    let told = [
+        Delta::Call {
+            choice: 0,
+            call: 0,
+            id: "c1".to_owned(),
+            name: "now".to_owned(),
+            custom: false,
+            signature: None,
+        },
+        Delta::CallInput { choice: 0, call: 0, text: "{}".to_owned() },
+        Delta::Ended { choice: 0, end: End::StopSequence(Some("END".to_owned())) },
+        Delta::Done,
+    ];
+    let stream = written(Protocol::Chat, &told);
+    assert!(stream.contains(r#""finish_reason":"tool_calls""#), "{stream}");
+}

@@ -162,6 +162,11 @@ fn every_rule_of_the_native_protocol_refuses_and_takes() {
             json!({ "systemInstruction": { "parts": [{ "text": "x" }] } }),
         ),
         (
+            "parameters_are_objects",
+            declared(&[json!({ "name": "a", "parametersJsonSchema": { "type": ["string"] } })]),
+            now(json!({ "type": "OBJECT", "properties": {} })),
+        ),
+        (
             "one_form_of_schema",
             declared(&[json!({ "name": "a", "parameters": schema, "parametersJsonSchema": {} })]),
             declared(&[json!({ "name": "a", "parametersJsonSchema": { "$defs": {} } })]),

@@ -1,5 +1,7 @@
 //! Content codings (RFC 9110, 8.4): undoes those of requests and of upstreams' answers.
 
+mod inflated;
+
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::Pin;
@@ -13,6 +15,7 @@ use http_body::Frame;
 use tower::Service;
 use tower_http::decompression::Decompression;
 
+use self::inflated::Inflated;
 use super::peeked::Resumed;
 
 /// The codings that are undone, the densest first.
@@ -55,6 +58,9 @@ pub(crate) fn decoded(codings: &[&'static str], body: Body) -> Body {
 }
 
 fn decode(coding: &'static str, body: Body) -> Body {
+    if coding == "deflate" {
+        return Body::new(Inflated::new(body));
+    }
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding));
     let answered = Decompression::new(Given(Some(response))).call(http::Request::new(()));

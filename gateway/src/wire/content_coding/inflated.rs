@@ -1,0 +1,133 @@
+//! The coding `deflate`: in the zlib format, as RFC 9110 (8.4.1.2) says, or without its frame, as some servers send it.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::Body;
+use bytes::{Buf as _, Bytes};
+use flate2::{Decompress, FlushDecompress, Status};
+use http_body::Frame;
+
+/// Maximum size of a piece, in bytes.
+const MAX_PIECE_BYTES: usize = 16 * 1024;
+/// What the first byte of the zlib format ends with: the number of its only method. A stored block begins so otherwise, and no
+/// encoder fills one up with anything but zeros.
+const ZLIB_METHOD: u8 = 8;
+
+/// A body without its coding.
+pub(super) struct Inflated {
+    body: Body,
+    /// What has come and waits.
+    coded: Bytes,
+    /// None until the first byte has come.
+    inflate: Option<Decompress>,
+    is_over: bool,
+}
+
+impl Inflated {
+    pub(super) fn new(body: Body) -> Self {
+        Self { body, coded: Bytes::new(), inflate: None, is_over: false }
+    }
+
+    /// The next piece; empty if more has to come for it.
+    fn inflate(&mut self) -> Result<Vec<u8>, axum::BoxError> {
+        let first = self.coded.first().copied().unwrap_or_default();
+        let inflate = self.inflate.get_or_insert_with(|| Decompress::new(first & 0x0f == ZLIB_METHOD));
+        let (taken, written) = (inflate.total_in(), inflate.total_out());
+        let mut piece = vec![0; MAX_PIECE_BYTES];
+        let status = inflate.decompress(&self.coded, &mut piece, FlushDecompress::None)?;
+        let taken = usize::try_from(inflate.total_in() - taken)?;
+        piece.truncate(usize::try_from(inflate.total_out() - written)?);
+        self.coded.advance(taken);
+        self.is_over = status == Status::StreamEnd;
+        if taken == 0 && piece.is_empty() && !self.is_over {
+            return Err("the deflated body is damaged".into());
+        }
+        Ok(piece)
+    }
+}
+
+impl http_body::Body for Inflated {
+    type Data = Bytes;
+    type Error = axum::BoxError;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let this = self.get_mut();
+        while !this.is_over {
+            if !this.coded.is_empty() {
+                match this.inflate() {
+                    Ok(piece) if piece.is_empty() => {}
+                    Ok(piece) => return Poll::Ready(Some(Ok(Frame::data(piece.into())))),
+                    Err(error) => {
+                        this.is_over = true;
+                        return Poll::Ready(Some(Err(error)));
+                    }
+                }
+                continue;
+            }
+            match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                Some(Ok(frame)) => this.coded = frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => {
+                    this.is_over = true;
+                    return Poll::Ready(Some(Err(error.into())));
+                }
+                None => {
+                    this.is_over = true;
+                    // A body of nothing is nothing in any coding.
+                    if this.inflate.is_some() {
+                        return Poll::Ready(Some(Err("the deflated body broke off".into())));
+                    }
+                }
+            }
+        }
+        Poll::Ready(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, ZlibEncoder};
+    use futures_util::stream;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    /// A body that comes byte by byte.
+    fn bytewise(coded: Vec<u8>) -> Body {
+        let bytes = coded.into_iter().map(|byte| Ok::<_, std::io::Error>(Bytes::from(vec![byte])));
+        Body::from_stream(stream::iter(bytes))
+    }
+
+    #[tokio::test]
+    async fn deflate_is_read_with_and_without_the_frame_of_zlib() {
+        let plain = br#"{"said":"hello"}"#.repeat(9_000);
+        let mut framed = ZlibEncoder::new(Vec::new(), Compression::default());
+        framed.write_all(&plain).expect("memory");
+        let mut bare = DeflateEncoder::new(Vec::new(), Compression::default());
+        bare.write_all(&plain).expect("memory");
+        for coded in [framed.finish().expect("memory"), bare.finish().expect("memory")] {
+            for body in [Body::from(coded.clone()), bytewise(coded)] {
+                let read = Inflated::new(body).collect().await.expect("a body").to_bytes();
+                assert!(read == plain, "{} bytes", read.len());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_damaged_or_breaks_off_is_an_error_and_nothing_is_nothing() {
+        let mut coder = DeflateEncoder::new(Vec::new(), Compression::default());
+        coder.write_all(&b"hello ".repeat(99)).expect("memory");
+        let coded = coder.finish().expect("memory");
+        for body in [coded[..coded.len() / 2].to_vec(), vec![0xff; 99]] {
+            assert!(Inflated::new(Body::from(body)).collect().await.is_err());
+        }
+        let nothing = Inflated::new(Body::empty()).collect().await.expect("nothing");
+        assert!(nothing.to_bytes().is_empty());
+    }
+}

@@ -71,7 +71,14 @@ fn of_body(status: Option<u16>, error: ErrorBody, unsaid: impl FnOnce() -> Strin
     let kind = kind(status, &error);
     let message = error.message.map_or_else(unsaid, |message| cut(message, MESSAGE_BYTES));
     let word = |word: Option<String>| word.map(|word| cut(word, WORD_BYTES));
-    Failure { kind, message, code: word(error.code), param: word(error.param), beyond: None }
+    // The status word of the native protocol is a kind of error, and the code of none.
+    let code = error.code.filter(|code| error.error_type.as_ref() != Some(code) || !is_status_word(code));
+    Failure { kind, message, code: word(code), param: word(error.param), beyond: None }
+}
+
+/// Whether a word is the name of a status of the native protocol, such as `RESOURCE_EXHAUSTED`.
+fn is_status_word(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
 fn cut(mut text: String, bytes: usize) -> String {
@@ -184,6 +191,16 @@ mod tests {
         let native = json!({ "error": { "code": 400, "message": "no", "status": "INVALID_ARGUMENT",
             "details": [{ "reason": "API_KEY_INVALID" }] } });
         assert_eq!(kind_of(400, &native), FailureKind::Authentication);
+    }
+
+    #[test]
+    fn a_status_word_is_a_kind_of_error_and_a_reason_is_its_code() {
+        let native = json!({ "error": { "code": 429, "message": "later", "status": "RESOURCE_EXHAUSTED" } });
+        let failure = of_value(&native);
+        assert_eq!((failure.kind, failure.code), (FailureKind::RateLimited, None));
+        let native = json!({ "error": { "code": 400, "message": "no", "status": "INVALID_ARGUMENT",
+            "details": [{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID" }] } });
+        assert_eq!(of_value(&native).code.as_deref(), Some("API_KEY_INVALID"));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use uuid::Uuid;
 use super::{Malformed, StreamIn, surrogates};
 use crate::conversation::{Answer, Delta, End, Failure, FailureKind, Input, Part, PartKind};
 
+/// Words for an end that the request is to blame for: a proof is missing in it, or it has no tools and the model called one.
+const OF_THE_REQUEST: [&str; 2] = ["MISSING_THOUGHT_SIGNATURE", "UNEXPECTED_TOOL_CALL"];
 /// What a waiting part takes beside its texts, in bytes.
 const PART_BYTES: usize = size_of::<Waiting>();
 
@@ -303,9 +305,10 @@ fn with_calls(end: End, has_calls: bool) -> End {
 
 /// The error of an answer that ended by such a word.
 fn failure(word: &str) -> Failure {
+    let kind = if OF_THE_REQUEST.contains(&word) { FailureKind::InvalidRequest } else { FailureKind::Server };
     let word = gatewright::limits::brief(word);
     let message = format!("the provider broke the answer off: it says {word:?} of why it ended");
-    Failure { code: Some(word), ..Failure::new(FailureKind::Server, message) }
+    Failure { code: Some(word), ..Failure::new(kind, message) }
 }
 
 /// Gives the calls of a whole answer ids of their own.

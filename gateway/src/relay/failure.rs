@@ -175,6 +175,13 @@ impl Fault {
             || param.as_deref() == Some("previous_response_id")
     }
 
+    /// Whether a server refuses the request for its member `stream_options`.
+    pub(super) fn refuses_stream_options(&self) -> bool {
+        let Failure { message, param, .. } = &*self.failure;
+        let is_named = |text: &str| text.contains("stream_options");
+        self.verdict == Verdict::Request && (is_named(message) || param.as_deref().is_some_and(is_named))
+    }
+
     /// The upstream's status, where the client gets it.
     pub(super) fn status(&self) -> Option<u16> {
         self.status
@@ -289,6 +296,13 @@ pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Ob
             });
             response["model"] = serde_json::from_slice(observer.model()).unwrap_or_default();
             response["status"] = "failed".into();
+            if response["output"].as_array().is_none_or(Vec::is_empty) && !observer.output.is_empty() {
+                response["output"] = observer
+                    .output
+                    .iter()
+                    .filter_map(|item| serde_json::from_str::<Value>(item.get()).ok())
+                    .collect();
+            }
             response["error"] = json!({ "code": word, "message": message });
             let response = whole(response);
             let number = observer.sequence_number.map_or(0, |number| number.saturating_add(1));
@@ -397,6 +411,19 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_refuses_stream_options_names_them() {
+        for (status, body, expected) in [
+            (400, r#"{"error":{"message":"Unrecognized request argument supplied: stream_options"}}"#, true),
+            (422, r#"{"error":{"message":"Extra inputs","param":"stream_options.include_usage"}}"#, true),
+            (400, "stream_options: extra fields not permitted", true),
+            (400, r#"{"error":{"message":"bad","param":"stream"}}"#, false),
+            (500, r#"{"error":{"message":"stream_options"}}"#, false),
+        ] {
+            assert_eq!(of(status, body).refuses_stream_options(), expected, "{status} {body}");
+        }
+    }
+
+    #[test]
     fn the_upstreams_key_is_in_no_message() {
         let body = r#"{"error":{"message":"bad key sk-canary-8842","code":"sk-canary-8842","param":"sk-canary-8842"}}"#;
         for status in [400, 401, 429, 500] {
@@ -449,5 +476,27 @@ mod tests {
         let response = &data["response"];
         assert_eq!([&response["id"], &response["model"], &response["status"]], ["r1", "mine", "failed"]);
         assert_eq!(response["error"]["code"], "upstream_error");
+        assert_eq!(response["output"], Value::Null);
+    }
+
+    #[test]
+    fn a_stream_of_responses_that_fails_has_the_items_that_were_done() {
+        let failed = |items: &[&str]| {
+            let mut observer = Observer::new(Protocol::Responses, "mine", false);
+            observer.event(None, r#"{"type":"response.created","response":{"id":"r1","output":[]}}"#);
+            for item in items {
+                let event = format!(r#"{{"type":"response.output_item.done","item":{{"id":"{item}"}}}}"#);
+                observer.event(None, &event);
+            }
+            observer.event(None, r#"{"type":"response.output_item.added","item":{"id":"open"}}"#);
+            let failure = Failure::new(FailureKind::Server, "no");
+            let event = last_event(Protocol::Responses, &LastWords::of(&failure), &observer);
+            let data = event.lines().find_map(|line| line.strip_prefix("data: ")).expect("data");
+            serde_json::from_str::<Value>(data).expect("JSON")["response"]["output"].clone()
+        };
+        assert_eq!(failed(&["a", "b"]), json!([{ "id": "a" }, { "id": "b" }]));
+        assert_eq!(failed(&[]), json!([]));
+        let long = "x".repeat(300_000);
+        assert_eq!(failed(&["a", &long, "b"]), json!([]), "what is kept is bounded");
     }
 }

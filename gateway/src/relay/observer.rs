@@ -16,7 +16,7 @@ use crate::conversation::{Failure, Protocol, Usage};
 use crate::wire::peek::{self, members};
 
 /// Maximum size of the response object that the failure of a stream repeats (responses).
-const MOST_KEPT_BYTES: usize = 256 * 1024;
+pub(crate) const MOST_KEPT_BYTES: usize = 256 * 1024;
 
 /// The last word of chat.
 const DONE: &str = "[DONE]";
@@ -40,6 +40,10 @@ pub(crate) struct Observer {
     pub(crate) progress: Progress,
     /// The response object as the stream began (responses).
     pub(crate) begun: Option<Box<RawValue>>,
+    /// The items that are done (responses), for the failure of a stream.
+    pub(crate) output: Vec<Box<RawValue>>,
+    /// Bytes of these.
+    pub(crate) output_bytes: usize,
     /// Where the response object stands in the data of the event that ended the stream (responses).
     pub(crate) ended_with: Option<Range<usize>>,
     /// The number of the last event (responses).
@@ -88,6 +92,8 @@ impl Observer {
             pieces: 0,
             progress: Progress::Underway,
             begun: None,
+            output: Vec::new(),
+            output_bytes: 0,
             ended_with: None,
             sequence_number: None,
         }

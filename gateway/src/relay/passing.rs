@@ -9,7 +9,7 @@ use gatewright::{ErrorCode, operations};
 use super::continued::Keeper;
 use super::failure::{LastWords, last_event};
 use super::frames::Fields;
-use super::observer::{Observer, Progress, Seen};
+use super::observer::{MOST_KEPT_BYTES, Observer, Progress, Seen};
 use crate::conversation::{Failure, Protocol, Usage};
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
@@ -205,7 +205,7 @@ impl Events for Passing {
     }
 
     fn kept(&self) -> usize {
-        self.keeper.as_ref().map_or(0, Keeper::weight)
+        self.keeper.as_ref().map_or(0, Keeper::weight) + self.observer.output_bytes.min(MOST_KEPT_BYTES)
     }
 
     fn framing(&self) -> Framing {

@@ -161,3 +161,21 @@ fn what_waits_is_counted_until_it_is_told() {
     assert!(sequence.held < 1000, "{}", sequence.held);
     assert!(out.contains(&input(1, &"x".repeat(1000))));
 }
+
+#[test]
+fn an_end_that_the_request_is_to_blame_for_is_no_failure_of_the_provider() {
+    let kind_of = |word: &str| {
+        let end = End::Failed { source: crate::conversation::Protocol::Native, word: word.to_owned() };
+        match sequenced(vec![ended(end)]).as_slice() {
+            [Delta::Failed(failure)] => (failure.kind, failure.code.clone()),
+            other => panic!("{other:?}"),
+        }
+    };
+    for (word, kind) in [
+        ("MISSING_THOUGHT_SIGNATURE", FailureKind::InvalidRequest),
+        ("UNEXPECTED_TOOL_CALL", FailureKind::InvalidRequest),
+        ("MALFORMED_FUNCTION_CALL", FailureKind::Server),
+    ] {
+        assert_eq!(kind_of(word), (kind, Some(word.to_owned())));
+    }
+}

@@ -39,11 +39,12 @@ impl Observer {
     }
 
     pub(super) fn response_event(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {
-        let (mut kind, mut response, mut number, mut error) = (None, None, None, None);
+        let (mut kind, mut response, mut number, mut error, mut item) = (None, None, None, None, None);
         members(data, |name, value| match name {
             "type" => kind = peek::string(value),
             "error" => error = Some(value),
             "response" => response = Some(value),
+            "item" => item = Some(value),
             "sequence_number" => number = serde_json::from_str(value.get()).ok(),
             _ => {}
         })?;
@@ -57,6 +58,9 @@ impl Observer {
         // The number of an error is that of the event that tells it to the client.
         if kind != "response.failed" {
             self.sequence_number = number.or(self.sequence_number);
+        }
+        if let Some(item) = item.filter(|_| kind == "response.output_item.done") {
+            self.keep_item(item);
         }
         let (mut model, mut usage) = (None, None);
         let read = response.map(|response| {
@@ -100,6 +104,17 @@ impl Observer {
             self.begun = Some(response.to_owned());
         }
         Ok(self.renamed(data, model))
+    }
+
+    /// Keeps an item that is done. Of those that are too much, none is kept: a list with a gap tells another answer.
+    fn keep_item(&mut self, item: &RawValue) {
+        let bytes = self.output_bytes.saturating_add(item.get().len());
+        if bytes <= MOST_KEPT_BYTES {
+            self.output.push(item.to_owned());
+        } else {
+            self.output = Vec::new();
+        }
+        self.output_bytes = bytes;
     }
 
     pub(super) fn message_event(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {

@@ -29,7 +29,6 @@ mod native;
 mod proof;
 mod responses;
 mod sequence;
-mod streamed;
 mod surrogates;
 mod thoughts;
 mod tool_answers;

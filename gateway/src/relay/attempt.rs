@@ -16,7 +16,6 @@ use super::translating::Translating;
 use super::translation::Answering;
 use super::{Journey, LONG_BODY, document, pictures, translation};
 use crate::bounds::room::Share;
-use crate::clock::unix_seconds;
 use crate::conversation::{Protocol, Usage};
 use crate::routing::Claim;
 use crate::upstream::{Action, NoAnswer, Request};
@@ -141,20 +140,16 @@ pub(super) async fn passed(
     let endpoint = &claim.destination.provider.endpoint;
     let redactor = &endpoint.redactor;
     let streams = journey.action == Action::Answer { stream: true };
-    let mut body = body;
     if !(is_stream && streams) {
         let mut share = journey.app.share_of(&journey.call.caller);
         let most = document::MOST_BYTES;
         let document = document::read(body, most, endpoint.idle_timeout, redactor, &mut share).await?;
-        let passed = passed_document(journey, parcel, claim, document.clone(), share).await;
-        if !streams {
-            return passed;
-        }
+        let passed = passed_document(journey, parcel, claim, document, share).await;
         // What it says in place of a stream is told, if it is an error.
-        passed?;
-        body = streamed(journey, parcel.protocol, document)
-            .await
-            .ok_or_else(|| Fault::broken("is no stream", redactor))?;
+        return match passed {
+            Ok(_) if streams => Err(Fault::broken("is no stream", redactor)),
+            passed => passed,
+        };
     }
     // A client of the embedded provider may stop sending: its answer costs nothing.
     let is_embedded = claim.destination.provider.is_simulator();
@@ -197,17 +192,6 @@ pub(super) async fn passed(
         stream.begin().await?;
     }
     Ok(Answered::Stream(Box::new(stream)))
-}
-
-/// The stream that a document should have been. `None`: it is no answer, or has parts that no stream carries.
-async fn streamed(journey: &Journey, protocol: Protocol, document: Bytes) -> Option<Body> {
-    let is_long = document.len() > LONG_BODY;
-    let (id, created) = (journey.call.request_id.clone(), unix_seconds());
-    let write = move || {
-        let document = serde_json::from_slice(&document).ok()?;
-        protocol.streamed(document, &id, created).ok()?.map(Body::from)
-    };
-    if is_long { journey.app.workshop.work(move |_| Ok(write())).await.ok()? } else { write() }
 }
 
 /// Stores an answer that is relayed.

@@ -26,6 +26,7 @@ mod media;
 mod members;
 mod messages;
 mod native;
+mod pieces;
 mod proof;
 mod responses;
 mod sequence;

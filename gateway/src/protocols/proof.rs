@@ -63,12 +63,21 @@ fn is_base64(text: &str) -> bool {
         && digits.bytes().all(is_digit)
 }
 
-/// Marks the proofs of an answer for a client of another protocol.
-pub(crate) fn mark(answer: &mut Answer) {
+/// Whether clients of a protocol are shown the thoughts of a provider as summaries. The messages protocol tells summaries
+/// without calling them so, and clients of responses show nothing else.
+fn are_summaries(maker: Protocol, client: Protocol) -> bool {
+    (maker, client) == (Protocol::Messages, Protocol::Responses)
+}
+
+/// Marks the proofs of an answer for a client of another protocol, and calls its summaries so.
+pub(crate) fn mark(answer: &mut Answer, client: Protocol) {
     let maker = answer.source;
     for part in answer.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
         let proof = match &mut part.kind {
-            PartKind::Thought(thought) => &mut thought.signature,
+            PartKind::Thought(thought) => {
+                thought.summary |= are_summaries(maker, client);
+                &mut thought.signature
+            }
             PartKind::Call(call) => &mut call.signature,
             _ => continue,
         };
@@ -76,15 +85,16 @@ pub(crate) fn mark(answer: &mut Answer) {
     }
 }
 
-/// Marks the proofs of a stream for a client of another protocol.
+/// Does the same to a stream.
 pub(crate) struct Marking {
     incoming: Box<dyn StreamIn>,
     maker: Protocol,
+    client: Protocol,
 }
 
 impl Marking {
-    pub(crate) fn new(incoming: Box<dyn StreamIn>, maker: Protocol) -> Self {
-        Self { incoming, maker }
+    pub(crate) fn new(incoming: Box<dyn StreamIn>, maker: Protocol, client: Protocol) -> Self {
+        Self { incoming, maker, client }
     }
 
     fn mark(&self, deltas: &mut [Delta]) {
@@ -93,6 +103,7 @@ impl Marking {
                 Delta::ThoughtSigned { signature, .. } | Delta::Call { signature: Some(signature), .. } => {
                     *signature = marked(signature, self.maker);
                 }
+                Delta::Thought { summary, .. } => *summary |= are_summaries(self.maker, self.client),
                 _ => {}
             }
         }
@@ -117,7 +128,71 @@ impl StreamIn for Marking {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::protocols::Asked;
+
+    /// The thought and its proof, as a client of responses gets them.
+    fn read_by_responses() -> (Value, String) {
+        let asked = Asked {
+            model: "m".to_owned(),
+            request: json!({}),
+            include_usage: true,
+            id: "resp_1".to_owned(),
+            created: 1,
+        };
+        let document = json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "up", "stop_reason": "end_turn",
+            "content": [
+                { "type": "thinking", "thinking": "They greet me.", "signature": "c2ln" },
+                { "type": "text", "text": "Hello." },
+            ],
+            "usage": { "input_tokens": 3, "output_tokens": 4 },
+        });
+        let mut answer = Protocol::Messages.answer_in(document).expect("an answer");
+        mark(&mut answer, Protocol::Responses);
+        let whole = Protocol::Responses.answer_out(answer, &asked);
+        let events = [
+            json!({ "type": "message_start", "message": { "id": "msg_1" } }),
+            json!({ "type": "content_block_start", "index": 0,
+                "content_block": { "type": "thinking", "thinking": "", "signature": "" } }),
+            json!({ "type": "content_block_delta", "index": 0,
+                "delta": { "type": "thinking_delta", "thinking": "They greet me." } }),
+            json!({ "type": "content_block_delta", "index": 0,
+                "delta": { "type": "signature_delta", "signature": "c2ln" } }),
+            json!({ "type": "content_block_stop", "index": 0 }),
+        ];
+        let incoming = Protocol::Messages.stream_in();
+        let mut reader = Marking::new(incoming, Protocol::Messages, Protocol::Responses);
+        let (mut writer, mut bytes) = (Protocol::Responses.stream_out(asked), Vec::new());
+        for event in events {
+            let mut deltas = Vec::new();
+            reader.event(None, &event.to_string(), &mut deltas).expect("an event");
+            for delta in deltas {
+                writer.delta(delta, &mut bytes);
+            }
+        }
+        (whole, String::from_utf8(bytes).expect("text"))
+    }
+
+    #[test]
+    fn clients_of_responses_read_thoughts_of_messages_as_a_summary_that_goes_back_with_its_proof() {
+        let (whole, stream) = read_by_responses();
+        let thought = &whole["output"][0];
+        assert_eq!(thought["summary"], json!([{ "type": "summary_text", "text": "They greet me." }]));
+        assert!(stream.contains("response.reasoning_summary_text.delta"), "{stream}");
+        assert!(!stream.contains("reasoning_text.delta"), "{stream}");
+
+        let next = json!({ "model": "m", "input": [
+            { "role": "user", "content": "Hi." }, thought, whole["output"][1], { "role": "user", "content": "Go on." },
+        ] });
+        let conversation = Protocol::Responses.request_in(next, "m", false).expect("a request");
+        let defaults = crate::protocols::Defaults { max_tokens: 64, ..Default::default() };
+        let sent = Protocol::Messages.request_out(&conversation, defaults).body;
+        let expected = json!({ "type": "thinking", "thinking": "They greet me.", "signature": "c2ln" });
+        assert_eq!(sent["messages"][1]["content"][0], expected, "{sent}");
+    }
 
     #[test]
     fn a_proof_goes_back_to_its_maker_alone() {
@@ -132,9 +207,9 @@ mod tests {
             }
         }
         assert_eq!(of_maker("x", Protocol::Messages, Protocol::Messages), Some("x"));
+        assert_eq!(of_maker("", Protocol::Chat, Protocol::Responses), None, "an empty text proves nothing");
         assert_eq!(of_maker("x", Protocol::Messages, Protocol::Native), None);
         assert_eq!(of_maker("eA==", Protocol::Chat, Protocol::Native), Some("eA=="));
         assert_eq!(of_maker("x", Protocol::Chat, Protocol::Native), None, "it is no base64");
     }
 }
-        assert_eq!(of_maker("", Protocol::Chat, Protocol::Responses), None, "an empty text proves nothing");

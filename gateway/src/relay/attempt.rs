@@ -1,10 +1,14 @@
 //! One attempt at one upstream: sends the request and judges the answer, as far as another upstream could still be asked.
 
+use std::convert::Infallible;
+
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::stream;
 use gatewright::redact::Redactor;
 use http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt as _, Limited};
+use serde_json::Value;
 
 use super::continued::Keeper;
 use super::failure::Fault;
@@ -17,6 +21,7 @@ use super::translation::Answering;
 use super::{Journey, LONG_BODY, document, pictures, translation};
 use crate::bounds::room::Share;
 use crate::conversation::{Protocol, Usage};
+use crate::protocols;
 use crate::routing::Claim;
 use crate::upstream::{Action, NoAnswer, Request};
 use crate::wire::Presence;
@@ -140,17 +145,18 @@ pub(super) async fn passed(
     let endpoint = &claim.destination.provider.endpoint;
     let redactor = &endpoint.redactor;
     let streams = journey.action == Action::Answer { stream: true };
-    if !(is_stream && streams) {
+    let body = if is_stream && streams {
+        body
+    } else {
         let mut share = journey.app.share_of(&journey.call.caller);
         let most = document::MOST_BYTES;
         let document = document::read(body, most, endpoint.idle_timeout, redactor, &mut share).await?;
-        let passed = passed_document(journey, parcel, claim, document, share).await;
-        // What it says in place of a stream is told, if it is an error.
-        return match passed {
-            Ok(_) if streams => Err(Fault::broken("is no stream", redactor)),
-            passed => passed,
-        };
-    }
+        if !streams {
+            return passed_document(journey, parcel, claim, document, share).await;
+        }
+        // Few upstreams answer so: what it takes has no place in every stream.
+        Box::pin(as_events(journey, parcel, claim, document, share)).await?
+    };
     // A client of the embedded provider may stop sending: its answer costs nothing.
     let is_embedded = claim.destination.provider.is_simulator();
     let presence = if is_embedded { Presence::default() } else { journey.call.presence.clone() };
@@ -194,6 +200,36 @@ pub(super) async fn passed(
     Ok(Answered::Stream(Box::new(stream)))
 }
 
+/// The events in place of a document with which the upstream answers a request for a stream.
+async fn as_events(
+    journey: &Journey,
+    parcel: &Parcel,
+    claim: &Claim,
+    document: Bytes,
+    mut share: Share,
+) -> Result<Body, Fault> {
+    let from = parcel.protocol;
+    let asked = protocols::Asked { include_usage: true, ..translation::asked_of(journey, from, Value::Null) };
+    let redactor = claim.destination.provider.endpoint.redactor.clone();
+    let is_long = document.len() > LONG_BODY;
+    let write = move || {
+        let events = translation::streamed(from, &document, asked, &redactor, &mut share)?;
+        Ok((events, share))
+    };
+    let written = if is_long {
+        let worked = journey.app.workshop.work(move |_| Ok(write())).await;
+        worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
+    } else {
+        write()
+    };
+    let (events, share) = written?;
+    // The memory is held until the stream takes the events.
+    Ok(Body::from_stream(stream::once(async move {
+        drop(share);
+        Ok::<_, Infallible>(events)
+    })))
+}
+
 /// Stores an answer that is relayed.
 fn keeper(journey: &Journey, parcel: &Parcel, claim: &Claim) -> Option<Keeper> {
     parcel.keeper.clone().map(|keeper| keeper.held(claim, &journey.asked.model))
@@ -218,13 +254,10 @@ async fn passed_document(
     let (from, to, model) = (parcel.protocol, journey.protocol, journey.asked.model.clone());
     let redactor = claim.destination.provider.endpoint.redactor.clone();
     let (asked, calls, compacts) = (parcel.asked.clone(), parcel.calls.clone(), parcel.compacts);
-    // A whole answer in place of a stream is none.
-    let is_answer = journey.action != Action::Answer { stream: true };
     let keeper = match &asked {
         Some(_) => parcel.keeper.clone(),
         None => keeper(journey, parcel, claim),
-    }
-    .filter(|_| is_answer);
+    };
     let (is_long, stores) = (document.len() > LONG_BODY, keeper.is_some());
     let draws = journey.action == Action::Image;
     let pass = move || {

@@ -50,7 +50,7 @@ impl Translating {
         let kept = repeated + keeper.as_ref().map_or(0, Keeper::weight);
         Self {
             // A client of another protocol sends the proofs back to whichever provider is next.
-            incoming: Box::new(Marking::new(from.stream_in(), from)),
+            incoming: Box::new(Marking::new(from.stream_in(), from, to)),
             outgoing: to.stream_out(asked),
             calls: None,
             keeper,

@@ -73,13 +73,20 @@ impl Translation {
         })
     }
 
+    /// The error of a request whose texts are all empty. `first`: where the first one is.
+    pub(super) fn of_nothing(first: &str) -> ApiError {
+        let place = limits::brief(first);
+        let message = format!("every text of the request is empty; write one at {place}");
+        ApiError::new(&ErrorCode::INVALID_VALUE, message).param(as_param(&place))
+    }
+
     /// `request`: what an answer may repeat. `share`: the memory of both.
     pub(super) fn new(journey: &Journey, conversation: Conversation, request: Value, share: Share) -> Self {
         let strict = is_strict(&journey.call, &journey.route);
         let model = &journey.route.model;
         let (max_tokens, thinking) = (model.default_max_tokens, model.thinking);
         let defaults = Defaults { max_tokens, thinking, ..Defaults::default() };
-        let asked = Arc::new(Self::asked_of(journey, request));
+        let asked = Arc::new(asked_of(journey, journey.protocol, request));
         Self {
             conversation,
             asked,
@@ -137,21 +144,22 @@ impl Translation {
     pub(super) fn asked(&self) -> Arc<Asked> {
         Arc::clone(&self.asked)
     }
+}
 
-    fn asked_of(journey: &Journey, request: Value) -> Asked {
-        let prefix = match journey.protocol {
-            Protocol::Chat => "chatcmpl-",
-            Protocol::Responses => "resp_",
-            Protocol::Messages => "msg_",
-            Protocol::Native => "",
-        };
-        Asked {
-            model: journey.asked.model.clone(),
-            request,
-            include_usage: journey.asked.include_usage,
-            id: format!("{prefix}{}", Uuid::new_v4().simple()),
-            created: unix_seconds(),
-        }
+/// What an answer in a protocol repeats of the request.
+pub(super) fn asked_of(journey: &Journey, protocol: Protocol, request: Value) -> Asked {
+    let prefix = match protocol {
+        Protocol::Chat => "chatcmpl-",
+        Protocol::Responses => "resp_",
+        Protocol::Messages => "msg_",
+        Protocol::Native => "",
+    };
+    Asked {
+        model: journey.asked.model.clone(),
+        request,
+        include_usage: journey.asked.include_usage,
+        id: format!("{prefix}{}", Uuid::new_v4().simple()),
+        created: unix_seconds(),
     }
 }
 
@@ -175,10 +183,14 @@ pub(super) fn reported(lost: &[Place], strict: bool) -> Result<Option<HeaderValu
              them dropped"
         );
         let first = lost.first().map(limits::brief).unwrap_or_default();
-        let param = first.trim_start_matches('/').replace('/', ".");
-        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(param));
+        return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(as_param(&first)));
     }
     Ok(HeaderValue::try_from(places).ok())
+}
+
+/// A place as errors name it.
+fn as_param(place: &str) -> String {
+    place.trim_start_matches('/').replace('/', ".")
 }
 
 /// The places as a header lists them: separated by commas, in visible ASCII, within bounds.
@@ -220,6 +232,42 @@ pub(super) struct Answering<'a> {
     pub(super) compacts: Option<Form>,
 }
 
+/// The document of an upstream's answer. Errors: it is no JSON, or says an error.
+fn answered(from: Protocol, document: &Bytes, redactor: &Redactor) -> Result<Value, Fault> {
+    let read = serde_json::from_slice(document).or_else(|error| {
+        // Half a character makes no JSON.
+        let mended = std::str::from_utf8(document).ok().and_then(without_half_characters);
+        mended.map_or(Err(error), |mended| serde_json::from_str(&mended))
+    });
+    let value: Value = read.map_err(|_| Fault::broken("is not a JSON document", redactor))?;
+    let is_answer = ["choices", "output", "content", "candidates"].iter().any(|name| !value[name].is_null());
+    if !is_answer && !value["error"].is_null() {
+        return Err(Fault::of_event(from.failure_in(200, document), redactor));
+    }
+    match from.failure_within(&value) {
+        Some(failure) => Err(Fault::of_event(failure, redactor)),
+        None => Ok(value),
+    }
+}
+
+/// The events that the upstream would have sent in place of one document. `share`: holds the memory of both.
+pub(super) fn streamed(
+    from: Protocol,
+    document: &Bytes,
+    asked: Asked,
+    redactor: &Redactor,
+    share: &mut Share,
+) -> Result<Bytes, Fault> {
+    let taken = document.len().saturating_add(weight(document));
+    share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
+    let value = answered(from, document, redactor)?;
+    let events = from.streamed(value, asked).map_err(|malformed| {
+        Fault::broken(&format!("is no stream, and no answer either: {malformed}"), redactor)
+    })?;
+    share.hold(events.len()).map_err(|why| Fault::no_room(why, redactor))?;
+    Ok(events.into())
+}
+
 /// The client's answer, from a whole one of the upstream.
 pub(super) fn document(
     answering: Answering<'_>,
@@ -230,20 +278,8 @@ pub(super) fn document(
     let Answering { from, to, asked, calls, keeper, compacts } = answering;
     let taken = document.len().saturating_add(weight(document));
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
+    let value = answered(from, document, redactor)?;
     let broken = |why: &str| Fault::broken(why, redactor);
-    let read = serde_json::from_slice(document).or_else(|error| {
-        // Half a character makes no JSON.
-        let mended = std::str::from_utf8(document).ok().and_then(without_half_characters);
-        mended.map_or(Err(error), |mended| serde_json::from_str(&mended))
-    });
-    let value: Value = read.map_err(|_| broken("is not a JSON document"))?;
-    let is_answer = ["choices", "output", "content", "candidates"].iter().any(|name| !value[name].is_null());
-    if !is_answer && !value["error"].is_null() {
-        return Err(Fault::of_event(from.failure_in(200, document), redactor));
-    }
-    if let Some(failure) = from.failure_within(&value) {
-        return Err(Fault::of_event(failure, redactor));
-    }
     let mut answer = from
         .answer_in(value)
         .map_err(|malformed| broken(&format!("does not have the form of its protocol: {malformed}")))?;
@@ -251,7 +287,7 @@ pub(super) fn document(
         if let Some(failure) = failure_of(&answer) {
             return Err(Fault::of_event(failure, redactor));
         }
-        protocols::mark(&mut answer);
+        protocols::mark(&mut answer, to);
     }
     if let Some(calls) = calls {
         calls.answer(&mut answer);
@@ -290,6 +326,37 @@ mod tests {
         assert!(HeaderValue::try_from(list).is_ok());
         let long: Vec<Place> = vec!["/,".repeat(MOST_PLACES_BYTES / 2).into(), "/a".into()];
         assert_eq!(listed(&long), "2 places");
+    }
+
+    #[test]
+    fn a_request_of_empty_texts_alone_names_the_first_of_them() {
+        let read = |messages: Value| {
+            let request = serde_json::json!({ "model": "m", "messages": messages });
+            Protocol::Chat.request_in(request, "m", false).expect("a request")
+        };
+        let empty = read(serde_json::json!([
+            { "role": "system", "content": "" },
+            { "role": "user", "content": [{ "type": "text", "text": " \n" }] },
+        ]));
+        let at = empty.only_empty_text().expect("nothing is said");
+        let error = Translation::of_nothing(at);
+        assert_eq!(
+            (error.code().status, error.field(), error.message()),
+            (
+                400,
+                Some("messages.0.content"),
+                "every text of the request is empty; write one at /messages/0/content"
+            )
+        );
+        for said in [
+            serde_json::json!([{ "role": "system", "content": "Greet." }, { "role": "user", "content": "" }]),
+            serde_json::json!([{ "role": "user", "content": [
+                { "type": "text", "text": "" },
+                { "type": "image_url", "image_url": { "url": "https://a.example/x.png" } },
+            ] }]),
+        ] {
+            assert_eq!(read(said).only_empty_text(), None);
+        }
     }
 
     #[test]

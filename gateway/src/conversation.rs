@@ -80,6 +80,16 @@ pub(crate) struct Conversation {
     pub(crate) own: Vec<Given<Value>>,
 }
 
+impl Conversation {
+    /// Where the first text is, if the conversation has texts alone and all of them are empty.
+    pub(crate) fn only_empty_text(&self) -> Option<&Place> {
+        let is_empty = |part: &Part| matches!(&part.kind, PartKind::Text(text) if text.trim().is_empty());
+        let mut parts = self.turns.iter().flat_map(|turn| &turn.parts);
+        let first = parts.next().filter(|first| is_empty(first))?;
+        parts.all(is_empty).then_some(&first.at)
+    }
+}
+
 /// How tokens are drawn: numbers as the client wrote them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sampling {

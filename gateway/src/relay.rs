@@ -236,7 +236,11 @@ impl Journey {
                 Verdict::Gateway => drop(charge),
                 _ => charge.void(),
             }
-            if parcel.may_be_forgotten && fault.is_unknown_response() {
+            let refuses_options = parcel.adds_stream_options && fault.refuses_stream_options();
+            if refuses_options {
+                claim.destination.provider.refuse_stream_options();
+            }
+            if refuses_options || parcel.may_be_forgotten && fault.is_unknown_response() {
                 claim.succeeded(Instant::now());
                 plan.again(&claim);
                 return Ok(Err(fault));

@@ -9,6 +9,7 @@ mod plan;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use gatewright::catalog;
 
@@ -69,6 +70,8 @@ pub(crate) struct Provider {
     pub(crate) endpoint: Endpoint,
     upstream: Upstream,
     load: Arc<Load>,
+    /// Whether its server has refused the `stream_options` that the gateway added.
+    refuses_stream_options: AtomicBool,
 }
 
 impl Routes {
@@ -270,12 +273,30 @@ impl Provider {
         let endpoint = Endpoint::new(upstream, connections.map(|before| &before.endpoint))
             .map_err(|error| InvalidRoutes(error.to_string()))?;
         let load = before.map(|before| Arc::clone(&before.load)).unwrap_or_default();
-        Ok(Self { endpoint, upstream: upstream.clone(), load })
+        let known = before.filter(|before| before.place_of_server() == (upstream.kind, &*upstream.base_url));
+        let refuses_stream_options =
+            known.is_some_and(|known| known.refuses_stream_options.load(Ordering::Relaxed)).into();
+        Ok(Self { endpoint, upstream: upstream.clone(), load, refuses_stream_options })
     }
 
-    /// What its server takes of its protocol.
+    fn place_of_server(&self) -> (Kind, &str) {
+        (self.upstream.kind, &self.upstream.base_url)
+    }
+
+    /// What its server takes of its protocol: as configured, without what it has refused.
     pub(crate) fn capabilities(&self) -> Capabilities {
-        self.upstream.capabilities
+        let configured = self.upstream.capabilities;
+        let stream_options =
+            configured.stream_options && !self.refuses_stream_options.load(Ordering::Relaxed);
+        Capabilities { stream_options, ..configured }
+    }
+
+    /// Its server takes no `stream_options`: from now on, it gets none.
+    pub(crate) fn refuse_stream_options(&self) {
+        if !self.refuses_stream_options.swap(true, Ordering::Relaxed) {
+            let upstream = &*self.endpoint.name;
+            tracing::warn!(upstream, "the server takes no stream_options; set stream_options = false for it");
+        }
     }
 
     /// Whether it is the embedded provider.

@@ -60,13 +60,26 @@ pub(super) struct Parcel {
     pub(super) estimate: Option<u64>,
     /// Whether the upstream has to know the response that the request continues, and could do without.
     pub(super) may_be_forgotten: bool,
+    /// Whether the gateway added `stream_options`, without which the upstream may answer.
+    pub(super) adds_stream_options: bool,
 }
 
 impl Parcel {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
         let (dropped, asked, calls, keeper, compacts) = (None, None, None, None, None);
-        let (estimate, may_be_forgotten) = (None, false);
-        Self { protocol, body, dropped, asked, calls, keeper, compacts, estimate, may_be_forgotten }
+        let (estimate, may_be_forgotten, adds_stream_options) = (None, false, false);
+        Self {
+            protocol,
+            body,
+            dropped,
+            asked,
+            calls,
+            keeper,
+            compacts,
+            estimate,
+            may_be_forgotten,
+            adds_stream_options,
+        }
     }
 }
 
@@ -106,11 +119,18 @@ impl Journey {
         if self.action == Action::Image {
             return self.pack_for_pictures(luggage, model).await;
         }
-        if protocol == self.protocol {
-            return self.relayed(luggage, destination).await;
-        }
-        // What is relayed as it came, which is most, does not carry the room that a translation takes.
-        Box::pin(self.translated(luggage, protocol, destination)).await
+        let is_relayed = protocol == self.protocol;
+        let adds_stream_options = protocol == Protocol::Chat
+            && self.action == Action::Answer { stream: true }
+            && !(is_relayed && self.asked.include_usage)
+            && destination.provider.capabilities().stream_options;
+        let parcel = if is_relayed {
+            self.relayed(luggage, destination).await?
+        } else {
+            // What is relayed as it came, which is most, does not carry the room that a translation takes.
+            Box::pin(self.translated(luggage, protocol, destination)).await?
+        };
+        Ok(Parcel { adds_stream_options, ..parcel })
     }
 
     /// The request in the words of another protocol.
@@ -170,6 +190,9 @@ impl Journey {
                 _ => (Whole::of(request), Value::Null),
             };
             let conversation = Translation::read(call, from, whole.request.take(), &model, stream)?;
+            if let Some(at) = conversation.only_empty_text() {
+                return Err(Translation::of_nothing(at));
+            }
             Ok((conversation, request, share, whole))
         };
         let (conversation, request, share, whole) = self.unless_long(read).await?;

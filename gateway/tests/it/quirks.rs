@@ -1,0 +1,50 @@
+//! Upstreams that answer otherwise than their protocol says, and do answer.
+
+use gatewright_gateway::Kind;
+use serde_json::{Value, json};
+
+use crate::support::start_with;
+use crate::upstreams::{Scripted, chunks, completion, config, json_answer, question, stream, upstream};
+
+const CHAT: &str = "/v1/chat/completions";
+const MESSAGES: &str = "/v1/messages";
+
+#[tokio::test]
+async fn a_document_in_place_of_a_stream_reaches_clients_as_a_stream_with_its_usage() {
+    let scripted = Scripted::answering(|_| json_answer(200, &completion("hello"))).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let mut asked = question(true);
+    asked["stream_options"] = json!({ "include_usage": true });
+    let chat = server.stream(CHAT, &asked).await;
+    assert_eq!(chat.last().map(|event| event.data.as_str()), Some("[DONE]"), "{chat:?}");
+    let chunks: Vec<Value> = chat.iter().rev().skip(1).map(|event| event.json()).collect();
+    assert_eq!(chunks[0]["usage"]["total_tokens"], 5, "{chat:?}");
+    assert!(chunks.iter().any(|chunk| chunk["choices"][0]["delta"]["content"] == "hello"), "{chat:?}");
+    assert!(chunks.iter().all(|chunk| chunk["model"] == "mine"), "{chat:?}");
+
+    let asked = json!({ "model": "mine", "max_tokens": 64, "stream": true,
+        "messages": [{ "role": "user", "content": "hi" }] });
+    let messages = server.stream(MESSAGES, &asked).await;
+    assert_eq!(messages.last().and_then(|event| event.name.as_deref()), Some("message_stop"), "{messages:?}");
+    assert!(messages.iter().any(|event| event.data.contains("hello")), "{messages:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on() {
+    let scripted = Scripted::answering(|seen| match &seen.json()["stream_options"] {
+        Value::Null => stream(&chunks(&["hello"])),
+        _ => json_answer(400, &json!({ "error": { "message": "unknown member: stream_options" } })),
+    })
+    .await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    for expected in [2, 3] {
+        let got = server.stream(CHAT, &question(true)).await;
+        assert!(got.iter().any(|event| event.data.contains("hello")), "{got:?}");
+        assert_eq!(scripted.count(), expected);
+    }
+    // The client's own are the client's own fault.
+    let mut asked = question(true);
+    asked["stream_options"] = json!({ "include_usage": true });
+    let (status, _) = server.refused(CHAT, &asked).await;
+    assert_eq!((status, scripted.count()), (400, 4));
+}

@@ -8,6 +8,7 @@ use super::block_in::TEXT;
 use crate::conversation::{
     Conversation, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, ToolResult,
 };
+use crate::protocols::calls::NOTHING;
 use crate::protocols::members::{Writer, object};
 use crate::protocols::{media, proof};
 
@@ -138,6 +139,11 @@ fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map
         if !writer.is_same() {
             members.entry("content").or_insert_with(|| FAILED.into());
         }
+    }
+    // White space is a result, though providers refuse it: the model is not to take the tool for one that said nothing.
+    let is_white = |part: &&Part| matches!(&part.kind, PartKind::Text(text) if !text.is_empty());
+    if !writer.is_same() && parts.iter().any(is_white) {
+        members.entry("content").or_insert_with(|| NOTHING.into());
     }
     members
 }

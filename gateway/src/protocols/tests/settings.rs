@@ -242,3 +242,32 @@ fn a_search_result_and_a_document_of_blocks_are_text_to_others() {
     assert_eq!((&body["messages"][0]["content"], dropped.len()), (&expected, 0));
     assert_eq!(sent(Messages, Messages, request.clone()).0["messages"], request["messages"]);
 }
+
+#[test]
+fn a_result_of_white_space_is_a_result_that_says_something() {
+    let result = |said: &str| {
+        let call =
+            json!({ "id": "c1", "type": "function", "function": { "name": "now", "arguments": "{}" } });
+        let request = json!({ "messages": [
+            { "role": "user", "content": "When?" },
+            { "role": "assistant", "content": null, "tool_calls": [call] },
+            { "role": "tool", "tool_call_id": "c1", "content": said },
+        ] });
+        sent(Chat, Messages, request).0["messages"][2]["content"][0]["content"].clone()
+    };
+    assert_eq!([result(" \n"), result("noon"), result("")], [json!("…"), json!("noon"), Value::Null]);
+}
+
+#[test]
+fn numbers_that_the_native_protocol_has_no_room_for_are_its_greatest() {
+    let request = json!({ "max_tokens": u64::MAX, "messages": [{ "role": "user", "content": "x" }] });
+    let (body, _) = sent(Messages, Native, request);
+    assert_eq!(body["generationConfig"]["maxOutputTokens"], i32::MAX);
+}
+
+#[test]
+fn a_request_of_which_nothing_is_left_still_says_something_to_chat() {
+    let (body, dropped) = sent(Responses, Chat, json!({ "input": [{ "type": "mcp", "server_label": "s" }] }));
+    assert_eq!(body["messages"], json!([{ "role": "user", "content": "…" }]));
+    assert_eq!(dropped, ["/input/0"]);
+}

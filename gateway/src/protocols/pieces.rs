@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Asked, Malformed, frames};
+use super::{Asked, Malformed, frames, sequence};
 use crate::conversation::{Answer, Choice, Delta, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage};
 
 impl Protocol {
@@ -17,8 +17,11 @@ impl Protocol {
             }
             return Ok(bytes);
         }
+        let mut answer = self.answer_in(document)?;
+        sequence::settle_calls(&mut answer);
+        sequence::settle_ends(&mut answer);
         let mut writer = self.stream_out(asked);
-        for delta in pieces(self.answer_in(document)?) {
+        for delta in pieces(answer) {
             writer.delta(delta, &mut bytes);
         }
         Ok(bytes)

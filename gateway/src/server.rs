@@ -233,6 +233,9 @@ impl Gateway {
             tracing::warn!("{error}: the last stored responses {becomes}");
         }
         listed.end().await;
+        if let Err(error) = app.store.checkpoint().await {
+            tracing::warn!("{error}: a copy of the database has to include the file that ends in -wal");
+        }
         for task in &unfinished {
             tracing::warn!(task, "ended as failed: the gateway stopped");
         }

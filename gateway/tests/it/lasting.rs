@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
 
 use crate::support::KEY;
 use crate::upstreams::{Scripted, upstream};
@@ -73,6 +74,38 @@ impl Drop for Mortal {
             runtime.shutdown_background();
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_database_of_a_gateway_that_has_stopped_is_whole_in_its_file() {
+    _ = rustls::crypto::ring::default_provider().install_default();
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = Config {
+        listen: vec!["127.0.0.1:0".to_owned()],
+        key: Some(ApiKey::new(KEY).expect("a valid key")),
+        data: Some(folder.path().to_path_buf()),
+        ..Config::default()
+    };
+    let gateway = Gateway::bind(config).await.expect("a free port");
+    let url = format!("{}/v1/responses", gateway.url());
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(gateway.serve(async {
+        _ = stopped.await;
+    }));
+    let client = Client::builder().no_proxy().build().expect("a client");
+    let body = json!({ "model": "model-sol", "input": "count to 3", "store": true });
+    let answer = client.post(url).bearer_auth(KEY).json(&body).send().await.expect("an answer");
+    assert_eq!(answer.status(), 200);
+    drop(stop);
+    _ = serving.await.expect("no panic");
+
+    let copied = folder.path().join("copy.db");
+    std::fs::copy(folder.path().join("gatewright.db"), &copied).expect("a copy of the file alone");
+    let options = SqliteConnectOptions::new().filename(&copied);
+    let mut copy = SqliteConnection::connect_with(&options).await.expect("a database");
+    let kept: i64 =
+        sqlx::query_scalar("SELECT count(*) FROM responses").fetch_one(&mut copy).await.expect("a table");
+    assert_eq!(kept, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -25,6 +25,9 @@ pub(crate) trait UpkeepStore {
     /// Copies the database, as of one moment, into an empty file, while others use it.
     fn copy_to<'s>(&'s self, file: &'s Path) -> Stored<'s, ()>;
 
+    /// Moves what the database keeps beside its file into the file, so that a copy of the file of a gateway that has stopped is whole.
+    fn checkpoint(&self) -> Stored<'_, ()>;
+
     /// All columns of all tables, each with its table: `keys.name`.
     #[cfg(test)]
     fn columns(&self) -> Stored<'_, Vec<String>>;

@@ -254,6 +254,16 @@ impl UpkeepStore for SqlStore {
         })
     }
 
+    fn checkpoint(&self) -> Stored<'_, ()> {
+        Box::pin(async {
+            if self.dialect() == Dialect::Sqlite {
+                // Another process that uses the file may keep a part of it from being moved.
+                sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&self.connections().await?).await?;
+            }
+            Ok(())
+        })
+    }
+
     fn export<'s>(&'s self, lines: Lines<'s>) -> Stored<'s, u64> {
         Box::pin(self.export_rows(lines))
     }

@@ -104,7 +104,7 @@ async fn the_database_of_a_gateway_that_has_stopped_is_whole_in_its_file() {
     let options = SqliteConnectOptions::new().filename(&copied);
     let mut copy = SqliteConnection::connect_with(&options).await.expect("a database");
     let kept: i64 =
-        sqlx::query_scalar("SELECT count(*) FROM responses").fetch_one(&mut copy).await.expect("a table");
+        sqlx::query_scalar("SELECT count(*) FROM copies").fetch_one(&mut copy).await.expect("a table");
     assert_eq!(kept, 1);
 }
 

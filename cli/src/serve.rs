@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use gatewright::webhook::{Secret, WEBHOOK_SECRET_VARIABLE};
-use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault, Watch};
+use gatewright_gateway::{Config, ConfigFile, Faults, Gateway, InvalidFault, Watch, presets};
 
 use self::announce::{Announcement, Origins};
 use self::key::{KeyArguments, Origin};
@@ -43,6 +43,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", env = "GATEWRIGHT_SERVE_CONFIG", hide_env_values = true)]
     #[arg(value_parser = maybe_path())]
     config: Option<PathBuf>,
+    /// Provider to serve models of, with the key in its own variable, such as OPENAI_API_KEY; repeat it for several; see gatewright
+    /// providers
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    #[arg(value_parser = PossibleValuesParser::new(presets().iter().map(|preset| preset.name)), hide_possible_values = true)]
+    provider: Vec<String>,
     /// Address to listen on; port 0 picks a free port; repeat it for several [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
@@ -141,9 +146,11 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     let path = arguments.config.clone().filter(|path| !path.as_os_str().is_empty());
     let watch = path.as_deref().map(Watch::new);
     let file = match &path {
-        Some(path) => ConfigFile::read(path).map(Some).map_err(|all| Failure::Usage(all.to_string()))?,
-        None => None,
+        Some(path) => Some(ConfigFile::read(path)),
+        None if arguments.provider.is_empty() => None,
+        None => Some(ConfigFile::of_providers(unique(&arguments.provider))),
     };
+    let file = file.transpose().map_err(|all| Failure::Usage(all.to_string()))?;
     let log = file.as_ref().map(|file| file.log.clone()).unwrap_or_default();
     let traces = arguments.logging.begin(&log)?;
     let (config, warnings, files) = match file {
@@ -207,6 +214,12 @@ fn webhook_secrets(config: &mut Config) -> Result<Option<Origin>, Failure> {
     Ok(config.webhook_secret.is_some().then_some(Origin::CommandLine))
 }
 
+/// Names without those that come again.
+fn unique(names: &[String]) -> impl Iterator<Item = &str> {
+    let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
+    names.iter().enumerate().filter(is_first).map(|(_, name)| name.as_str())
+}
+
 /// A variable that is set to nothing is as if it were not set; clap refuses an empty path.
 fn maybe_path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
@@ -238,6 +251,7 @@ mod tests {
 
     /// Each flag, and the key of the configuration file that says the same.
     const KEYS: &[(&str, &str)] = &[
+        ("provider", "upstreams"),
         ("listen", "server.listen"),
         ("key-file", "access.key"),
         ("key", "access.key"),

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::{run, transcript};
+use crate::gateway::Serving;
+use crate::{gatewright, run, transcript};
 
 fn written(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -31,6 +32,26 @@ fn what_is_shown_of_a_provider_is_a_configuration() {
         let checked = written(&["config", "check", file.to_str().expect("a path")]);
         assert!(checked.contains("is right: 1 upstream"), "{checked}");
     }
+}
+
+#[test]
+fn a_gateway_in_front_of_a_provider_needs_its_name_and_its_key() {
+    let key = ("OPENAI_API_KEY", "key-of-openai");
+    let gateway = Serving::start_with(&["--provider", "openai", "--provider", "openai"], &[key]);
+    let listed = gateway.run(&["models", "--json"]);
+    let listed = String::from_utf8(listed.stdout).expect("text");
+    assert!(listed.contains("gpt-5") && !listed.contains("model-sol"), "{listed}");
+
+    let mut without = gatewright();
+    without.args(["serve", "--listen", "127.0.0.1:0", "--provider", "openai"]).env_remove(key.0);
+    let output = without.output().expect("the program starts");
+    assert_eq!(output.status.code(), Some(2), "{}", transcript(&output));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.contains("--provider") && told.contains("OPENAI_API_KEY"), "{told}");
+
+    let output = run(&["serve", "--provider", "opnai"]);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(2) && told.contains("'openai'"), "{told}");
 }
 
 #[test]

@@ -57,6 +57,15 @@ impl ConfigFile {
     pub fn check(path: &Path) -> Result<Self, Problems> {
         read(path, |name| std::env::var_os(name), Absent::IsWarned)
     }
+
+    /// The configuration of an upstream for each of these providers, with the models that are known of it. Their keys are in the
+    /// variables that the providers' own clients read. Errors: a provider is not known or needs an address, or its variable is
+    /// not set.
+    pub fn of_providers<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, Problems> {
+        let text: String =
+            names.into_iter().map(|name| format!("[upstreams.{name}]\nprovider = {name:?}\n")).collect();
+        parse(&text, "--provider", Path::new(""), |name| std::env::var_os(name), Absent::IsWrong, Part::Whole)
+    }
 }
 
 fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile, Problems> {

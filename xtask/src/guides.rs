@@ -4,8 +4,8 @@
 //! blocks. Each block of the references of clients is a program of its own, as editors show it beside a name. Commands and files
 //! of a guide are walked through. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
 //! gateway.
-//! `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook and the cookbook are
-//! walked through, see walkthrough.rs; so are the pages about other clients, by their own step.
+//! `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook, the cookbook and the pages of
+//! providers are walked through, see walkthrough.rs; so are the pages about other clients, by their own step.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ pub(crate) fn pages() -> Result<Vec<PathBuf>> {
     let mut pages = guides()?;
     pages.extend(references());
     pages.extend(client_references());
-    pages.extend(walked(&ON_THEIR_OWN, &["handbook"])?);
+    pages.extend(walked(&ON_THEIR_OWN, &WALKED)?);
     pages.extend(walked(&AT_A_GATEWAY, &["cookbook"])?);
     Ok(pages)
 }
@@ -46,8 +46,10 @@ fn client_references() -> [PathBuf; 2] {
     ["docs/reference/python-client.md", "docs/reference/node-client.md"].map(|page| root().join(page))
 }
 
-/// Pages that start a gateway, beside those of the handbook.
+/// Pages that start a gateway, beside those of folders.
 const ON_THEIR_OWN: [&str; 2] = ["docs/tutorial.md", "cli/README.md"];
+/// Folders of pages that start one.
+const WALKED: [&str; 2] = ["handbook", "providers"];
 /// Pages that need one, beside those of the cookbook.
 const AT_A_GATEWAY: [&str; 2] = ["bindings-python/README.md", "bindings-node/README.md"];
 
@@ -78,7 +80,7 @@ pub(crate) fn run_guides() -> Result<()> {
     for path in client_references() {
         run_programs(&gateway, &work, &path)?;
     }
-    for page in walked(&ON_THEIR_OWN, &["handbook"])? {
+    for page in walked(&ON_THEIR_OWN, &WALKED)? {
         run_page(&page, &ours, None)?;
     }
     for page in walked(&AT_A_GATEWAY, &["cookbook"])? {

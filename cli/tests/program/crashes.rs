@@ -151,7 +151,7 @@ fn usage_that_is_taken_over_counts_once_wherever_the_gateway_stops() {
 #[cfg(unix)]
 #[test]
 fn usage_counts_once_wherever_the_gateway_stops_that_removes_its_journal() {
-    let scene = Scene::in_folder().at_steps_of("usage/journal.rs");
+    let scene = Scene::in_folder().at_steps_of("usage/journal.rs").at_every(1);
     scenes::usage_counts_once_when_the_gateway_ends(&scene, 6);
 }
 

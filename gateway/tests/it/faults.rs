@@ -274,7 +274,8 @@ async fn a_messy_provider_says_the_same_in_other_forms() {
         };
         assert_eq!(inputs(format!("messy-{number}")).await, inputs(format!("tidy-{number}")).await);
     }
-    for number in 0..4 {
+    // The stream of the client's own protocol passes as it is.
+    for number in 1..4 {
         let text = async |model: String| -> String {
             let events = server
                 .stream(

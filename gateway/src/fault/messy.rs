@@ -130,9 +130,11 @@ fn event_of_responses(document: &mut Value) -> bool {
 fn event_of_messages(document: &mut Value) {
     match document["type"].as_str() {
         Some("message_start") => {
-            remove(&mut document["message"], &["type", "role", "stop_sequence", "usage"])
+            remove(&mut document["message"], &["type", "role", "stop_sequence", "usage"]);
         }
-        Some("content_block_start") => remove(&mut document["content_block"], &["citations", "signature"]),
+        Some("content_block_start") => {
+            remove(&mut document["content_block"], &["citations", "signature"]);
+        }
         Some("message_delta") => {
             remove(&mut document["delta"], &["stop_sequence"]);
             if document["delta"]["stop_reason"] == "tool_use" {

@@ -87,12 +87,13 @@ impl Request<'_> {
         let mut request = http::Request::new(self.body.clone());
         *request.method_mut() = Method::POST;
         let key = endpoint.keys.get(key);
-        *request.uri_mut() = match (endpoint.targets.of(self.protocol, self.action), &key) {
-            (Some(target), None | Some(Presented::Header(..))) => target.clone(),
-            _ => {
-                let (base, kind) = (&endpoint.base, endpoint.kind);
-                endpoint.uri(address(base, kind, self.protocol, self.action, self.model), key.as_ref())?
-            }
+        let ready = endpoint.targets.of(self.protocol, self.action);
+        let ready = ready.filter(|_| !matches!(key, Some(Presented::Query(_))));
+        *request.uri_mut() = if let Some(target) = ready {
+            target.clone()
+        } else {
+            let (base, kind) = (&endpoint.base, endpoint.kind);
+            endpoint.uri(address(base, kind, self.protocol, self.action, self.model), key.as_ref())?
         };
         let headers = request.headers_mut();
         headers.reserve(12);

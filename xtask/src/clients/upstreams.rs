@@ -38,8 +38,8 @@ const DRAWING: &str = "image_model_2";
 const DRAW: [&str; 3] = ["chat", "responses", "gatewright"];
 /// Stands before the kind in the names of upstreams that judge requests as strict providers do.
 const STRICT: &str = "strict";
-/// What stands behind the id of a model whose answers come as they should: the gateway passes answers of the client's own protocol
-/// on as they are.
+/// What stands behind the id of a model that neither judges nor is messy: the gateway passes requests and answers of the client's own
+/// protocol on as they are.
 const TIDY: &str = "-tidy";
 /// Stands in the ids of models that the gateway in front asks for.
 const HOP: &str = "hop";
@@ -82,7 +82,7 @@ impl Upstreams {
             let name = strict(kind);
             middle.upstream(&name, kind, &format!("{}{path}", simulator.address()), simulator.key())?;
             simulated(&mut middle, &name, &name, players, number * clients)?;
-            middle.model(&format!("via-{name}{TIDY}"), &name, "model-sol~strict")?;
+            middle.model(&format!("via-{name}{TIDY}"), &name, "model-sol")?;
             middle.drawing(&name, kind, DRAWING)?;
         }
         litellm.wait()?;
@@ -201,10 +201,7 @@ fn simulated(
 ) -> Result<()> {
     let is_strict = name.starts_with(STRICT);
     // A model of its own for each client: a breaker opens for no other.
-    let failing = |fault: &str, number: usize| {
-        let strict = if is_strict { "strict," } else { "" };
-        format!("model-sol~{strict}{fault},delay={number}")
-    };
+    let failing = |fault: &str, number: usize| format!("model-sol~{fault},delay={number}");
     middle.models(name, upstream, players, |fault, client| match fault {
         Some((_, fault)) => failing(fault, first + client),
         None if is_strict => "model-sol~strict,messy".to_owned(),
@@ -234,7 +231,9 @@ fn strict(kind: &str) -> String {
 
 /// The model of an upstream for clients of a protocol.
 fn model_of(upstream: &str, protocol: &str) -> String {
-    let tidy = if upstream == strict(protocol) { TIDY } else { "" };
+    // An upstream of responses gets requests of chat, too, as they are.
+    let is_passed_on = upstream == strict(protocol) || upstream == strict("responses") && protocol == "chat";
+    let tidy = if is_passed_on { TIDY } else { "" };
     format!("via-{upstream}{tidy}")
 }
 

@@ -62,8 +62,8 @@ impl ConfigFile {
     /// variables that the providers' own clients read. Errors: a provider is not known or needs an address, or its variable is
     /// not set.
     pub fn of_providers<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, Problems> {
-        let text: String =
-            names.into_iter().map(|name| format!("[upstreams.{name}]\nprovider = {name:?}\n")).collect();
+        let tables = names.into_iter().map(|name| format!("[upstreams.{name}]\nprovider = {name:?}\n"));
+        let text = tables.collect::<Vec<_>>().concat();
         parse(&text, "--provider", Path::new(""), |name| std::env::var_os(name), Absent::IsWrong, Part::Whole)
     }
 }

@@ -121,9 +121,9 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_damaged_or_breaks_off_is_an_error_and_nothing_is_nothing() {
-        let mut coder = DeflateEncoder::new(Vec::new(), Compression::default());
-        coder.write_all(&b"hello ".repeat(99)).expect("memory");
-        let coded = coder.finish().expect("memory");
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(&b"hello ".repeat(99)).expect("memory");
+        let coded = encoder.finish().expect("memory");
         for body in [coded[..coded.len() / 2].to_vec(), vec![0xff; 99]] {
             assert!(Inflated::new(Body::from(body)).collect().await.is_err());
         }

@@ -298,7 +298,8 @@ def test_stream(
     else:
         async_client = AsyncClient(base_url, "key", max_retries=0, **options)
         events, final, error = asyncio.run(read_async(async_client, case["operation"], level))
-    assert time.monotonic() - begun < 4
+    # None waits for one of the default timeouts, which are longer.
+    assert time.monotonic() - begun < 30
     if level == "events":
         assert events == case["data"]
     elif level == "text":

@@ -223,15 +223,7 @@ impl Gateway {
         cut.cancel();
         open.wait().await;
         let unfinished = app.crew.stop().await;
-        if let Err(error) = app.writer.finish().await {
-            let becomes = if app.ledger.journal().is_some() { "waits for the next start" } else { "is lost" };
-            tracing::warn!("{error}: the usage of the last requests {becomes}");
-        }
-        if let Err(error) = app.history_keeper.settle().await {
-            let becomes =
-                if app.history_keeper.is_spooled() { "wait for the next start" } else { "are lost" };
-            tracing::warn!("{error}: the last stored responses {becomes}");
-        }
+        record_last(&app).await;
         listed.end().await;
         if let Err(error) = app.store.checkpoint().await {
             tracing::warn!("{error}: a copy of the database has to include the file that ends in -wal");
@@ -240,6 +232,18 @@ impl Gateway {
             tracing::warn!(task, "ended as failed: the gateway stopped");
         }
         unfinished
+    }
+}
+
+/// Records in the store what the last requests have left.
+async fn record_last(app: &App) {
+    if let Err(error) = app.writer.finish().await {
+        let becomes = if app.ledger.journal().is_some() { "waits for the next start" } else { "is lost" };
+        tracing::warn!("{error}: the usage of the last requests {becomes}");
+    }
+    if let Err(error) = app.history_keeper.settle().await {
+        let becomes = if app.history_keeper.is_spooled() { "wait for the next start" } else { "are lost" };
+        tracing::warn!("{error}: the last stored responses {becomes}");
     }
 }
 

@@ -46,6 +46,7 @@ use self::http1::Settings;
 use self::listening::{Accepted, Listening};
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
+use crate::app::App;
 use crate::config::Config;
 use crate::listed::Listed;
 use crate::observe::Present;

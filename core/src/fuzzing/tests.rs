@@ -14,12 +14,12 @@ const BYTES: &[u8] = b"\0\n\r\" {}[]:,/\\.-+09eEnu\x7f\xc3\xff";
 fn changed(inputs: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec((any::<Index>(), select(BYTES), 0..8_u8), 0..=MAX_CHANGES);
     (select(inputs), changes).prop_map(|(mut input, changes)| {
-        for (at, byte, change) in changes {
+        for (at, byte, way) in changes {
             let at = at.index(input.len() + 1);
-            match (change, input.get_mut(at)) {
+            match (way, input.get_mut(at)) {
                 (0, _) => input.truncate(at),
                 (1 | 2, Some(_)) => drop(input.remove(at)),
-                (3..=5, Some(changed)) => *changed = byte,
+                (3..=5, Some(place)) => *place = byte,
                 _ => input.insert(at, byte),
             }
         }

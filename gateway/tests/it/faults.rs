@@ -242,7 +242,7 @@ async fn a_messy_provider_says_the_same_in_other_forms() {
     let models = models.collect();
     let upstreams = upstreams.into_iter().enumerate().map(|(number, kind)| {
         let base = if kind == Kind::Native { "v1beta" } else { "v1" };
-        let mut upstream = Upstream::new(format!("u{number}"), kind, &format!("{}/{base}", provider.url));
+        let mut upstream = Upstream::new(format!("u{number}"), kind, format!("{}/{base}", provider.url));
         upstream.keys = vec![ApiKey::new(KEY).expect("a key")];
         upstream
     });

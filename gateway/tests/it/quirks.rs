@@ -3,7 +3,7 @@
 use gatewright_gateway::Kind;
 use serde_json::{Value, json};
 
-use crate::support::start_with;
+use crate::support::{Event, start_with};
 use crate::upstreams::{Scripted, chunks, completion, config, json_answer, question, stream, upstream};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -17,7 +17,7 @@ async fn a_document_in_place_of_a_stream_reaches_clients_as_a_stream_with_its_us
     asked["stream_options"] = json!({ "include_usage": true });
     let chat = server.stream(CHAT, &asked).await;
     assert_eq!(chat.last().map(|event| event.data.as_str()), Some("[DONE]"), "{chat:?}");
-    let chunks: Vec<Value> = chat.iter().rev().skip(1).map(|event| event.json()).collect();
+    let chunks: Vec<Value> = chat.iter().rev().skip(1).map(Event::json).collect();
     assert_eq!(chunks[0]["usage"]["total_tokens"], 5, "{chat:?}");
     assert!(chunks.iter().any(|chunk| chunk["choices"][0]["delta"]["content"] == "hello"), "{chat:?}");
     assert!(chunks.iter().all(|chunk| chunk["model"] == "mine"), "{chat:?}");

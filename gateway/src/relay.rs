@@ -239,6 +239,9 @@ impl Journey {
             let refuses_options = parcel.adds_stream_options && fault.refuses_stream_options();
             if refuses_options {
                 claim.destination.provider.refuse_stream_options();
+            } else if !parcel.adds_stream_options && fault.verdict == Verdict::Request {
+                // Without them it refuses, too: its error may only have quoted the request.
+                claim.destination.provider.allow_stream_options();
             }
             if refuses_options || parcel.may_be_forgotten && fault.is_unknown_response() {
                 claim.succeeded(Instant::now());

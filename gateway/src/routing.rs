@@ -299,6 +299,11 @@ impl Provider {
         }
     }
 
+    /// Its server is asked with `stream_options` again.
+    pub(crate) fn allow_stream_options(&self) {
+        self.refuses_stream_options.store(false, Ordering::Relaxed);
+    }
+
     /// Whether it is the embedded provider.
     pub(crate) fn is_simulator(&self) -> bool {
         self.upstream.kind == Kind::Simulator

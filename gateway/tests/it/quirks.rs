@@ -48,3 +48,20 @@ async fn a_server_that_refuses_stream_options_is_asked_without_them_from_then_on
     let (status, _) = server.refused(CHAT, &asked).await;
     assert_eq!((status, scripted.count()), (400, 4));
 }
+
+/// A client must not be able to hide the usage of all others by a request that the server refuses and quotes.
+#[tokio::test]
+async fn an_error_that_quotes_stream_options_is_no_refusal_of_them() {
+    let scripted = Scripted::answering(|seen| match seen.json()["messages"][0]["content"].as_str() {
+        Some("bad") => json_answer(400, &json!({ "error": { "message": format!("bad: {}", seen.body) } })),
+        _ => stream(&chunks(&["hello"])),
+    })
+    .await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &scripted.url)])).await;
+    let mut bad = question(true);
+    bad["messages"][0]["content"] = "bad".into();
+    assert_eq!(server.refused(CHAT, &bad).await.0, 400);
+    server.stream(CHAT, &question(true)).await;
+    let seen = scripted.seen();
+    assert!(!seen.last().expect("a request").json()["stream_options"].is_null());
+}

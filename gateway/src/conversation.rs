@@ -292,5 +292,7 @@ pub(crate) enum Format {
         schema: Value,
         strict: Option<Given<bool>>,
     },
+    /// One of these texts.
+    OneOf(Vec<String>),
     Other(Value),
 }

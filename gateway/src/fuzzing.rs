@@ -78,6 +78,7 @@ pub fn translate(input: &[u8]) -> Option<usize> {
         model: "m".to_owned(),
         request: Value::Object(Map::new()),
         include_usage: true,
+        has_functions: false,
         id: "id".to_owned(),
         created: 1,
     };
@@ -219,6 +220,7 @@ fn broken_by_stream(source: Protocol, deltas: &[Delta]) -> Option<Vec<String>> {
             model: "m".to_owned(),
             request: Value::Object(Map::new()),
             include_usage: true,
+            has_functions: false,
             id: "id".to_owned(),
             created: 1,
         };

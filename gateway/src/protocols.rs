@@ -12,7 +12,10 @@
 //!
 //! Errors have the same two directions: `failure_in`, and `wire::ApiError` for the client.
 
+mod answer_adapter;
+mod answer_format;
 mod beyond;
+mod cache_marks;
 mod calls;
 mod chat;
 mod citations;
@@ -30,6 +33,7 @@ mod pieces;
 mod proof;
 mod responses;
 mod sequence;
+mod stop_sequences;
 mod surrogates;
 mod thoughts;
 mod tool_answers;
@@ -42,13 +46,14 @@ mod whole_json;
 
 use serde_json::Value;
 
+pub(crate) use self::answer_adapter::AnswerAdapter;
 use self::beyond::Beyond;
+pub(crate) use self::chat::has_functions;
 pub(crate) use self::failure::code_of;
 pub(crate) use self::proof::{Marking, mark};
 use self::sequence::Sequenced;
 pub(crate) use self::sequence::failure_of;
 pub(crate) use self::surrogates::mended as without_half_characters;
-pub(crate) use self::tool_answers::ClientCalls;
 use self::turns::Arranged;
 pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
 use crate::config::{Capabilities, Thinking};
@@ -89,7 +94,7 @@ impl Defaults {
 pub(crate) struct Malformed(pub(crate) String);
 
 /// What a client's answer repeats of its request, or the gateway decides.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Asked {
     /// The model as the client called it.
     pub(crate) model: String,
@@ -97,6 +102,8 @@ pub(crate) struct Asked {
     pub(crate) request: Value,
     /// Whether the last chunk of a stream has the usage (chat).
     pub(crate) include_usage: bool,
+    /// Whether the client has functions, as the protocol had them before tools (chat).
+    pub(crate) has_functions: bool,
     /// Id and time of the answer, where the provider gives none.
     pub(crate) id: String,
     pub(crate) created: u64,

@@ -209,6 +209,18 @@ export interface ChatCompletionRequest {
    */
   parallel_tool_calls?: boolean | null;
   /**
+   * Functions the model may call, in the older form of tools. The answer then has function_call in place of tool_calls.
+   *
+   * An addition of this gateway.
+   */
+  functions?: ChatFunction[] | null;
+  /**
+   * Whether and which of the functions is called; the older form of tool_choice.
+   *
+   * An addition of this gateway.
+   */
+  function_call?: "none" | "auto" | (string & {}) | ChatToolName | null;
+  /**
    * Format of the response.
    *
    * An addition of this gateway.
@@ -271,13 +283,13 @@ export interface ChatCompletionRequest {
 }
 
 /**
- * One message of the conversation. The specification names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are additions of this gateway. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
+ * One message of the conversation. The specification names the roles system, user and assistant and string content; the roles developer, tool and function, content parts and calls are additions of this gateway. A message has content, or calls; content is null, or a list without parts, only beside tool calls.
  *
  * Source: section 2.1 of the specification.
  */
 export interface ChatMessage {
   /** Who speaks. */
-  role: "system" | "user" | "assistant" | "developer" | "tool";
+  role: "system" | "user" | "assistant" | "developer" | "tool" | "function";
   /** The text; null beside tool calls. */
   content?: string | ChatContentPart[] | null;
   /**
@@ -298,6 +310,12 @@ export interface ChatMessage {
    * An addition of this gateway.
    */
   tool_call_id?: string | null;
+  /**
+   * The call the assistant made, in the older form of tool_calls. A message of the role function, with its name, responds to it.
+   *
+   * An addition of this gateway.
+   */
+  function_call?: ChatFunctionCall | null;
 }
 
 /**
@@ -701,7 +719,7 @@ export interface ChatChoice {
   /** The assistant's message. */
   message: ChatCompletionMessage;
   /** Why generation ended. */
-  finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | (string & {});
+  finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | "function_call" | (string & {});
   /**
    * Log probabilities of the tokens; null unless requested.
    *
@@ -738,6 +756,12 @@ export interface ChatCompletionMessage {
    * An addition of this gateway.
    */
   tool_calls?: ChatToolCall[];
+  /**
+   * The call, where the request has functions.
+   *
+   * An addition of this gateway.
+   */
+  function_call?: ChatFunctionCall | null;
 }
 
 /**
@@ -865,7 +889,7 @@ export interface ChatChunkChoice {
   /** The new piece; empty on the last chunk. */
   delta: ChatDelta;
   /** null on content chunks; the reason on the last chunk. */
-  finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | (string & {}) | null;
+  finish_reason: "stop" | "length" | "tool_calls" | "content_filter" | "function_call" | (string & {}) | null;
   /**
    * Log probabilities of the tokens; null unless requested.
    *
@@ -948,6 +972,12 @@ export interface ChatDelta {
    * An addition of this gateway.
    */
   tool_calls?: ChatToolCallDelta[];
+  /**
+   * A new piece of the call, where the request has functions.
+   *
+   * An addition of this gateway.
+   */
+  function_call?: ChatFunctionCallDelta | null;
 }
 
 /**

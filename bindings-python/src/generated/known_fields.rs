@@ -59,6 +59,7 @@ pub(crate) const KNOWN_FIELDS: &[&str] = &[
     "function",
     "functionCall",
     "functionResponse",
+    "function_call",
     "has_more",
     "id",
     "image_url",

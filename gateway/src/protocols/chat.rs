@@ -12,6 +12,7 @@ mod answer;
 mod citations;
 mod finish;
 mod foreign_blocks;
+mod functions;
 mod lenient;
 mod message_in;
 mod message_out;
@@ -25,6 +26,8 @@ mod usage;
 
 pub(super) use self::answer::{answer_in, answer_out};
 pub(super) use self::foreign_blocks::{has_foreign_blocks, replace_foreign_blocks};
+pub(super) use self::functions::PLACE as FUNCTIONS;
+pub(crate) use self::functions::has_functions;
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 pub(super) use self::stream_in::stream_in;

@@ -12,6 +12,7 @@ mod responses;
 mod schema;
 mod words;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde_json::Value;
@@ -74,6 +75,11 @@ pub(crate) fn rules(protocol: Protocol) -> &'static [Rule] {
     }
 }
 
+/// The rule that a provider waives for a client which turns on a beta.
+pub(crate) fn rule_of_beta(beta: &str) -> Option<&'static str> {
+    beta.starts_with(messages::SYSTEM_TURNS_BETA).then_some(messages::NO_SYSTEM_TURNS)
+}
+
 /// What every strict provider of a protocol refuses in a request.
 pub(crate) fn judge(protocol: Protocol, body: &Value) -> Vec<Finding> {
     judge_by(protocol, body, |rule| !rule.of_provider)
@@ -85,9 +91,13 @@ pub(crate) fn judge_by(protocol: Protocol, body: &Value, counts: impl Fn(&Rule) 
     if !body.is_object() {
         findings.say("", "a request is an object");
     }
+    let body = match protocol {
+        Protocol::Native => Cow::Owned(native::respelled(body)),
+        _ => Cow::Borrowed(body),
+    };
     for rule in rules(protocol).iter().filter(|rule| counts(rule)) {
         findings.rule = rule.name;
-        (rule.check)(body, &mut findings);
+        (rule.check)(&body, &mut findings);
     }
     findings.found
 }

@@ -158,7 +158,7 @@ impl Members {
 }
 
 /// A name in camel case.
-fn camel(name: &str) -> String {
+pub(super) fn camel(name: &str) -> String {
     let mut camel = String::with_capacity(name.len());
     let mut is_next_upper = false;
     for letter in name.chars() {

@@ -5,8 +5,10 @@ mod answers;
 mod bounds;
 mod documents;
 mod every_member;
+mod functions;
 mod goldens;
 mod hostile;
+mod interleaved;
 mod legal;
 mod messy_answers;
 mod probes;
@@ -59,6 +61,7 @@ fn asked(model: &str) -> Asked {
         model: model.to_owned(),
         request: json!({}),
         include_usage: true,
+        has_functions: false,
         id: "id_1".to_owned(),
         created: 1,
     }

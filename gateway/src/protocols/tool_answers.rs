@@ -11,7 +11,7 @@ use crate::conversation::{Answer, Conversation, Delta, Input, PartKind, Protocol
 
 /// See the module.
 #[derive(Debug, Clone)]
-pub(crate) struct ClientCalls {
+pub(super) struct ClientCalls {
     ids: CallIds,
     /// The client's tools by the names that the provider knows them by: its own name, and whether a function stands in for
     /// a custom tool.
@@ -23,7 +23,7 @@ pub(crate) struct ClientCalls {
 
 impl ClientCalls {
     /// For an answer of a provider of the target's protocol to this request.
-    pub(crate) fn new(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Self {
+    pub(super) fn new(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Self {
         let has_custom = has_custom_tools(target, defaults);
         let mut tools = HashMap::new();
         let mut conversation = Cow::Borrowed(conversation);
@@ -47,12 +47,12 @@ impl ClientCalls {
     }
 
     /// Number of bytes that are held back.
-    pub(crate) fn held_bytes(&self) -> usize {
+    pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
 
     /// Translates the calls of a whole answer.
-    pub(crate) fn answer(mut self, answer: &mut Answer) {
+    pub(super) fn answer(mut self, answer: &mut Answer) {
         for part in answer.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
             let PartKind::Call(call) = &mut part.kind else { continue };
             call.id = self.ids.next(&call.id);
@@ -65,7 +65,7 @@ impl ClientCalls {
     }
 
     /// Translates the calls of a stream.
-    pub(crate) fn deltas(&mut self, deltas: &mut Vec<Delta>) {
+    pub(super) fn deltas(&mut self, deltas: &mut Vec<Delta>) {
         let is_touched = |delta: &Delta| matches!(delta, Delta::Call { .. });
         if self.held.is_empty() && !deltas.iter().any(is_touched) {
             return;

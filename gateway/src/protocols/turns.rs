@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::Defaults;
+use super::answer_format;
 use super::calls::NO_RESULT;
 use super::tool_calls::{CallIds, ToolNames};
 use super::{chat, messages, native, responses};
@@ -50,6 +51,7 @@ pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: D
     if !names.is_empty() || !has_custom && has_custom_words(&conversation) {
         name_tools(conversation.to_mut(), &names, has_custom, &mut lost);
     }
+    answer_format::instruct(&mut conversation, target);
     if !is_arranged(&conversation.turns, target) {
         let turns = std::mem::take(&mut conversation.to_mut().turns);
         conversation.to_mut().turns = ordered(turns, target, &mut lost);

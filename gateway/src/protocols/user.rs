@@ -5,8 +5,25 @@ use std::fmt::Write as _;
 
 use ring::digest::{SHA256, digest};
 
+use super::members::Members;
+use crate::conversation::Given;
+
+/// The member with the id in requests of chat and responses.
+pub(super) const USER: &str = "user";
+/// Its newer name.
+const SAFETY_IDENTIFIER: &str = "safety_identifier";
 /// Maximum length of the id at providers of chat completions and responses, in characters.
 pub(super) const MAX_USER: usize = 64;
+
+/// Takes the id of a request of chat or responses.
+pub(super) fn read(body: &mut Members) -> Option<Given<String>> {
+    body.given(USER, Members::text).or_else(|| body.given(SAFETY_IDENTIFIER, Members::text))
+}
+
+/// The member in which a client of chat or responses wrote the id; the older one for a client of another protocol.
+pub(super) fn member(user: &Given<String>) -> &'static str {
+    if user.at.strip_prefix('/') == Some(SAFETY_IDENTIFIER) { SAFETY_IDENTIFIER } else { USER }
+}
 
 /// The id as a provider takes it: one that is too long becomes its digest, which is the same for the same person.
 pub(super) fn id(user: &str, most: usize) -> Cow<'_, str> {

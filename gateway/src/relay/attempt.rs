@@ -176,7 +176,7 @@ pub(super) async fn passed(
             let keeper = parcel.keeper.clone();
             let (from, to) = (parcel.protocol, journey.protocol);
             let events = Translating::new(from, to, journey.framing, (**asked).clone(), keeper)
-                .calling(parcel.calls.clone());
+                .adapted_by(parcel.adapter.clone());
             let events = match parcel.estimate {
                 Some(tokens) => events.estimating(tokens),
                 None => events,
@@ -253,7 +253,7 @@ async fn passed_document(
 ) -> Result<Answered, Fault> {
     let (from, to, model) = (parcel.protocol, journey.protocol, journey.asked.model.clone());
     let redactor = claim.destination.provider.endpoint.redactor.clone();
-    let (asked, calls, compacts) = (parcel.asked.clone(), parcel.calls.clone(), parcel.compacts);
+    let (asked, adapter, compacts) = (parcel.asked.clone(), parcel.adapter.clone(), parcel.compacts);
     let keeper = match &asked {
         Some(_) => parcel.keeper.clone(),
         None => keeper(journey, parcel, claim),
@@ -267,7 +267,7 @@ async fn passed_document(
         }
         let (document, usage) = if let Some(asked) = asked {
             let keeper = keeper.as_ref();
-            let answering = Answering { from, to, asked: &asked, calls, keeper, compacts };
+            let answering = Answering { from, to, asked: &asked, adapter, keeper, compacts };
             translation::document(answering, &document, &redactor, &mut share)?
         } else {
             let mut observer = Observer::new(from, &model, false);

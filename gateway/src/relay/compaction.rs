@@ -249,6 +249,7 @@ mod tests {
             model: "m".to_owned(),
             request: json!({}),
             include_usage: false,
+            has_functions: false,
             id: "resp_1".to_owned(),
             created: 1,
         };

@@ -56,6 +56,7 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
                 model: MODEL.to_owned(),
                 request: Value::Object(Map::new()),
                 include_usage: true,
+                has_functions: false,
                 id: "id".to_owned(),
                 created: 1,
             };

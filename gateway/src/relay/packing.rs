@@ -50,8 +50,8 @@ pub(super) struct Parcel {
     pub(super) dropped: Option<HeaderValue>,
     /// What a translated answer repeats of the request.
     pub(super) asked: Option<Arc<protocols::Asked>>,
-    /// The calls of a translated answer, as the client knows its tools.
-    pub(super) calls: Option<Box<protocols::ClientCalls>>,
+    /// Makes the answer what the client asked for.
+    pub(super) adapter: Option<Box<protocols::AnswerAdapter>>,
     /// Stores the answer.
     pub(super) keeper: Option<Keeper>,
     /// How the client asks for a compaction that the gateway makes.
@@ -66,14 +66,14 @@ pub(super) struct Parcel {
 
 impl Parcel {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
-        let (dropped, asked, calls, keeper, compacts) = (None, None, None, None, None);
+        let (dropped, asked, adapter, keeper, compacts) = (None, None, None, None, None);
         let (estimate, may_be_forgotten, adds_stream_options) = (None, false, false);
         Self {
             protocol,
             body,
             dropped,
             asked,
-            calls,
+            adapter,
             keeper,
             compacts,
             estimate,
@@ -154,10 +154,10 @@ impl Journey {
             let estimate = counts.then(|| translation.tokens());
             Ok((translation, written, estimate))
         };
-        let (translation, Translated { body, dropped, calls }, estimate) = self.unless_long(write).await?;
+        let (translation, Translated { body, dropped, adapter }, estimate) = self.unless_long(write).await?;
         luggage.translation = Some(translation);
-        let calls = Some(calls);
-        Ok(Parcel { dropped, asked, calls, keeper, compacts, estimate, ..Parcel::new(protocol, body) })
+        let adapter = Some(adapter);
+        Ok(Parcel { dropped, asked, adapter, keeper, compacts, estimate, ..Parcel::new(protocol, body) })
     }
 
     /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.

@@ -12,14 +12,14 @@ use super::passing::{Events, Framing, Passed, open_array};
 use super::translation::weight;
 use crate::bounds::tree;
 use crate::conversation::{Delta, Failure, FailureKind, Protocol, Usage};
-use crate::protocols::{Asked, ClientCalls, Marking, StreamIn, StreamOut};
+use crate::protocols::{AnswerAdapter, Asked, Marking, StreamIn, StreamOut};
 
 /// See the module.
 pub(super) struct Translating {
     incoming: Box<dyn StreamIn>,
     outgoing: Box<dyn StreamOut>,
-    /// The calls, as the client knows its tools.
-    calls: Option<Box<ClientCalls>>,
+    /// Makes the answer what the client asked for.
+    adapter: Option<Box<AnswerAdapter>>,
     keeper: Option<Keeper>,
     framing: Framing,
     usage: Option<Usage>,
@@ -52,7 +52,7 @@ impl Translating {
             // A client of another protocol sends the proofs back to whichever provider is next.
             incoming: Box::new(Marking::new(from.stream_in(), from, to)),
             outgoing: to.stream_out(asked),
-            calls: None,
+            adapter: None,
             keeper,
             framing,
             usage: None,
@@ -77,9 +77,9 @@ impl Translating {
         Self { estimate: Some(tokens), ..self }
     }
 
-    /// Gives calls as the client knows its tools.
-    pub(super) fn calling(self, calls: Option<Box<ClientCalls>>) -> Self {
-        Self { calls, ..self }
+    /// Makes the answer what the client asked for.
+    pub(super) fn adapted_by(self, adapter: Option<Box<AnswerAdapter>>) -> Self {
+        Self { adapter, ..self }
     }
 
     /// Makes a compaction of the answer.
@@ -90,8 +90,8 @@ impl Translating {
     /// Writes what an event amounts to.
     fn write(&mut self, out: &mut BytesMut) -> Passed {
         let mut passed = Passed::Life;
-        if let Some(calls) = &mut self.calls {
-            calls.deltas(&mut self.deltas);
+        if let Some(adapter) = &mut self.adapter {
+            adapter.deltas(&mut self.deltas);
         }
         for delta in self.deltas.drain(..) {
             match &delta {
@@ -218,7 +218,7 @@ impl Events for Translating {
     }
 
     fn kept(&self) -> usize {
-        let renamed = self.calls.as_ref().map_or(0, |calls| calls.held_bytes());
+        let renamed = self.adapter.as_ref().map_or(0, |adapter| adapter.held_bytes());
         self.kept.saturating_add(self.incoming.held()).saturating_add(renamed)
     }
 }
@@ -255,6 +255,7 @@ mod tests {
             model: "m".to_owned(),
             request: Value::Null,
             include_usage: false,
+            has_functions: false,
             id: "c".to_owned(),
             created: 0,
         };
@@ -279,6 +280,7 @@ mod tests {
             model: "m".to_owned(),
             request: Value::Null,
             include_usage: false,
+            has_functions: false,
             id: "c".to_owned(),
             created: 0,
         };

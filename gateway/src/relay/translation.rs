@@ -19,7 +19,7 @@ use crate::bounds::room::Share;
 use crate::clock::unix_seconds;
 use crate::config::Capabilities;
 use crate::conversation::{Conversation, Place, Protocol, Usage};
-use crate::protocols::{self, Asked, ClientCalls, Defaults, failure_of, without_half_characters};
+use crate::protocols::{self, AnswerAdapter, Asked, Defaults, failure_of, without_half_characters};
 use crate::routing::Route;
 use crate::wire::{ApiError, Call};
 
@@ -53,8 +53,8 @@ pub(super) struct Translated {
     pub(super) body: Bytes,
     /// Where the client wrote what is lost.
     pub(super) dropped: Option<HeaderValue>,
-    /// The calls of its answer, as the client knows its tools.
-    pub(super) calls: Box<ClientCalls>,
+    /// Makes the answer what the client asked for.
+    pub(super) adapter: Box<AnswerAdapter>,
 }
 
 impl Translation {
@@ -86,7 +86,8 @@ impl Translation {
         let model = &journey.route.model;
         let (max_tokens, thinking) = (model.default_max_tokens, model.thinking);
         let defaults = Defaults { max_tokens, thinking, ..Defaults::default() };
-        let asked = Arc::new(asked_of(journey, journey.protocol, request));
+        let has_functions = protocols::has_functions(&conversation);
+        let asked = Arc::new(Asked { has_functions, ..asked_of(journey, journey.protocol, request) });
         Self {
             conversation,
             asked,
@@ -131,8 +132,8 @@ impl Translation {
             None => outgoing.dropped,
         };
         let dropped = reported(&lost, self.strict)?;
-        let calls = Box::new(ClientCalls::new(&self.conversation, protocol, defaults));
-        Ok(Translated { body: outgoing.body.to_string().into(), dropped, calls })
+        let adapter = Box::new(AnswerAdapter::new(&self.conversation, protocol, defaults));
+        Ok(Translated { body: outgoing.body.to_string().into(), dropped, adapter })
     }
 
     /// About how many tokens the request has. Whichever upstream is asked, it is counted once.
@@ -158,6 +159,7 @@ pub(super) fn asked_of(journey: &Journey, protocol: Protocol, request: Value) ->
         model: journey.asked.model.clone(),
         request,
         include_usage: journey.asked.include_usage,
+        has_functions: false,
         id: format!("{prefix}{}", Uuid::new_v4().simple()),
         created: unix_seconds(),
     }
@@ -224,8 +226,8 @@ pub(super) struct Answering<'a> {
     pub(super) from: Protocol,
     pub(super) to: Protocol,
     pub(super) asked: &'a Asked,
-    /// The calls of the answer, as the client knows its tools.
-    pub(super) calls: Option<Box<ClientCalls>>,
+    /// Makes the answer what the client asked for.
+    pub(super) adapter: Option<Box<AnswerAdapter>>,
     /// Stores the answer.
     pub(super) keeper: Option<&'a Keeper>,
     /// How the client asks for a compaction that the gateway makes.
@@ -275,7 +277,7 @@ pub(super) fn document(
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<(Bytes, Option<Usage>), Fault> {
-    let Answering { from, to, asked, calls, keeper, compacts } = answering;
+    let Answering { from, to, asked, adapter, keeper, compacts } = answering;
     let taken = document.len().saturating_add(weight(document));
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let value = answered(from, document, redactor)?;
@@ -289,8 +291,8 @@ pub(super) fn document(
         }
         protocols::mark(&mut answer, to);
     }
-    if let Some(calls) = calls {
-        calls.answer(&mut answer);
+    if let Some(adapter) = adapter {
+        adapter.answer(&mut answer);
     }
     let usage = answer.usage;
     if compacts.is_some() {
@@ -369,6 +371,7 @@ mod tests {
             model: "m".to_owned(),
             request: Value::Null,
             include_usage: false,
+            has_functions: false,
             id: "c".to_owned(),
             created: 0,
         };

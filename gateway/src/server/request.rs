@@ -246,7 +246,7 @@ fn take_faults(
     let faults = asked.over(&app.config.faults, operation)?;
     faults.hide(body);
     if faults.is_strict() {
-        strict::check(operation, body)?;
+        strict::check(operation, headers, body)?;
     }
     Ok(faults)
 }

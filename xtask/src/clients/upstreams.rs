@@ -38,8 +38,8 @@ const DRAWING: &str = "image_model_2";
 const DRAW: [&str; 3] = ["chat", "responses", "gatewright"];
 /// Stands before the kind in the names of upstreams that judge requests as strict providers do.
 const STRICT: &str = "strict";
-/// What stands behind the id of a model that neither judges nor is messy: the gateway passes requests and answers of the client's own
-/// protocol on as they are.
+/// What stands behind the id of a model that judges and is not messy: the gateway passes answers of the client's own protocol on as
+/// they are, and the client would meet the mess.
 const TIDY: &str = "-tidy";
 /// Stands in the ids of models that the gateway in front asks for.
 const HOP: &str = "hop";
@@ -82,7 +82,7 @@ impl Upstreams {
             let name = strict(kind);
             middle.upstream(&name, kind, &format!("{}{path}", simulator.address()), simulator.key())?;
             simulated(&mut middle, &name, &name, players, number * clients)?;
-            middle.model(&format!("via-{name}{TIDY}"), &name, "model-sol")?;
+            middle.model(&format!("via-{name}{TIDY}"), &name, "model-sol~strict")?;
             middle.drawing(&name, kind, DRAWING)?;
         }
         litellm.wait()?;

@@ -40,6 +40,8 @@ class ChatCompletions:
         tools=NOT_GIVEN,
         tool_choice=NOT_GIVEN,
         parallel_tool_calls=NOT_GIVEN,
+        functions=NOT_GIVEN,
+        function_call=NOT_GIVEN,
         response_format=NOT_GIVEN,
         seed=NOT_GIVEN,
         user=NOT_GIVEN,
@@ -77,6 +79,10 @@ class ChatCompletions:
             tools: Tools the model may call. An addition of this gateway.
             tool_choice: Whether and which tool is called. An addition of this gateway.
             parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            functions: Functions the model may call, in the older form of tools. The answer then has
+                function_call in place of tool_calls. An addition of this gateway.
+            function_call: Whether and which of the functions is called; the older form of tool_choice. An
+                addition of this gateway.
             response_format: Format of the response. An addition of this gateway.
             seed: Requests repeatable sampling. An addition of this gateway.
             user: An id of the end user. An addition of this gateway.
@@ -113,6 +119,8 @@ class ChatCompletions:
             "tools": tools,
             "tool_choice": tool_choice,
             "parallel_tool_calls": parallel_tool_calls,
+            "functions": functions,
+            "function_call": function_call,
             "response_format": response_format,
             "seed": seed,
             "user": user,
@@ -967,6 +975,8 @@ class AsyncChatCompletions:
         tools=NOT_GIVEN,
         tool_choice=NOT_GIVEN,
         parallel_tool_calls=NOT_GIVEN,
+        functions=NOT_GIVEN,
+        function_call=NOT_GIVEN,
         response_format=NOT_GIVEN,
         seed=NOT_GIVEN,
         user=NOT_GIVEN,
@@ -1004,6 +1014,10 @@ class AsyncChatCompletions:
             tools: Tools the model may call. An addition of this gateway.
             tool_choice: Whether and which tool is called. An addition of this gateway.
             parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
+            functions: Functions the model may call, in the older form of tools. The answer then has
+                function_call in place of tool_calls. An addition of this gateway.
+            function_call: Whether and which of the functions is called; the older form of tool_choice. An
+                addition of this gateway.
             response_format: Format of the response. An addition of this gateway.
             seed: Requests repeatable sampling. An addition of this gateway.
             user: An id of the end user. An addition of this gateway.
@@ -1035,6 +1049,8 @@ class AsyncChatCompletions:
             "tools": tools,
             "tool_choice": tool_choice,
             "parallel_tool_calls": parallel_tool_calls,
+            "functions": functions,
+            "function_call": function_call,
             "response_format": response_format,
             "seed": seed,
             "user": user,

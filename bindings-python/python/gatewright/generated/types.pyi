@@ -395,6 +395,14 @@ class ChatCompletionRequest(TypedDict, total=False):
     """Whether and which tool is called. An addition of this gateway."""
     parallel_tool_calls: bool | None
     """Whether several tools may be called at once. An addition of this gateway."""
+    functions: Sequence[ChatFunctionParam | Record] | None
+    """Functions the model may call, in the older form of tools. The answer then has function_call in
+    place of tool_calls. An addition of this gateway.
+    """
+    function_call: Literal["none", "auto"] | str | ChatToolNameParam | Record | None
+    """Whether and which of the functions is called; the older form of tool_choice. An addition of this
+    gateway.
+    """
     response_format: ChatResponseFormatParam | None
     """Format of the response. An addition of this gateway."""
     seed: int | None
@@ -418,11 +426,11 @@ class ChatCompletionRequest(TypedDict, total=False):
 
 class ChatMessageParam(TypedDict, total=False):
     """One message of the conversation. The specification names the roles system, user and assistant
-    and string content; the roles developer and tool, content parts and tool calls are additions of
-    this gateway. A message has content, or tool calls; content is null, or a list without parts,
-    only beside tool calls. Source: section 2.1 of the specification.
+    and string content; the roles developer, tool and function, content parts and calls are
+    additions of this gateway. A message has content, or calls; content is null, or a list without
+    parts, only beside tool calls. Source: section 2.1 of the specification.
     """
-    role: Required[Literal["system", "user", "assistant", "developer", "tool"]]
+    role: Required[Literal["system", "user", "assistant", "developer", "tool", "function"]]
     """Who speaks."""
     content: str | Sequence[ChatContentPartParam] | None
     """The text; null beside tool calls."""
@@ -432,6 +440,10 @@ class ChatMessageParam(TypedDict, total=False):
     """Calls the assistant made. An addition of this gateway."""
     tool_call_id: str | None
     """The call that a tool message responds to. An addition of this gateway."""
+    function_call: ChatFunctionCallParam | Record | None
+    """The call the assistant made, in the older form of tool_calls. A message of the role function,
+    with its name, responds to it. An addition of this gateway.
+    """
 
 ChatContentPartParam: TypeAlias = ChatTextPartParam | ChatImagePartParam | Record
 """One part of a message's content; unknown kinds pass through. An addition of this gateway."""
@@ -722,7 +734,7 @@ class ChatChoice(Record):
     def message(self) -> ChatCompletionMessage:
         """The assistant's message."""
     @property
-    def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter"] | str:
+    def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter", "function_call"] | str:
         """Why generation ended."""
     @property
     def logprobs(self) -> ChatLogprobs | None:
@@ -745,6 +757,9 @@ class ChatCompletionMessage(Record):
     @property
     def tool_calls(self) -> list[ChatToolCall] | None:
         """Calls of tools. An addition of this gateway."""
+    @property
+    def function_call(self) -> ChatFunctionCall | None:
+        """The call, where the request has functions. An addition of this gateway."""
 
 class ChatUsage(Record):
     """Tokens used. Source: section 2.2 of the specification."""
@@ -812,7 +827,7 @@ class ChatChunkChoice(Record):
     def delta(self) -> ChatDelta:
         """The new piece; empty on the last chunk."""
     @property
-    def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter"] | str | None:
+    def finish_reason(self) -> Literal["stop", "length", "tool_calls", "content_filter", "function_call"] | str | None:
         """null on content chunks; the reason on the last chunk."""
     @property
     def logprobs(self) -> ChatLogprobs | None:
@@ -891,6 +906,9 @@ class ChatDelta(Record):
     @property
     def tool_calls(self) -> list[ChatToolCallDelta] | None:
         """New pieces of tool calls. An addition of this gateway."""
+    @property
+    def function_call(self) -> ChatFunctionCallDelta | None:
+        """A new piece of the call, where the request has functions. An addition of this gateway."""
 
 class ChatToolCallDelta(Record):
     """A piece of a tool call; pieces with the same index belong together. An addition of this gateway."""

@@ -95,6 +95,7 @@ pub(crate) static CHAT_COMPLETION_MESSAGE: Form = Form::Object(&[
     member("refusal", Nullable, &Form::Text("")),
     member("reasoning_content", Nullable, &Form::Text("")),
     member("tool_calls", Optional, &Form::List(&CHAT_TOOL_CALL)),
+    member("function_call", Nullable, &CHAT_FUNCTION_CALL),
 ]);
 
 /// ChatUsage (2.2).
@@ -164,6 +165,7 @@ pub(crate) static CHAT_DELTA: Form = Form::Object(&[
     member("refusal", Nullable, &Form::Text("")),
     member("reasoning_content", Nullable, &Form::Text("")),
     member("tool_calls", Optional, &Form::List(&CHAT_TOOL_CALL_DELTA)),
+    member("function_call", Nullable, &CHAT_FUNCTION_CALL_DELTA),
 ]);
 
 /// ChatToolCallDelta (ours).

@@ -147,6 +147,7 @@ open_words! {
     /// ```
     ChatChoiceFinishReason {
         STOP = "stop", LENGTH = "length", TOOL_CALLS = "tool_calls", CONTENT_FILTER = "content_filter",
+        FUNCTION_CALL = "function_call",
     }
 }
 /// What is new of one choice.
@@ -185,6 +186,7 @@ open_words! {
     /// ```
     ChatChunkChoiceFinishReason {
         STOP = "stop", LENGTH = "length", TOOL_CALLS = "tool_calls", CONTENT_FILTER = "content_filter",
+        FUNCTION_CALL = "function_call",
     }
 }
 /// Chat completion response (stream false).
@@ -300,6 +302,9 @@ pub struct ChatCompletionMessage {
     /// Calls of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
+    /// The call, where the request has functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_call: Option<ChatFunctionCall>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -376,6 +381,12 @@ pub struct ChatCompletionRequest {
     /// Whether several tools may be called at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
+    /// Functions the model may call, in the older form of tools. The answer then has function_call in place of tool_calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub functions: Option<Vec<ChatFunction>>,
+    /// Whether and which of the functions is called; the older form of tool_choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_call: Option<ChatCompletionRequestFunctionCall>,
     /// Format of the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ChatResponseFormat>,
@@ -419,8 +430,9 @@ constructor! {
     /// ```
     ChatCompletionRequest: pub fn new(model: impl Into<String>, messages: Vec<ChatMessage>);
     temperature, max_tokens, stream, top_p, frequency_penalty, presence_penalty, stop, n,
-    max_completion_tokens, stream_options, tools, tool_choice, parallel_tool_calls, response_format, seed,
-    user, logprobs, top_logprobs, logit_bias, reasoning_effort, metadata, store, service_tier, extra,
+    max_completion_tokens, stream_options, tools, tool_choice, parallel_tool_calls, functions, function_call,
+    response_format, seed, user, logprobs, top_logprobs, logit_bias, reasoning_effort, metadata, store,
+    service_tier, extra,
 }
 setters! { ChatCompletionRequest {
     ///
@@ -548,6 +560,27 @@ setters! { ChatCompletionRequest {
     with_parallel_tool_calls(parallel_tool_calls: bool),
     ///
     /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatFunction, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_functions(vec![ChatFunction::new("get_weather")]);
+    /// let json = serde_json::to_value(&request)?;
+    /// assert_eq!(json["functions"], serde_json::json!([{ "name": "get_weather" }]));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_functions(functions: Vec<ChatFunction>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequest, ChatMessage};
+    ///
+    /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
+    ///     .with_function_call("auto");
+    /// assert_eq!(serde_json::to_value(&request)?["function_call"], "auto");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_function_call(function_call: impl Into<ChatCompletionRequestFunctionCall>),
+    ///
+    /// ```
     /// use gatewright::types::{ChatCompletionRequest, ChatMessage, ChatResponseFormat};
     ///
     /// let request = ChatCompletionRequest::new("model-sol", vec![ChatMessage::user("Say hello.")])
@@ -641,6 +674,20 @@ setters! { ChatCompletionRequest {
     /// ```
     with_service_tier(service_tier: impl Into<String>),
 } }
+untagged! {
+    /// `ChatCompletionRequestFunctionCall`
+    ///
+    /// ```
+    /// use gatewright::types::{ChatCompletionRequestFunctionCall, ChatToolName};
+    ///
+    /// let call = ChatCompletionRequestFunctionCall::from("auto");
+    /// assert_eq!(serde_json::to_value(&call)?, "auto");
+    /// let call = ChatCompletionRequestFunctionCall::from(ChatToolName::new("get_weather"));
+    /// assert_eq!(serde_json::to_value(&call)?, serde_json::json!({ "name": "get_weather" }));
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ChatCompletionRequestFunctionCall { String(String), ChatToolName(ChatToolName) }
+}
 open_words! {
     /// How long the model may think.
     ///
@@ -1000,6 +1047,9 @@ pub struct ChatDelta {
     /// New pieces of tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCallDelta>,
+    /// A new piece of the call, where the request has functions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_call: Option<ChatFunctionCallDelta>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
@@ -1490,7 +1540,7 @@ pub struct ChatLogprobs {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// One message of the conversation. The specification names the roles system, user and assistant and string content; the roles developer and tool, content parts and tool calls are additions of this gateway. A message has content, or tool calls; content is null, or a list without parts, only beside tool calls.
+/// One message of the conversation. The specification names the roles system, user and assistant and string content; the roles developer, tool and function, content parts and calls are additions of this gateway. A message has content, or calls; content is null, or a list without parts, only beside tool calls.
 ///
 /// ```
 /// use gatewright::types::ChatMessage;
@@ -1517,12 +1567,15 @@ pub struct ChatMessage {
     /// The call that a tool message responds to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
+    /// The call the assistant made, in the older form of tool_calls. A message of the role function, with its name, responds to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function_call: Option<ChatFunctionCall>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 constructor! {
     ChatMessage: pub(crate) fn required(role: ChatMessageRole);
-    content, name, tool_calls, tool_call_id, extra,
+    content, name, tool_calls, tool_call_id, function_call, extra,
 }
 setters! { ChatMessage {
     ///
@@ -1566,6 +1619,17 @@ setters! { ChatMessage {
     /// assert_eq!(message.tool_call_id.as_deref(), Some("call_1"));
     /// ```
     with_tool_call_id(tool_call_id: impl Into<String>),
+    ///
+    /// ```
+    /// use gatewright::types::{ChatFunctionCall, ChatMessage};
+    ///
+    /// let message = ChatMessage::user("Say hello.")
+    ///     .with_function_call(ChatFunctionCall::new("get_weather", "{\"city\":\"Oslo\"}"));
+    /// let json = serde_json::to_value(&message)?;
+    /// assert_eq!(json["function_call"]["name"], "get_weather");
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    with_function_call(function_call: ChatFunctionCall),
 } }
 untagged! {
     /// `ChatMessageContent`
@@ -1588,11 +1652,12 @@ closed_words! {
     /// use gatewright::types::ChatMessageRole;
     ///
     /// assert_eq!(ChatMessageRole::System.as_str(), "system");
-    /// assert_eq!("tool".parse::<ChatMessageRole>()?, ChatMessageRole::Tool);
+    /// assert_eq!("function".parse::<ChatMessageRole>()?, ChatMessageRole::Function);
     /// # Ok::<(), gatewright::types::error::ConversionError>(())
     /// ```
     ChatMessageRole {
         System = "system", User = "user", Assistant = "assistant", Developer = "developer", Tool = "tool",
+        Function = "function",
     }
 }
 /// Forces one custom tool.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::citations::{is_whole, read_annotation, write_annotation};
-use super::{finish, lenient, message_in, message_out, reasoning, tools, usage};
+use super::{finish, functions, lenient, message_in, message_out, reasoning, tools, usage};
 use crate::conversation::{Answer, Choice, Citation, Part, PartKind, Protocol};
 use crate::protocols::citations::list;
 use crate::protocols::members::{Members, Rest, object};
@@ -76,18 +76,17 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
         .map(|(index, choice)| {
             let logprobs = choice.logprobs.map(|content| json!({ "content": content, "refusal": null }));
             let calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
-            let message = if is_same {
+            let mut message = if is_same {
                 // A client of the same protocol gets it back as it was.
                 message_out::as_it_was(choice.parts, format!("{}/message", choice.at))
             } else {
                 message(&choice.parts, &choice.citations)
             };
-            json!({
-                "index": index,
-                "message": message,
-                "logprobs": logprobs,
-                "finish_reason": choice.end.as_ref().map(|end| finish::word(end, calls)),
-            })
+            if asked.has_functions {
+                functions::in_message(&mut message);
+            }
+            let end = choice.end.as_ref().map(|end| finish::word(end, calls, asked.has_functions));
+            json!({ "index": index, "message": message, "logprobs": logprobs, "finish_reason": end })
         })
         .collect();
     let mut body = json!({
@@ -104,18 +103,37 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     body
 }
 
+/// Whether a thought comes behind something else: its index then says where, as in a stream.
+fn is_interleaved(parts: &[Part]) -> bool {
+    let is_thought = |part: &&Part| matches!(part.kind, PartKind::Thought(_));
+    parts.iter().skip_while(is_thought).any(|part| is_thought(&part))
+}
+
 fn message(parts: &[Part], citations: &[Citation]) -> Value {
     let (mut content, mut refusal): (Option<String>, Option<String>) = (None, None);
     let (mut shown, mut details, mut calls) = (String::new(), Vec::new(), Vec::new());
     let (mut signatures, mut is_proven) = (Vec::new(), false);
+    let is_interleaved = is_interleaved(parts);
+    let (mut place, mut is_in_text) = (0_u64, false);
     for part in parts {
+        let is_text = matches!(part.kind, PartKind::Text(_));
+        if matches!(part.kind, PartKind::Call(_)) || is_text && !is_in_text {
+            place += 1;
+        }
+        is_in_text = is_text;
         match &part.kind {
             PartKind::Text(text) => content.get_or_insert_default().push_str(text),
             PartKind::Refusal(text) => refusal.get_or_insert_default().push_str(text),
             PartKind::Thought(thought) => {
                 reasoning::append(&mut shown, &thought.text);
                 is_proven |= thought.signature.is_some() || thought.id.is_some();
-                details.extend(reasoning::details(thought));
+                for mut detail in reasoning::details(thought) {
+                    if is_interleaved {
+                        detail.insert("index".to_owned(), place.into());
+                    }
+                    place += 1;
+                    details.push(detail);
+                }
             }
             PartKind::Call(call) => {
                 let signature = call.signature.as_deref();

@@ -22,9 +22,11 @@ pub(super) fn end(word: &str) -> End {
 }
 
 /// Writes a `finish_reason`. `calls`: whether the choice has calls of tools, which clients make only if it says so.
-pub(super) fn word(end: &End, calls: bool) -> Cow<'static, str> {
+/// `functions`: whether the client knows functions and no tools.
+pub(super) fn word(end: &End, calls: bool, functions: bool) -> Cow<'static, str> {
     match end {
         End::Length => "length".into(),
+        End::ToolCalls if functions => "function_call".into(),
         End::ToolCalls => "tool_calls".into(),
         End::Filtered | End::Refusal => "content_filter".into(),
         End::Other { source: Protocol::Chat, word } | End::Failed { source: Protocol::Chat, word } => {
@@ -32,7 +34,9 @@ pub(super) fn word(end: &End, calls: bool) -> Cow<'static, str> {
         }
         // To a client of another protocol it is an error.
         End::Failed { .. } => "error".into(),
-        End::Other { .. } | End::StopSequence(_) | End::Paused if calls => "tool_calls".into(),
+        End::Other { .. } | End::StopSequence(_) | End::Paused if calls => {
+            word(&End::ToolCalls, calls, functions)
+        }
         // A paused turn has nothing that this protocol could go on with.
         End::Stop | End::StopSequence(_) | End::Paused | End::Other { .. } => "stop".into(),
     }

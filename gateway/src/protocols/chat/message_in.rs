@@ -2,20 +2,22 @@
 
 use serde_json::Value;
 
-use super::{reasoning, tools};
+use super::{functions, reasoning, tools};
 use crate::conversation::{Given, Media, Part, PartKind, Role, Source, ToolResult, Turn};
 use crate::protocols::Malformed;
+use crate::protocols::cache_marks;
 use crate::protocols::media;
 use crate::protocols::members::{Members, Rest};
 
 /// Reads the messages of a request.
 pub(super) fn turns(messages: Vec<Value>, rest: &mut Rest) -> Result<Vec<Turn>, Malformed> {
     let mut turns: Vec<Turn> = Vec::with_capacity(messages.len());
+    let mut calls = functions::Calls::default();
     for (index, message) in messages.into_iter().enumerate() {
         let at = format!("/messages/{index}");
         let turn = Members::read(message, at.clone())
             .map_err(|_| Malformed(format!("{at} is not an object")))
-            .and_then(|message| turn(message, rest))?;
+            .and_then(|message| turn(message, &mut calls, rest))?;
         match turns.last_mut() {
             // Results that follow each other are one turn, as in every other protocol.
             Some(last) if last.role == Role::Tool && turn.role == Role::Tool => last.parts.extend(turn.parts),
@@ -25,9 +27,14 @@ pub(super) fn turns(messages: Vec<Value>, rest: &mut Rest) -> Result<Vec<Turn>, 
     Ok(turns)
 }
 
-fn turn(mut message: Members, rest: &mut Rest) -> Result<Turn, Malformed> {
+fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> Result<Turn, Malformed> {
     let at = message.at().to_owned();
-    let role = match message.text("role").as_deref() {
+    let role = message.text("role");
+    if role.as_deref() == Some(functions::ROLE) {
+        let parts = vec![calls.result(message, rest)];
+        return Ok(Turn { at: at.into(), role: Role::Tool, name: None, parts });
+    }
+    let role = match role.as_deref() {
         Some("system") => Role::System,
         Some("developer") => Role::Developer,
         Some("user") => Role::User,
@@ -40,24 +47,29 @@ fn turn(mut message: Members, rest: &mut Rest) -> Result<Turn, Malformed> {
         return Ok(Turn { at: at.into(), role, name: None, parts });
     }
     let name = message.given("name", Members::text);
-    let parts = parts(&mut message, rest);
+    let mut parts = parts(&mut message, rest);
+    parts.extend(calls.read(&mut message, rest));
     // Text that repeats the details of the reasoning.
     rest.keep(message, &reasoning::SHOWN);
     Ok(Turn { at: at.into(), role, name, parts })
 }
 
 fn result(mut message: Members, rest: &mut Rest) -> Part {
-    let at = message.at().to_owned();
     // An empty one is none, and stays where it is.
     let call_id = message.take("tool_call_id", |id| match id {
         Value::String(id) if !id.is_empty() => Ok(id),
         id => Err(id),
     });
+    result_of(call_id.unwrap_or_default(), message, rest)
+}
+
+/// The result of a call.
+pub(super) fn result_of(call_id: String, mut message: Members, rest: &mut Rest) -> Part {
+    let at = message.at().to_owned();
     let mut parts = Vec::new();
     content(&mut message, rest, &mut parts);
     // The tool's name is known from the call.
     rest.keep(message, &["name"]);
-    let call_id = call_id.unwrap_or_default();
     let result = ToolResult { call_id, name: None, parts, failed: None, custom: false };
     Part { at: at.into(), kind: PartKind::Result(result), cache: None }
 }
@@ -65,7 +77,7 @@ fn result(mut message: Members, rest: &mut Rest) -> Part {
 /// Takes the parts of a message: thoughts, content, refusal, calls.
 pub(super) fn parts(message: &mut Members, rest: &mut Rest) -> Vec<Part> {
     let mut parts = Vec::new();
-    reasoning::read(message, rest, &mut parts);
+    let mut spans = reasoning::read(message, rest, &mut parts);
     let (mut calls, mut ids) = (Vec::new(), Vec::new());
     for (index, call) in message.list("tool_calls").into_iter().flatten().enumerate() {
         let at = format!("{}/tool_calls/{index}", message.at());
@@ -77,6 +89,7 @@ pub(super) fn parts(message: &mut Members, rest: &mut Rest) -> Vec<Part> {
         calls.push(Part { at: at.into(), kind, cache: None });
     }
     let signatures = reasoning::signatures(&mut parts, &ids, rest);
+    spans.truncate(parts.len());
     for (part, signature) in calls.iter_mut().zip(signatures) {
         if let PartKind::Call(call) = &mut part.kind {
             call.signature = signature.or(call.signature.take());
@@ -87,7 +100,7 @@ pub(super) fn parts(message: &mut Members, rest: &mut Rest) -> Vec<Part> {
         parts.push(Part { at: refusal.at, kind: PartKind::Refusal(refusal.value), cache: None });
     }
     parts.append(&mut calls);
-    parts
+    reasoning::put_between(parts, &spans)
 }
 
 /// Takes the content: a string, or a list of parts.
@@ -119,7 +132,7 @@ fn content_part(mut part: Members, rest: &mut Rest) -> Part {
         return Part { at: at.into(), kind: PartKind::Other(part.into_value()), cache: None };
     };
     part.text("type");
-    let cache = part.given("cache_control", Members::value);
+    let cache = cache_marks::read(&mut part);
     rest.keep(part, &[]);
     Part { at: at.into(), kind, cache }
 }

@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::{reasoning, tools};
+use super::{functions, reasoning, tools};
 use crate::config::Roles;
 use crate::conversation::{
     Conversation, Media, Part, PartKind, Protocol, Role, Source, ToolCall, ToolResult, Turn,
 };
+use crate::protocols::cache_marks;
 use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
 
@@ -97,6 +98,11 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
             PartKind::Thought(_) => {}
             PartKind::Other(_) if is_at("/reasoning_details/") => {}
             PartKind::Other(value) if is_at("/tool_calls/") => calls.push(value.clone()),
+            PartKind::Call(called) if is_at(functions::FUNCTION_CALL) => {
+                let mut call = functions::write_call(called);
+                writer.complete(&mut call, &part.at);
+                message.insert(functions::FUNCTION_CALL.to_owned(), call.into());
+            }
             PartKind::Call(called) => {
                 lose_cache(part, writer);
                 calls.push(call(called, &part.at, writer));
@@ -170,7 +176,8 @@ fn results(turn: &Turn, writer: &mut Writer<'_>, messages: &mut Vec<Value>) {
 
 fn result(result: &ToolResult, parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Value {
     let mut message = object([("role", "tool".into())]);
-    if !(writer.is_same() && result.call_id.is_empty()) {
+    let is_of_function = writer.keeps(at, "role");
+    if !(writer.is_same() && result.call_id.is_empty() || is_of_function) {
         message.insert("tool_call_id".to_owned(), result.call_id.as_str().into());
     }
     match content_of(parts, at, writer) {
@@ -187,6 +194,7 @@ fn content_of(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Valu
     if let [only] = parts
         && let PartKind::Text(text) = &only.kind
         && (!writer.is_same() || only.at.strip_prefix(at) == Some("/content"))
+        && !cache_marks::is_breakpoint(only.cache.as_ref())
     {
         lose_cache(only, writer);
         return Some(text.as_str().into());
@@ -221,12 +229,7 @@ fn content_part(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
         writer.complete(inner, &format!("{}/{name}", part.at));
     }
     let mut members = object([("type", kind.into()), (name, value)]);
-    match &part.cache {
-        Some(cache) if writer.is_same() => {
-            members.insert("cache_control".to_owned(), cache.value.clone());
-        }
-        _ => lose_cache(part, writer),
-    }
+    cache_marks::write(part.cache.as_ref(), &mut members, writer);
     writer.complete(&mut members, &part.at);
     Some(members.into())
 }

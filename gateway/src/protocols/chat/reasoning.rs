@@ -29,17 +29,27 @@ pub(super) fn of_content(content: &Value) -> Value {
     if said.is_empty() { Value::Null } else { said.into() }
 }
 
-/// Takes the thoughts of a message. Where there are details, the text that is only shown repeats them: it stays in the
-/// message.
-pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) {
+/// Where a thought stood among the parts of an answer: the indices of its first and its last detail.
+pub(super) type Span = Option<(u64, u64)>;
+
+/// Takes the thoughts of a message, and where each stood. Where there are details, the text that is only shown repeats them:
+/// it stays in the message.
+pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
     if let Some(details) = message.list("reasoning_details") {
         let (first, list) = (parts.len(), message.place("reasoning_details"));
-        for (index, detail) in details.into_iter().enumerate() {
-            let at = format!("{list}/{index}");
+        for (number, detail) in details.into_iter().enumerate() {
+            let at = format!("{list}/{number}");
+            let index = detail["index"].as_u64();
             let kind = match Members::read(detail, at.clone()) {
                 Ok(detail) => match read_detail(detail, rest) {
                     Ok(thought) => {
-                        let Some(thought) = joined(&mut parts[first..], thought, &list) else { continue };
+                        let Some(thought) = joined(&mut parts[first..], thought, &list) else {
+                            if let Some(last) = spans.last_mut() {
+                                *last = last.zip(index).map(|((first, _), last)| (first, last));
+                            }
+                            continue;
+                        };
                         PartKind::Thought(thought)
                     }
                     Err(other) => PartKind::Other(other),
@@ -47,8 +57,9 @@ pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>
                 Err(other) => PartKind::Other(other),
             };
             parts.push(Part { at: at.into(), kind, cache: None });
+            spans.push(index.map(|index| (index, index)));
         }
-        return;
+        return spans;
     }
     for name in SHOWN {
         let text = message.take(name, |value| match value {
@@ -59,9 +70,36 @@ pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>
             let thought = Thought { text: vec![text], ..Thought::default() };
             let at = message.place(name).into();
             parts.push(Part { at, kind: PartKind::Thought(thought), cache: None });
-            return;
+            break;
         }
     }
+    spans
+}
+
+/// Puts thoughts back between the other parts of their answer. Providers that think between calls take their thoughts back in
+/// this order alone. `spans`: of the thoughts, which are the first parts.
+pub(super) fn put_between(parts: Vec<Part>, spans: &[Span]) -> Vec<Part> {
+    let Some(spans) = spans.iter().copied().collect::<Option<Vec<_>>>() else { return parts };
+    // An answer of a model that thinks begins with a thought.
+    let begins = spans.first().is_some_and(|(first, _)| *first == 0);
+    let is_rising = begins
+        && spans.iter().all(|(first, last)| first <= last)
+        && spans.windows(2).all(|pair| matches!(pair, [(_, before), (after, _)] if before < after));
+    if spans.len() > parts.len() || !is_rising {
+        return parts;
+    }
+    let mut arranged = Vec::with_capacity(parts.len());
+    let mut parts = parts.into_iter();
+    let thoughts: Vec<Part> = parts.by_ref().take(spans.len()).collect();
+    let mut next = 0;
+    for (thought, (first, last)) in thoughts.into_iter().zip(spans) {
+        let between = usize::try_from(first.saturating_sub(next)).unwrap_or(usize::MAX);
+        arranged.extend(parts.by_ref().take(between));
+        arranged.push(thought);
+        next = last.saturating_add(1);
+    }
+    arranged.extend(parts);
+    arranged
 }
 
 /// Errors: the detail is of no known kind; it is given back.

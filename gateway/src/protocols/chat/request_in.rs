@@ -3,14 +3,16 @@
 use gatewright::limits;
 use serde_json::Value;
 
-use super::{message_in, tools};
+use super::{functions, message_in, tools};
 use crate::conversation::{Budget, Conversation, Format, Given, Protocol, Reasoning, Sampling};
 use crate::protocols::Malformed;
+use crate::protocols::cache_marks::CACHE_HINTS;
 use crate::protocols::calls::name_results;
 use crate::protocols::members::{Members, Rest};
+use crate::protocols::user;
 
-/// Members that say nothing to another protocol: the gateway itself serves them, or they ask for nothing.
-const OWN: [&str; 4] = ["stream", "stream_options", "prompt_cache_key", "safety_identifier"];
+/// Members that say nothing to another protocol: the gateway itself serves them, or they are hints for a cache.
+const OWN: [&str; 5] = ["stream", "stream_options", CACHE_HINTS[0], CACHE_HINTS[1], CACHE_HINTS[2]];
 
 /// Reads a client's request.
 /// Errors: it has no messages, or a message of no role.
@@ -30,7 +32,10 @@ pub(in crate::protocols) fn request_in(
     let mut turns = message_in::turns(messages, &mut rest)?;
     name_results(&mut turns);
     let read = |(index, tool)| tools::read_tool(tool, format!("/tools/{index}"), &mut rest);
-    let tools = body.list("tools").into_iter().flatten().enumerate().map(read).collect::<Vec<_>>();
+    let mut tools = body.list("tools").into_iter().flatten().enumerate().map(read).collect::<Vec<_>>();
+    let functions = functions::read(&mut body, &mut rest);
+    let has_functions = !functions.is_empty();
+    tools.extend(functions);
     let mut conversation = Conversation {
         source: Protocol::Chat,
         model: model.to_owned(),
@@ -38,9 +43,13 @@ pub(in crate::protocols) fn request_in(
         turns,
         tool_choice: body
             .given("tool_choice", Members::value)
-            .map(|choice| Given::new(tools::read_choice(choice.value, &tools), choice.at)),
+            .map(|choice| Given::new(tools::read_choice(choice.value, &tools), choice.at))
+            .or_else(|| functions::read_choice(&mut body)),
         tools,
-        parallel_tool_calls: body.given("parallel_tool_calls", Members::flag),
+        parallel_tool_calls: body
+            .given("parallel_tool_calls", Members::flag)
+            // An answer has one call of a function.
+            .or_else(|| has_functions.then(|| Given::new(false, functions::PLACE))),
         format: format(&mut body, &mut rest),
         // Where both names are there, the older one stays as it is.
         max_tokens: body
@@ -59,7 +68,7 @@ pub(in crate::protocols) fn request_in(
         choices: body.given("n", Members::count),
         logprobs: logprobs(&mut body),
         metadata: body.given("metadata", Members::object),
-        user: body.given("user", Members::text),
+        user: user::read(&mut body),
         service_tier: body.given("service_tier", Members::text),
         verbosity: body.given("verbosity", Members::text),
         ..Conversation::default()

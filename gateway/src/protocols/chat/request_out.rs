@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use super::message_out;
 use super::tools::{insert, write_choice, write_tool};
+use super::{functions, message_out};
 use crate::config::TokenLimit;
 use crate::conversation::{Budget, Conversation, Format, Given, Protocol, Tool, ToolKind};
 use crate::protocols::calls::NOTHING;
@@ -54,7 +54,10 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     }
     insert(&mut body, "metadata", conversation.metadata.as_ref().map(|metadata| metadata.value.clone()));
     let most = if writer.is_same() { usize::MAX } else { MAX_USER };
-    insert(&mut body, "user", conversation.user.as_ref().map(|user| user::id(&user.value, most)));
+    if let Some(given) = &conversation.user {
+        let name = if writer.is_same() { user::member(given) } else { user::USER };
+        body.insert(name.to_owned(), user::id(&given.value, most).into());
+    }
     insert(&mut body, "service_tier", conversation.service_tier.as_ref().map(|tier| tier.value.as_str()));
     insert(&mut body, "verbosity", conversation.verbosity.as_ref().map(|word| word.value.as_str()));
     if conversation.stream {
@@ -69,14 +72,21 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
 }
 
 fn write_tools(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
-    let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| write_tool(tool, writer)).collect();
+    let is_same = writer.is_same();
+    let is_function = |at: &str| is_same && functions::is_place(at);
+    if is_same {
+        functions::write(conversation, writer, body);
+    }
+    let tools = conversation.tools.iter().filter(|tool| !is_function(&tool.at));
+    let tools: Vec<Value> = tools.filter_map(|tool| write_tool(tool, writer)).collect();
     let choice = if writer.is_same() {
-        conversation.tool_choice.as_ref().map(|choice| Cow::Borrowed(&choice.value))
+        let choice = conversation.tool_choice.as_ref().filter(|choice| !is_function(&choice.at));
+        choice.map(|choice| Cow::Borrowed(&choice.value))
     } else {
         let is_written = |tool: &Tool| !matches!(tool.kind, ToolKind::Other(_));
         tool_choice::possible(conversation, is_written, writer)
     };
-    let parallel = conversation.parallel_tool_calls.as_ref();
+    let parallel = conversation.parallel_tool_calls.as_ref().filter(|parallel| !is_function(&parallel.at));
     if tools.is_empty() && !writer.is_same() {
         return;
     }
@@ -101,7 +111,7 @@ fn format(given: &Given<Format>, writer: &mut Writer<'_>) -> Option<Value> {
             object([("type", "json_schema".into()), ("json_schema", inner.into())])
         }
         Format::Other(value) if writer.is_same() => return Some(value.clone()),
-        Format::Other(_) => {
+        Format::OneOf(_) | Format::Other(_) => {
             writer.lose(given.at.clone());
             return None;
         }

@@ -12,12 +12,13 @@ use crate::protocols::{Asked, StreamOut, failure, frames};
 
 /// Writes a client's stream.
 pub(in crate::protocols) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
-    let Asked { model, include_usage, id, created, .. } = asked;
+    let Asked { model, include_usage, has_functions, id, created, .. } = asked;
     Box::new(Chunks {
         id,
         created,
         model,
         include_usage,
+        has_functions,
         usage: None,
         choices: Vec::new(),
         kept: Kept::default(),
@@ -29,6 +30,8 @@ struct Chunks {
     created: u64,
     model: String,
     include_usage: bool,
+    /// Whether the client knows functions and no tools.
+    has_functions: bool,
     usage: Option<Usage>,
     choices: Vec<Open>,
     kept: Kept,
@@ -40,8 +43,10 @@ struct Open {
     index: u32,
     /// Characters of its text.
     length: usize,
-    /// Number of details of thoughts.
-    details: u32,
+    /// Number of details of thoughts, runs of text and calls.
+    parts: u32,
+    /// Whether the last part is text.
+    is_in_text: bool,
     thought: Option<OpenThought>,
     /// Whether a thought is shown.
     has_shown: bool,
@@ -99,6 +104,8 @@ struct Piece<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_calls: Option<[Value; 1]>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    function_call: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     annotations: Option<[Value; 1]>,
 }
 
@@ -109,10 +116,11 @@ impl Open {
         }
     }
 
-    /// The number of a detail that begins.
-    fn next_detail(&mut self) -> u32 {
-        self.details = self.details.saturating_add(1);
-        self.details - 1
+    /// The place of a part that begins.
+    fn next_part(&mut self) -> u32 {
+        self.is_in_text = false;
+        self.parts = self.parts.saturating_add(1);
+        self.parts - 1
     }
 }
 
@@ -130,6 +138,10 @@ impl StreamOut for Chunks {
             Delta::Text { choice, text, logprobs } => {
                 let open = self.choice(choice, bytes);
                 open.end_thought();
+                if !open.is_in_text {
+                    open.next_part();
+                    open.is_in_text = true;
+                }
                 open.length = open.length.saturating_add(text.chars().count());
                 let logprobs = logprobs.map(|content| json!({ "content": content, "refusal": null }));
                 let delta = Piece { content: Some(&text), ..Piece::default() };
@@ -153,8 +165,13 @@ impl StreamOut for Chunks {
                 let open = self.choice(choice, bytes);
                 let is_custom = open.calls.get(call as usize).copied().unwrap_or_default();
                 let (kind, member) = if is_custom { ("custom", "input") } else { ("function", "arguments") };
-                let call = json!({ "index": call, kind: { member: text } });
-                self.piece(choice, Piece { tool_calls: Some([call]), ..Piece::default() }, bytes);
+                let piece = if self.is_function(call, is_custom) {
+                    Piece { function_call: Some(json!({ member: text })), ..Piece::default() }
+                } else {
+                    let call = json!({ "index": call, kind: { member: text } });
+                    Piece { tool_calls: Some([call]), ..Piece::default() }
+                };
+                self.piece(choice, piece, bytes);
             }
             Delta::Citation { choice, citation } => {
                 let annotation = write_annotation(&citation, self.choice(choice, bytes).length);
@@ -230,7 +247,8 @@ impl Chunks {
         self.kept.end(choice, end, Protocol::Chat);
         let open = self.choice(choice, bytes);
         open.has_ended = true;
-        let word = finish::word(end, !open.calls.is_empty());
+        let calls = !open.calls.is_empty();
+        let word = finish::word(end, calls, self.has_functions);
         let finish_reason = Some(word.as_ref());
         let choices = [Choice { index: choice, delta: Piece::default(), logprobs: None, finish_reason }];
         let mut beyond = Map::new();
@@ -265,7 +283,7 @@ impl Chunks {
             None => piece.id.clone(),
         };
         piece.id = known.or(piece.id);
-        let index = if goes_on { open.details.saturating_sub(1) } else { open.next_detail() };
+        let index = if goes_on { open.parts.saturating_sub(1) } else { open.next_part() };
         // Another text is a paragraph.
         let paragraph = (!goes_on && open.has_shown).then(|| format!("\n\n{text}"));
         open.has_shown = true;
@@ -282,6 +300,11 @@ impl Chunks {
         self.piece(choice, delta, bytes);
     }
 
+    /// Whether a call has the form of functions: the first one, where the client knows no tools. None is lost.
+    fn is_function(&self, call: u32, is_custom: bool) -> bool {
+        self.has_functions && call == 0 && !is_custom
+    }
+
     fn signature(
         &mut self,
         choice: u32,
@@ -296,7 +319,7 @@ impl Chunks {
         // Hidden content is a detail of its own, and so is the proof of a summary: their id ties the two together.
         let is_apart = redacted || last.as_ref().is_some_and(|last| last.summary);
         let goes_on = !is_apart && last.as_ref().is_some_and(|last| last.goes_on);
-        let index = if goes_on { open.details.saturating_sub(1) } else { open.next_detail() };
+        let index = if goes_on { open.parts.saturating_sub(1) } else { open.next_part() };
         let id = match last.and_then(|last| last.id) {
             Some(_) if goes_on => None,
             known => known.or(id),
@@ -322,11 +345,20 @@ impl Chunks {
     ) {
         let open = self.choice(choice, bytes);
         open.end_thought();
-        let index = open.calls.len();
+        open.next_part();
+        let index = u32::try_from(open.calls.len()).unwrap_or(u32::MAX);
         open.calls.push(custom);
         let (kind, member) = if custom { ("custom", "input") } else { ("function", "arguments") };
-        let call = json!({ "index": index, "id": id, "type": kind, kind: { "name": name, member: "" } });
-        let reasoning_details = signature.map(|signature| [reasoning::call_signature(id, signature)]);
-        self.piece(choice, Piece { reasoning_details, tool_calls: Some([call]), ..Piece::default() }, bytes);
+        let callee = json!({ "name": name, member: "" });
+        let mut piece = Piece {
+            reasoning_details: signature.map(|signature| [reasoning::call_signature(id, signature)]),
+            ..Piece::default()
+        };
+        if self.is_function(index, custom) {
+            piece.function_call = Some(callee);
+        } else {
+            piece.tool_calls = Some([json!({ "index": index, "id": id, "type": kind, kind: callee })]);
+        }
+        self.piece(choice, piece, bytes);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::words::{
-    EFFORTS, data_url, is_base64, is_json_object, is_name, is_picture, items, longest, metadata, one_of,
-    range, text, unknown,
+    EFFORTS, data_url, has_word, is_base64, is_json_object, is_name, is_picture, items, longest, metadata,
+    one_of, range, text, unknown,
 };
 use super::{Findings, Rule, choice, schema};
 
@@ -27,6 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("strict_schemas_are_closed", strict_schemas_are_closed),
     Rule::new("a_schema_has_a_name", a_schema_has_a_name),
+    Rule::new("json_is_asked_for", json_is_asked_for),
     Rule::new("user_is_short", user_is_short),
     Rule::new("four_stops", four_stops),
     Rule::new("numbers_are_in_range", numbers_are_in_range),
@@ -300,6 +301,14 @@ fn a_schema_has_a_name(body: &Value, findings: &mut Findings) {
     }
 }
 
+/// "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'". Source: "JSON
+/// mode" in platform.openai.com/docs/guides/structured-outputs ("an error if the string JSON does not appear in the context").
+fn json_is_asked_for(body: &Value, findings: &mut Findings) {
+    if body["response_format"]["type"] == "json_object" && !has_word(&body["messages"], "json") {
+        findings.say("/messages", "must contain the word 'json'");
+    }
+}
+
 /// "Invalid 'user': string too long. Expected a string with maximum length 64". Sources: github.com/looplj/axonhub/issues/1669,
 /// `safety_identifier` in github.com/openai/openai-openapi.
 fn user_is_short(body: &Value, findings: &mut Findings) {
@@ -353,7 +362,9 @@ fn stream_options_of_a_stream(body: &Value, findings: &mut Findings) {
 }
 
 /// "Unrecognized request argument supplied". Source: the members of `CreateChatCompletionRequest` and its messages in
-/// github.com/openai/openai-openapi, and the thoughts that many providers take back.
+/// github.com/openai/openai-openapi, and the thoughts that many providers take back. An answer's message comes back with what
+/// the SDKs put beside it: `annotations` (openai-python's `ChatCompletionMessage`), `parsed` (its
+/// `ParsedChatCompletionMessage`) and `provider_specific_fields` (litellm's `Message`).
 fn members_are_known(body: &Value, findings: &mut Findings) {
     const REQUEST: &[&str] = &[
         "model",
@@ -403,6 +414,9 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
         "tool_call_id",
         "reasoning_content",
         "reasoning_details",
+        "annotations",
+        "parsed",
+        "provider_specific_fields",
     ];
     unknown(body, "", REQUEST, findings);
     for (at, message) in messages(body) {

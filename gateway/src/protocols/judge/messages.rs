@@ -10,9 +10,15 @@ use serde_json::Value;
 use super::words::{is_name, items, text, walk};
 use super::{Findings, Rule};
 
+/// The rule that instructions do not stand among the messages.
+pub(super) const NO_SYSTEM_TURNS: &str = "no_system_turns";
+/// Begins the value of the beta header of requests to which that rule does not apply.
+pub(super) const SYSTEM_TURNS_BETA: &str = "mid-conversation-system-";
+
 pub(super) const RULES: &[Rule] = &[
     Rule::new("messages_are_there", messages_are_there),
     Rule::new("roles_alternate", roles_alternate),
+    Rule::new(NO_SYSTEM_TURNS, no_system_turns),
     Rule::new("results_follow_their_calls", results_follow_their_calls),
     Rule::new("ids_have_their_characters", ids_have_their_characters),
     Rule::new("ids_are_unique", ids_are_unique),
@@ -74,7 +80,7 @@ fn messages_are_there(body: &Value, findings: &mut Findings) {
 /// github.com/etkecc/baibot/issues/13, platform.claude.com/docs/en/api/messages.
 fn roles_alternate(body: &Value, findings: &mut Findings) {
     let mut before = "assistant";
-    for (at, message) in messages(body) {
+    for (at, message) in messages(body).filter(|(_, message)| message["role"] != "system") {
         let role = text(message, "role");
         if !["user", "assistant"].contains(&role) {
             findings.say(format!("{at}/role"), format!("{role:?} is none of 'user', 'assistant'"));
@@ -82,6 +88,14 @@ fn roles_alternate(body: &Value, findings: &mut Findings) {
             findings.say(format!("{at}/role"), format!("a second turn of {role}"));
         }
         before = role;
+    }
+}
+
+/// Instructions stand in `system`. Among the messages they are taken with the beta header that Claude Code sends,
+/// [`SYSTEM_TURNS_BETA`]. Source: the requests of its release 2.1.
+fn no_system_turns(body: &Value, findings: &mut Findings) {
+    for (at, _) in messages(body).filter(|(_, message)| message["role"] == "system") {
+        findings.say(format!("{at}/role"), "instructions stand in 'system'");
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::words::{is_base64, is_name, items, one_of, range, text, unknown, walk};
 use super::{Findings, Rule, choice, schema};
+use crate::protocols::members::camel;
 
 pub(super) const RULES: &[Rule] = &[
     Rule::new("contents_are_there", contents_are_there),
@@ -30,6 +31,34 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("members_are_known", members_are_known),
     Rule::of_provider("calls_have_proofs", calls_have_proofs),
 ];
+
+/// Members whose values are the client's own and no message of the protocol.
+const OPAQUE: [&str; 7] = [
+    "args",
+    "response",
+    "parameters",
+    "parametersJsonSchema",
+    "responseSchema",
+    "responseJsonSchema",
+    "labels",
+];
+
+/// The request with its members in camel case. "Parsers accept both the lowerCamelCase name and the original proto field name":
+/// protobuf.dev/programming-guides/json. The official SDKs and litellm mix both.
+pub(super) fn respelled(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| {
+                let name = camel(name);
+                let value = if OPAQUE.contains(&&*name) { value.clone() } else { respelled(value) };
+                (name, value)
+            };
+            members.iter().map(member).collect()
+        }
+        Value::Array(items) => items.iter().map(respelled).collect(),
+        _ => value.clone(),
+    }
+}
 
 fn contents(body: &Value) -> impl Iterator<Item = (String, &Value)> {
     items(&body["contents"]).map(|(index, content)| (format!("/contents/{index}"), content))

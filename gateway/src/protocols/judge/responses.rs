@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::words::{
-    EFFORTS, data_url, is_base64, is_json_object, is_name, is_picture, is_web, items, longest, metadata,
-    one_of, range, text, unknown,
+    EFFORTS, data_url, has_word, is_base64, is_json_object, is_name, is_picture, is_web, items, longest,
+    metadata, one_of, range, text, unknown,
 };
 use super::{Findings, Rule, choice, schema};
 
@@ -27,6 +27,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::new("parameters_are_objects", parameters_are_objects),
     Rule::new("strict_schemas_are_closed", strict_schemas_are_closed),
     Rule::new("a_schema_has_a_name", a_schema_has_a_name),
+    Rule::new("json_is_asked_for", json_is_asked_for),
     Rule::new("sixteen_tokens", sixteen_tokens),
     Rule::new("user_is_short", user_is_short),
     Rule::new("numbers_are_in_range", numbers_are_in_range),
@@ -316,6 +317,14 @@ fn a_schema_has_a_name(body: &Value, findings: &mut Findings) {
     }
 }
 
+/// "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'": words in
+/// `instructions` do not count. Source: "JSON mode" in platform.openai.com/docs/guides/structured-outputs.
+fn json_is_asked_for(body: &Value, findings: &mut Findings) {
+    if body["text"]["format"]["type"] == "json_object" && !has_word(&body["input"], "json") {
+        findings.say("/input", "must contain the word 'json'");
+    }
+}
+
 /// "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= 16". Source:
 /// github.com/vectorize-io/hindsight/issues/58.
 fn sixteen_tokens(body: &Value, findings: &mut Findings) {
@@ -359,13 +368,16 @@ fn words_are_known(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Unknown parameter: 'input[0].x'". Source: the members of `CreateResponse` and its items in github.com/openai/openai-openapi.
+/// "Unknown parameter: 'input[0].x'". Source: the members of `CreateResponse` and its items in github.com/openai/openai-openapi;
+/// `client_metadata`, which github.com/openai/codex sends, and `parsed_arguments`, which openai-node puts into the calls of its
+/// streams and people send back.
 fn members_are_known(body: &Value, findings: &mut Findings) {
     const REQUEST: &[&str] = &[
         "model",
         "input",
         "instructions",
         "background",
+        "client_metadata",
         "context_management",
         "conversation",
         "include",
@@ -398,7 +410,9 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
     for (at, kind, item) in input(body) {
         let known: &[&str] = match kind {
             "message" => &["type", "id", "role", "status", "content", "phase"],
-            "function_call" => &["type", "id", "status", "call_id", "name", "arguments", "namespace"],
+            "function_call" => {
+                &["type", "id", "status", "call_id", "name", "arguments", "namespace", "parsed_arguments"]
+            }
             "custom_tool_call" => &["type", "id", "status", "call_id", "name", "input"],
             "function_call_output" | "custom_tool_call_output" => {
                 &["type", "id", "status", "call_id", "output"]

@@ -33,6 +33,15 @@ pub(super) fn walk<'a>(value: &'a Value, at: &str, visit: &mut impl FnMut(&str, 
     }
 }
 
+/// Whether a text within a value has a word, in capital letters or not.
+pub(super) fn has_word(value: &Value, word: &str) -> bool {
+    let mut is_there = false;
+    walk(value, "", &mut |_, value| {
+        is_there |= value.as_str().is_some_and(|text| text.to_ascii_lowercase().contains(word));
+    });
+    is_there
+}
+
 /// Whether a text is a JSON object.
 pub(super) fn is_json_object(text: &str) -> bool {
     matches!(serde_json::from_str(text), Ok(Value::Object(_)))

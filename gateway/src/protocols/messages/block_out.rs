@@ -8,6 +8,7 @@ use super::block_in::TEXT;
 use crate::conversation::{
     Conversation, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, ToolResult,
 };
+use crate::protocols::cache_marks;
 use crate::protocols::calls::NOTHING;
 use crate::protocols::members::{Writer, object};
 use crate::protocols::{media, proof};
@@ -62,7 +63,7 @@ pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     match &part.cache {
         // A thought cannot end what is cached.
         Some(cache) if !matches!(part.kind, PartKind::Thought(_)) || writer.is_same() => {
-            members.insert("cache_control".to_owned(), cache.value.clone());
+            members.insert("cache_control".to_owned(), cache_marks::control(cache));
         }
         cache => writer.lose_cache(cache.as_ref()),
     }

@@ -176,7 +176,7 @@ fn write_output_config(
                 Some(Value::Object(format))
             }
             Format::Other(value) if writer.is_same() => Some(value.clone()),
-            Format::JsonObject | Format::Other(_) => {
+            Format::JsonObject | Format::OneOf(_) | Format::Other(_) => {
                 writer.lose(given.at.clone());
                 None
             }

@@ -14,6 +14,8 @@ use crate::conversation::{
 use crate::protocols::Malformed;
 use crate::protocols::members::{Members, Rest};
 
+/// Media type of a text that is one of the values of a schema.
+const ENUM: &str = "text/x.enum";
 /// Members of `generationConfig` that stay, as the words of the client.
 const OWN_OF_CONFIG: &[&str] = &["responseLogprobs", "logprobs"];
 
@@ -101,8 +103,11 @@ fn format(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
     let kind = config.peek("responseMimeType").as_str();
     let is_json = kind == Some("application/json");
     let is_clear = config.peek("responseSchema").is_null() || config.peek("responseJsonSchema").is_null();
-    if !is_clear || kind.is_some_and(|kind| !is_json && kind != "text/plain") {
+    if !is_clear || kind.is_some_and(|kind| !is_json && kind != "text/plain" && kind != ENUM) {
         return None;
+    }
+    if kind == Some(ENUM) {
+        return one_of(config, rest);
     }
     let of_schema = |schema| Format::JsonSchema { name: None, description: None, schema, strict: None };
     if config.peek("responseJsonSchema").is_object() {
@@ -118,6 +123,21 @@ fn format(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
     }
     let kind = config.given("responseMimeType", Members::text)?;
     Some(Given::new(if is_json { Format::JsonObject } else { Format::Text }, kind.at))
+}
+
+/// A text that is one of the values of a schema.
+fn one_of(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
+    let name =
+        ["responseSchema", "responseJsonSchema"].into_iter().find(|name| config.peek(name).is_object())?;
+    let words = config.peek(name)["enum"].as_array()?;
+    let words: Option<Vec<String>> = words.iter().map(|word| word.as_str().map(str::to_owned)).collect();
+    let words = words.filter(|words| !words.is_empty())?;
+    let at = config.place(name);
+    keep_kind(config, rest);
+    if let Some(schema) = config.value(name) {
+        rest.keep_own(schema, at.clone());
+    }
+    Some(Given::new(Format::OneOf(words), at))
 }
 
 /// Beside a schema, the media type says nothing more.

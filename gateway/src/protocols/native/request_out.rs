@@ -11,6 +11,7 @@ use crate::conversation::{
     ToolKind, ToolResult, Turn,
 };
 use crate::protocols::calls::NOTHING;
+use crate::protocols::chat::FUNCTIONS;
 use crate::protocols::effort::budget_of;
 use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
@@ -44,7 +45,9 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
 
 /// Reports what the protocol has no words for.
 fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
-    if let Some(parallel) = conversation.parallel_tool_calls.as_ref().filter(|parallel| !parallel.value) {
+    let parallel = conversation.parallel_tool_calls.as_ref().filter(|parallel| !parallel.value);
+    // A client of functions does not say it itself.
+    if let Some(parallel) = parallel.filter(|parallel| &*parallel.at != FUNCTIONS) {
         writer.lose(parallel.at.clone());
     }
     if let Some(metadata) = &conversation.metadata {
@@ -329,6 +332,8 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map
     match value {
         Format::Text => set("responseMimeType", json!("text/plain")),
         Format::JsonObject => set("responseMimeType", json!("application/json")),
+        // Its members go back as they were.
+        Format::OneOf(_) if writer.is_same() => {}
         // The older form goes back as it was.
         Format::JsonSchema { .. } if writer.keeps("/generationConfig", "responseSchema") => {}
         Format::JsonSchema { schema, description, .. } => {
@@ -340,7 +345,7 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map
                 writer.lose(description.at.clone());
             }
         }
-        Format::Other(_) => writer.lose(at.clone()),
+        Format::OneOf(_) | Format::Other(_) => writer.lose(at.clone()),
     }
 }
 

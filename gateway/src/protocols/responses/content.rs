@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::conversation::{Media, Part, PartKind, Role, Source};
+use crate::protocols::cache_marks;
 use crate::protocols::media;
 use crate::protocols::members::{self, Members, Rest, Writer};
 
@@ -52,8 +53,9 @@ fn part_in(value: Value, at: String, role: Role, rest: &mut Rest) -> Part {
     let Some(kind) = kind else { return part(at, PartKind::Other(members.into_value())) };
     let usual = type_of(&kind, role);
     members.word("type", usual);
+    let cache = cache_marks::read_breakpoint(&mut members);
     rest.keep(members, OWN);
-    part(at, kind)
+    Part { at: at.into(), kind, cache }
 }
 
 /// The `type` of a part.
@@ -128,6 +130,7 @@ pub(super) fn parts_out(parts: &[&Part], role: Role, writer: &mut Writer<'_>) ->
     if let [part] = parts
         && let PartKind::Text(text) = &part.kind
         && (!writer.is_same() || !is_element(&part.at))
+        && !cache_marks::is_breakpoint(part.cache.as_ref())
     {
         writer.lose_cache(part.cache.as_ref());
         return Some(json!(text));
@@ -148,8 +151,8 @@ fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
     if !writer.is_same() && matches!(part.kind, PartKind::Audio(_)) {
         media::lose_unsaid(&part.kind, writer);
     }
-    writer.lose_cache(part.cache.as_ref());
     let mut object = members::object([("type", json!(type_of(&part.kind, role)))]);
+    cache_marks::write(part.cache.as_ref(), &mut object, writer);
     match &part.kind {
         PartKind::Text(text) => drop(object.insert("text".to_owned(), json!(text))),
         PartKind::Refusal(text) if role == Role::Assistant || writer.is_same() => {

@@ -12,6 +12,7 @@ use crate::conversation::{
 };
 use crate::protocols::Malformed;
 use crate::protocols::members::{Members, Rest};
+use crate::protocols::user;
 
 /// Members of the request that say nothing to another protocol: the gateway stores and continues responses itself, and
 /// what an answer holds beyond the usual goes to clients of this protocol.
@@ -54,7 +55,7 @@ pub(in crate::protocols) fn request_in(
         reasoning: reasoning(&mut root, &mut rest),
         logprobs: logprobs(&root),
         metadata: root.given("metadata", Members::object),
-        user: root.given("user", Members::text),
+        user: user::read(&mut root),
         service_tier: root.given("service_tier", Members::text),
         ..Conversation::default()
     };

@@ -11,10 +11,12 @@ use crate::conversation::{
     Budget, Conversation, Format, Given, Input, Part, PartKind, Protocol, Reasoning, Role, Thought, ToolCall,
     ToolResult, Turn,
 };
+use crate::protocols::cache_marks::CACHE_HINTS;
 use crate::protocols::calls::NOTHING;
 use crate::protocols::effort::effort_of;
 use crate::protocols::members::{Writer, object};
 use crate::protocols::proof;
+use crate::protocols::stop_sequences::MAX_SEQUENCES;
 use crate::protocols::thoughts::joined;
 use crate::protocols::user::{self, MAX_USER};
 use crate::protocols::{Defaults, Outgoing};
@@ -59,7 +61,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
     }
     if let Some(given) = &conversation.user {
         let most = if writer.is_same() { usize::MAX } else { MAX_USER };
-        set("user", json!(user::id(&given.value, most)));
+        set(user::member(given), json!(user::id(&given.value, most)));
     }
     match &conversation.service_tier {
         Some(given) if writer.is_same() || TIERS.contains(&given.value.as_str()) => {
@@ -75,6 +77,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
         }
     }
     if !writer.is_same() {
+        set_hints(conversation, &mut set);
         set_for_others(conversation, &mut set);
     }
     tools::write(conversation, &mut writer, &mut body);
@@ -104,6 +107,19 @@ fn thinks(conversation: &Conversation) -> bool {
     })
 }
 
+/// What the client of chat writes in the words of this protocol.
+fn set_hints(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
+    let hints = conversation.own.iter().filter(|_| conversation.source == Protocol::Chat);
+    for given in hints.filter(|given| !given.value.is_null()) {
+        let name = given.at.strip_prefix('/').filter(|name| CACHE_HINTS.contains(name));
+        match (name, &given.value) {
+            (Some(name), Value::String(text)) => set(name, json!(user::id(text, MAX_USER))),
+            (Some(name), value) => set(name, value.clone()),
+            (None, _) => {}
+        }
+    }
+}
+
 /// What a client of another protocol means without saying it.
 fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
     // The other protocols have no word to find a stored response again.
@@ -124,7 +140,8 @@ fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)
 
 /// Reports what the protocol has no words for.
 fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
-    for stop in &conversation.stop {
+    // The gateway looks for stop sequences in the answer.
+    for stop in conversation.stop.iter().skip(MAX_SEQUENCES) {
         writer.lose(stop.at.clone());
     }
     let sampling = &conversation.sampling;
@@ -338,7 +355,7 @@ fn format_out(format: &Format, assumed: Option<&str>) -> Option<Map<String, Valu
             }
             format
         }
-        Format::Other(_) => return None,
+        Format::OneOf(_) | Format::Other(_) => return None,
     })
 }
 

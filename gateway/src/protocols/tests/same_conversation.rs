@@ -334,7 +334,8 @@ fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<Place> {
     match protocol {
         // Its providers take four.
         Protocol::Chat => of_stop(|index, _| index >= 4),
-        Protocol::Responses => of_stop(|_, _| true),
+        // The gateway looks for them in the answer.
+        Protocol::Responses => Vec::new(),
         Protocol::Messages => {
             // Its providers refuse to think beside a forced call, after calls whose thoughts are missing, and to stop at nothing but
             // spaces.
@@ -453,7 +454,8 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
         prop_assert_eq!(schema(back.format), wished, "{:#}", body);
         let is_said = |place: &Place| !dropped.contains(place);
         let stop: Vec<&str> = back.stop.iter().map(|stop| &*stop.value).collect();
-        let wished = conversation.stop.iter().filter(|stop| is_said(&stop.at));
+        let is_written = protocol != Protocol::Responses;
+        let wished = conversation.stop.iter().filter(|stop| is_written && is_said(&stop.at));
         prop_assert_eq!(stop, wished.map(|stop| &*stop.value).collect::<Vec<_>>(), "{:#}", body);
         let wished = conversation.reasoning.effort.filter(|effort| is_said(&effort.at));
         // A number of tokens stands for a word.

@@ -85,6 +85,7 @@ async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it
         model: "m".to_owned(),
         request: serde_json::Value::Null,
         include_usage: false,
+        has_functions: false,
         id: "c".to_owned(),
         created: 0,
     };
@@ -128,6 +129,7 @@ async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
             model: "m".to_owned(),
             request: serde_json::Value::Null,
             include_usage: false,
+            has_functions: false,
             id: "c".to_owned(),
             created: 0,
         };

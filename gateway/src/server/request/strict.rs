@@ -3,16 +3,20 @@
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use gatewright::operations::{self, Operation};
+use http::HeaderMap;
 
 use crate::conversation::Protocol;
-use crate::protocols::judge::judge;
+use crate::protocols::judge::{judge, rule_of_beta};
 use crate::wire::ApiError;
+
+/// Header with the parts of the messages protocol that a client turns on.
+const BETA_HEADER: &str = "anthropic-beta";
 
 /// Judges the body of a request for a text by the rules of strict providers of its protocol.
 ///
 /// # Errors
 /// If a rule refuses it.
-pub(super) fn check(operation: &Operation, body: &Bytes) -> Result<(), ApiError> {
+pub(super) fn check(operation: &Operation, headers: &HeaderMap, body: &Bytes) -> Result<(), ApiError> {
     let protocol = match operation.protocol {
         operations::Protocol::Chat => Protocol::Chat,
         operations::Protocol::Responses => Protocol::Responses,
@@ -25,7 +29,10 @@ pub(super) fn check(operation: &Operation, body: &Bytes) -> Result<(), ApiError>
     }
     // What is no JSON the operation refuses.
     let Ok(document) = serde_json::from_slice(body) else { return Ok(()) };
-    match judge(protocol, &document).into_iter().next() {
+    let betas = headers.get_all(BETA_HEADER).iter().filter_map(|value| value.to_str().ok());
+    let betas = betas.flat_map(|value| value.split(',')).map(str::trim);
+    let waived: Vec<&str> = betas.filter_map(rule_of_beta).collect();
+    match judge(protocol, &document).into_iter().find(|found| !waived.contains(&found.rule)) {
         None => Ok(()),
         Some(found) => {
             let message = format!("{} (rule {} of strict providers)", found.message, found.rule);

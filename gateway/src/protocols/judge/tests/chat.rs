@@ -195,6 +195,12 @@ fn every_rule_of_chat_refuses_and_takes() {
             format(json!({ "schema": open })),
             format(json!({ "name": "n", "schema": open })),
         ),
+        (
+            "json_is_asked_for",
+            json!({ "response_format": { "type": "json_object" } }),
+            json!({ "response_format": { "type": "json_object" },
+                "messages": [{ "role": "user", "content": "As JSON." }] }),
+        ),
         ("user_is_short", json!({ "user": "u".repeat(65) }), json!({ "user": "u".repeat(64) })),
         ("four_stops", json!({ "stop": ["a", "b", "c", "d", "e"] }), json!({ "stop": ["a", "b", "c", "d"] })),
         ("numbers_are_in_range", json!({ "temperature": 2.1 }), json!({ "temperature": 2 })),

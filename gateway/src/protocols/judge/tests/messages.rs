@@ -88,7 +88,7 @@ fn every_rule_of_messages_refuses_and_takes() {
             json!({}),
         ),
         (
-            "roles_alternate",
+            "no_system_turns",
             json!({ "messages": [user(), { "role": "system", "content": "x" }] }),
             json!({ "system": "x" }),
         ),

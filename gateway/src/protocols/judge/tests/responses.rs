@@ -180,6 +180,11 @@ fn every_rule_of_responses_refuses_and_takes() {
             format(json!({ "schema": open })),
             format(json!({ "name": "n", "schema": open })),
         ),
+        (
+            "json_is_asked_for",
+            json!({ "instructions": "As JSON.", "text": { "format": { "type": "json_object" } } }),
+            json!({ "input": "As JSON.", "text": { "format": { "type": "json_object" } } }),
+        ),
         ("sixteen_tokens", json!({ "max_output_tokens": 15 }), json!({ "max_output_tokens": 16 })),
         ("user_is_short", json!({ "user": "u".repeat(65) }), json!({ "user": "u".repeat(64) })),
         ("numbers_are_in_range", json!({ "top_p": 1.1 }), json!({ "top_p": 1 })),

@@ -1,0 +1,45 @@
+//! An answer of a provider as the client asked for it: what the provider's protocol could not be asked for is done here.
+
+use super::Defaults;
+use super::stop_sequences::StopSequences;
+use super::tool_answers::ClientCalls;
+use crate::conversation::{Answer, Conversation, Delta, Protocol};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct AnswerAdapter {
+    calls: ClientCalls,
+    stops: Option<StopSequences>,
+}
+
+impl AnswerAdapter {
+    /// For an answer of a provider of the target's protocol to this request.
+    pub(crate) fn new(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Self {
+        let lacks_stops = target == Protocol::Responses && conversation.source != target;
+        Self {
+            calls: ClientCalls::new(conversation, target, defaults),
+            stops: lacks_stops.then(|| StopSequences::new(conversation)).flatten(),
+        }
+    }
+
+    /// Number of bytes that are held back.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.calls.held_bytes() + self.stops.as_ref().map_or(0, StopSequences::held_bytes)
+    }
+
+    /// Adapts a whole answer.
+    pub(crate) fn answer(self, answer: &mut Answer) {
+        if let Some(stops) = &self.stops {
+            stops.answer(answer);
+        }
+        self.calls.answer(answer);
+    }
+
+    /// Adapts pieces of a stream.
+    pub(crate) fn deltas(&mut self, deltas: &mut Vec<Delta>) {
+        if let Some(stops) = &mut self.stops {
+            stops.deltas(deltas);
+        }
+        self.calls.deltas(deltas);
+    }
+}

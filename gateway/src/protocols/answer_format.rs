@@ -1,0 +1,56 @@
+//! Formats of answers that the target has no word for, or refuses to take without words in the prompt: the gateway adds an
+//! instruction.
+
+use std::borrow::Cow;
+
+use crate::conversation::{Conversation, Format, Part, PartKind, Place, Protocol, Role, Turn};
+
+/// Asks for JSON.
+const JSON_OBJECT: &str = "Answer with one JSON object, and nothing else.";
+/// The word that providers of chat and responses want to find in the prompt beside `json_object`.
+const JSON: &[u8] = b"json";
+
+/// Adds the instruction that a target needs to answer in the format which the client wants.
+pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protocol) {
+    let Some(format) = &conversation.format else { return };
+    let text = match &format.value {
+        Format::OneOf(words) => one_of(words),
+        Format::JsonObject if needs_words(conversation, target) => JSON_OBJECT.to_owned(),
+        _ => return,
+    };
+    let at: Place = format.at.clone();
+    let part = Part { at: at.clone(), kind: PartKind::Text(text), cache: None };
+    // Providers of responses look for the word in the input alone, where instructions of the role system may not end up.
+    let role = if target == Protocol::Responses { Role::Developer } else { Role::System };
+    let turn = Turn { at, role, name: None, parts: vec![part] };
+    let turns = &mut conversation.to_mut().turns;
+    let place = turns.iter().position(|turn| !is_instruction(turn)).unwrap_or(turns.len());
+    turns.insert(place, turn);
+}
+
+fn one_of(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    format!("Answer with exactly one of these texts, without quotes, and nothing else: {}.", words.join(", "))
+}
+
+fn is_instruction(turn: &Turn) -> bool {
+    matches!(turn.role, Role::System | Role::Developer)
+}
+
+/// Whether a target wants to read in the prompt that the answer is JSON.
+fn needs_words(conversation: &Conversation, target: Protocol) -> bool {
+    match target {
+        Protocol::Messages => true,
+        Protocol::Chat | Protocol::Responses => !mentions_json(conversation, target),
+        Protocol::Native => false,
+    }
+}
+
+/// Whether a text in which the target looks for the word has it.
+fn mentions_json(conversation: &Conversation, target: Protocol) -> bool {
+    let is_there =
+        |text: &str| text.as_bytes().windows(JSON.len()).any(|word| word.eq_ignore_ascii_case(JSON));
+    let counts = |turn: &&Turn| target != Protocol::Responses || !is_instruction(turn);
+    let parts = conversation.turns.iter().filter(counts).flat_map(|turn| &turn.parts);
+    parts.into_iter().any(|part| matches!(&part.kind, PartKind::Text(text) if is_there(text)))
+}

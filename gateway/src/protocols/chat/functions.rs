@@ -1,0 +1,157 @@
+//! Functions, which the chat protocol had before tools: `functions` and `function_call` in requests, `function_call` and
+//! messages of the role `function` in histories. Every other protocol has them as tools and calls; a client that sends them
+//! gets its answers in the same form.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::message_in;
+use super::tools::insert;
+use crate::conversation::{
+    Conversation, Given, Input, Part, PartKind, Protocol, Tool, ToolCall, ToolChoice, ToolKind,
+};
+use crate::protocols::members::{Members, Rest, Writer, object};
+
+/// The member with the functions of a request; the places of its tools begin with it.
+const FUNCTIONS: &str = "functions";
+/// The role of a message with the result of a function.
+pub(super) const ROLE: &str = "function";
+/// The member with the calls of a message.
+const TOOL_CALLS: &str = "tool_calls";
+/// The place of the functions of a request.
+pub(in crate::protocols) const PLACE: &str = "/functions";
+/// The member with the choice among them, and with the call of a message.
+pub(super) const FUNCTION_CALL: &str = "function_call";
+
+/// Reads the functions of a request as tools.
+pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Vec<Tool> {
+    let functions = body.list(FUNCTIONS).into_iter().flatten().enumerate();
+    let tool = |(index, function)| {
+        let at = format!("/{FUNCTIONS}/{index}");
+        let kind = match Members::read(function, at.clone()) {
+            Ok(mut function) if function.peek("name").is_string() => {
+                let kind = ToolKind::Function {
+                    name: function.text("name").unwrap_or_default(),
+                    description: function.text("description"),
+                    parameters: function.object("parameters").map(Value::Object),
+                    strict: None,
+                };
+                rest.keep(function, &[]);
+                kind
+            }
+            Ok(other) => ToolKind::Other(other.into_value()),
+            Err(other) => ToolKind::Other(other),
+        };
+        Tool { at: at.into(), kind, cache: None }
+    };
+    functions.map(tool).collect()
+}
+
+/// Reads the choice among the functions of a request.
+pub(super) fn read_choice(body: &mut Members) -> Option<Given<ToolChoice>> {
+    let given = body.given(FUNCTION_CALL, Members::value)?;
+    let choice = match (given.value.as_str(), given.value["name"].as_str()) {
+        (Some("auto"), _) => ToolChoice::Auto,
+        (Some("none"), _) => ToolChoice::None,
+        (None, Some(name)) if given.value == json!({ "name": name }) => ToolChoice::Function(name.to_owned()),
+        _ => ToolChoice::Other(given.value),
+    };
+    Some(Given { value: choice, at: given.at })
+}
+
+/// The calls of functions in a history. They have no ids: a result belongs to the last call of its function.
+#[derive(Default)]
+pub(super) struct Calls {
+    count: usize,
+    /// The id of the last call of a function that has no result yet.
+    open: HashMap<String, String>,
+}
+
+impl Calls {
+    /// Takes the call of a message.
+    pub(super) fn read(&mut self, message: &mut Members, rest: &mut Rest) -> Option<Part> {
+        let given = message.peek(FUNCTION_CALL);
+        if !(given["name"].is_string() && given["arguments"].is_string()) {
+            return None;
+        }
+        let at = message.place(FUNCTION_CALL);
+        let mut call = message.members(FUNCTION_CALL)?;
+        let name = call.text("name")?;
+        let input = Input::Json(call.text("arguments").unwrap_or_default());
+        rest.keep(call, &[]);
+        let id = format!("{FUNCTION_CALL}_{}", self.count);
+        self.count += 1;
+        self.open.insert(name.clone(), id.clone());
+        let call = ToolCall { id, name, input, signature: None };
+        Some(Part { at: at.into(), kind: PartKind::Call(call), cache: None })
+    }
+
+    /// Reads a message of the role `function`: the result of the last call of its function.
+    pub(super) fn result(&mut self, message: Members, rest: &mut Rest) -> Part {
+        let name = message.peek("name").as_str().unwrap_or_default();
+        let id = self.open.remove(name).unwrap_or_default();
+        rest.keep_own(ROLE.into(), message.place("role"));
+        message_in::result_of(id, message, rest)
+    }
+}
+
+/// Whether a request has functions and no tools: its answers have the form of functions.
+pub(crate) fn has_functions(conversation: &Conversation) -> bool {
+    let tools = &conversation.tools;
+    conversation.source == Protocol::Chat && !tools.is_empty() && tools.iter().all(|tool| is_place(&tool.at))
+}
+
+/// Whether a place is that of functions, or of the choice among them.
+pub(super) fn is_place(at: &str) -> bool {
+    at.strip_prefix(PLACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        || at == "/function_call"
+}
+
+/// Writes the functions of a request of this protocol and the choice among them as they were.
+pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
+    let mut function = |tool: &Tool| match &tool.kind {
+        ToolKind::Function { name, description, parameters, .. } => {
+            let mut function = object([("name", name.as_str().into())]);
+            insert(&mut function, "description", description.as_deref());
+            insert(&mut function, "parameters", parameters.clone());
+            writer.complete(&mut function, &tool.at);
+            function.into()
+        }
+        ToolKind::Other(value) => value.clone(),
+        ToolKind::Custom { .. } => Value::Null,
+    };
+    let functions = conversation.tools.iter().filter(|tool| is_place(&tool.at));
+    let functions: Vec<Value> = functions.map(&mut function).collect();
+    if !functions.is_empty() {
+        body.insert(FUNCTIONS.to_owned(), functions.into());
+    }
+    let choice = conversation.tool_choice.as_ref().filter(|choice| is_place(&choice.at));
+    let choice = choice.map(|choice| match &choice.value {
+        ToolChoice::Function(name) => json!({ "name": name }),
+        ToolChoice::None => "none".into(),
+        ToolChoice::Other(value) => value.clone(),
+        _ => "auto".into(),
+    });
+    insert(body, FUNCTION_CALL, choice);
+}
+
+/// Writes a call.
+pub(super) fn write_call(call: &ToolCall) -> Map<String, Value> {
+    let (Input::Json(arguments) | Input::Text(arguments)) = &call.input;
+    object([("name", call.name.as_str().into()), ("arguments", arguments.as_str().into())])
+}
+
+/// Gives the first call of an answer's message the form of functions. Further calls stay as they are: none is lost.
+pub(super) fn in_message(message: &mut Value) {
+    let Some(Value::Array(calls)) = message.get_mut(TOOL_CALLS) else { return };
+    let Some(first) = calls.first_mut().filter(|call| call["function"].is_object()) else { return };
+    let function = first["function"].take();
+    calls.remove(0);
+    if calls.is_empty()
+        && let Some(members) = message.as_object_mut()
+    {
+        members.shift_remove(TOOL_CALLS);
+    }
+    message[FUNCTION_CALL] = function;
+}

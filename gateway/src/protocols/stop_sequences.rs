@@ -1,0 +1,246 @@
+//! Stop sequences for providers whose protocol has none: the gateway ends the answer where the first one is complete.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::conversation::{Answer, Choice, Conversation, Delta, End, PartKind};
+
+/// Maximum number of stop sequences that the gateway looks for. Each costs work for every byte of an answer.
+pub(super) const MAX_SEQUENCES: usize = 16;
+
+/// Looks for the stop sequences of a request in its answer.
+#[derive(Debug, Clone)]
+pub(super) struct StopSequences {
+    sequences: Vec<Sequence>,
+    /// The choices of a stream.
+    choices: HashMap<u32, Progress>,
+    held_bytes: usize,
+}
+
+/// A stop sequence, prepared for a search byte by byte (Knuth, Morris and Pratt).
+#[derive(Debug, Clone)]
+struct Sequence {
+    text: String,
+    /// For each length of a prefix, the length of its longest proper prefix that is also its suffix.
+    borders: Vec<usize>,
+}
+
+impl Sequence {
+    /// `text`: not empty.
+    fn new(text: &str) -> Self {
+        let mut sequence = Self { text: text.to_owned(), borders: Vec::with_capacity(text.len()) };
+        let mut border = 0;
+        sequence.borders.push(0);
+        for &byte in &text.as_bytes()[1..] {
+            border = sequence.after(border, byte);
+            sequence.borders.push(border);
+        }
+        sequence
+    }
+
+    /// How much of it the text ends with, one byte later. `matched`: less than its length.
+    fn after(&self, mut matched: usize, byte: u8) -> usize {
+        let bytes = self.text.as_bytes();
+        while matched > 0 && bytes[matched] != byte {
+            matched = self.borders[matched - 1];
+        }
+        matched + usize::from(bytes[matched] == byte)
+    }
+}
+
+/// How far the search in the text of a choice is.
+#[derive(Debug, Clone)]
+enum Progress {
+    Searching {
+        /// For each sequence, how much of it the text ends with.
+        matched: Vec<usize>,
+        /// The end of the text, which may be the beginning of a sequence.
+        held: String,
+        /// Log probabilities of what is held.
+        logprobs: Vec<Value>,
+    },
+    /// By this sequence.
+    Stopped(usize),
+}
+
+impl Progress {
+    fn new(sequences: &[Sequence]) -> Self {
+        Self::Searching { matched: vec![0; sequences.len()], held: String::new(), logprobs: Vec::new() }
+    }
+}
+
+impl StopSequences {
+    /// `None`: the request has no stop sequence.
+    pub(super) fn new(conversation: &Conversation) -> Option<Self> {
+        let texts = conversation.stop.iter().map(|stop| stop.value.as_str());
+        let sequences: Vec<_> =
+            texts.filter(|text| !text.is_empty()).take(MAX_SEQUENCES).map(Sequence::new).collect();
+        (!sequences.is_empty()).then(|| Self { sequences, choices: HashMap::new(), held_bytes: 0 })
+    }
+
+    /// Number of bytes that are held back.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Ends each choice of a whole answer where a stop sequence is complete.
+    pub(super) fn answer(&self, answer: &mut Answer) {
+        for choice in &mut answer.choices {
+            self.choice(choice);
+        }
+    }
+
+    fn choice(&self, choice: &mut Choice) {
+        let mut length = 0;
+        let found = choice.parts.iter().enumerate().find_map(|(index, part)| {
+            let PartKind::Text(text) = &part.kind else { return None };
+            let mut matched = vec![0; self.sequences.len()];
+            match find(&self.sequences, &mut matched, text) {
+                Some((sequence, end)) => Some((index, sequence, end - self.sequences[sequence].text.len())),
+                None => {
+                    length += text.chars().count();
+                    None
+                }
+            }
+        });
+        let Some((index, sequence, cut)) = found else { return };
+        if let PartKind::Text(text) = &mut choice.parts[index].kind {
+            text.truncate(cut);
+            length += text.chars().count();
+        }
+        choice.parts.truncate(index + 1);
+        choice.citations.retain(|citation| citation.span.as_ref().is_none_or(|span| span.end <= length));
+        if let Some(Value::Array(tokens)) = &mut choice.logprobs {
+            keep_tokens(tokens, length);
+        }
+        choice.end = Some(End::StopSequence(Some(self.sequences[sequence].text.clone())));
+    }
+
+    /// Ends each choice of a stream where a stop sequence is complete. What may be the beginning of one is held back.
+    pub(super) fn deltas(&mut self, deltas: &mut Vec<Delta>) {
+        for delta in std::mem::take(deltas) {
+            self.delta(delta, deltas);
+        }
+    }
+
+    fn delta(&mut self, delta: Delta, deltas: &mut Vec<Delta>) {
+        let Some(choice) = choice_of(&delta) else {
+            if delta == Delta::Done {
+                let mut choices: Vec<u32> = self.choices.keys().copied().collect();
+                choices.sort_unstable();
+                for choice in choices {
+                    self.release(choice, deltas);
+                }
+            }
+            return deltas.push(delta);
+        };
+        let progress = self.choices.entry(choice).or_insert_with(|| Progress::new(&self.sequences));
+        match (progress, delta) {
+            (Progress::Stopped(sequence), Delta::Ended { .. }) => {
+                let end = End::StopSequence(Some(self.sequences[*sequence].text.clone()));
+                deltas.push(Delta::Ended { choice, end });
+            }
+            (Progress::Stopped(_), _) => {}
+            (progress @ Progress::Searching { .. }, Delta::Text { text, logprobs, .. }) => {
+                let Progress::Searching { matched, held, logprobs: held_logprobs } = progress else { return };
+                let before = held.len();
+                let found = find(&self.sequences, matched, &text);
+                held.push_str(&text);
+                if let Some(Value::Array(tokens)) = logprobs {
+                    held_logprobs.extend(tokens);
+                }
+                let (length, stopped) = match found {
+                    Some((sequence, end)) => {
+                        (before + end - self.sequences[sequence].text.len(), Some(sequence))
+                    }
+                    None => (held.len() - matched.iter().max().copied().unwrap_or(0), None),
+                };
+                let rest = held.split_off(length);
+                let text = std::mem::replace(held, rest);
+                let tokens = if stopped.is_some() || held.is_empty() {
+                    let mut tokens = std::mem::take(held_logprobs);
+                    if stopped.is_some() {
+                        keep_tokens(&mut tokens, text.chars().count());
+                    }
+                    tokens
+                } else {
+                    Vec::new()
+                };
+                self.held_bytes = (self.held_bytes + held.len()).saturating_sub(before);
+                if let Some(sequence) = stopped {
+                    self.held_bytes = self.held_bytes.saturating_sub(held.len());
+                    *progress = Progress::Stopped(sequence);
+                }
+                if !text.is_empty() {
+                    let logprobs = (!tokens.is_empty()).then(|| tokens.into());
+                    deltas.push(Delta::Text { choice, text, logprobs });
+                }
+            }
+            (_, delta) => {
+                // A stop sequence does not go on behind something else.
+                self.release(choice, deltas);
+                deltas.push(delta);
+            }
+        }
+    }
+
+    /// Gives out what is held back of a choice.
+    fn release(&mut self, choice: u32, deltas: &mut Vec<Delta>) {
+        let Some(Progress::Searching { matched, held, logprobs }) = self.choices.get_mut(&choice) else {
+            return;
+        };
+        if held.is_empty() {
+            return;
+        }
+        self.held_bytes = self.held_bytes.saturating_sub(held.len());
+        matched.fill(0);
+        let (text, tokens) = (std::mem::take(held), std::mem::take(logprobs));
+        deltas.push(Delta::Text { choice, text, logprobs: (!tokens.is_empty()).then(|| tokens.into()) });
+    }
+}
+
+/// Goes on with the search. Returns the sequence that is complete first, and where it ends in `text`.
+fn find(sequences: &[Sequence], matched: &mut [usize], text: &str) -> Option<(usize, usize)> {
+    for (place, byte) in text.bytes().enumerate() {
+        for (index, (sequence, matched)) in sequences.iter().zip(&mut *matched).enumerate() {
+            *matched = sequence.after(*matched, byte);
+            if *matched == sequence.text.len() {
+                return Some((index, place + 1));
+            }
+        }
+    }
+    None
+}
+
+/// Keeps the log probabilities of the first tokens, as far as they are within this many characters.
+fn keep_tokens(tokens: &mut Vec<Value>, characters: usize) {
+    let mut length = 0;
+    let within = tokens.iter().take_while(|token| {
+        length += token["token"].as_str().map_or(0, |text| text.chars().count());
+        length <= characters
+    });
+    let count = within.count();
+    tokens.truncate(count);
+}
+
+/// The choice that a delta is part of, if it is content of one.
+fn choice_of(delta: &Delta) -> Option<u32> {
+    match delta {
+        Delta::Text { choice, .. }
+        | Delta::Refusal { choice, .. }
+        | Delta::Thought { choice, .. }
+        | Delta::ThoughtSigned { choice, .. }
+        | Delta::Call { choice, .. }
+        | Delta::CallInput { choice, .. }
+        | Delta::CallDone { choice, .. }
+        | Delta::Citation { choice, .. }
+        | Delta::Image { choice, .. }
+        | Delta::Other { choice, .. }
+        | Delta::Ended { choice, .. } => Some(*choice),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

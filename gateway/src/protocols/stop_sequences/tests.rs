@@ -1,0 +1,144 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::conversation::{Citation, Given, Part};
+
+fn stops(texts: &[&str]) -> StopSequences {
+    let stop = texts.iter().map(|text| Given::new((*text).to_owned(), "/stop")).collect();
+    StopSequences::new(&Conversation { stop, ..Conversation::default() }).expect("stop sequences")
+}
+
+fn text(text: &str) -> Delta {
+    Delta::Text { choice: 0, text: text.to_owned(), logprobs: None }
+}
+
+fn call() -> Delta {
+    let (id, name) = ("c".to_owned(), "f".to_owned());
+    Delta::Call { choice: 0, call: 0, id, name, custom: false, signature: None }
+}
+
+fn ended(end: End) -> Delta {
+    Delta::Ended { choice: 0, end }
+}
+
+fn stopped(by: &str) -> Delta {
+    ended(End::StopSequence(Some(by.to_owned())))
+}
+
+/// What comes of the pieces, and the text that was given out with each.
+fn through(stops: &mut StopSequences, pieces: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
+    let mut out = Vec::new();
+    for piece in pieces {
+        let mut deltas = vec![piece];
+        stops.deltas(&mut deltas);
+        out.extend(deltas);
+    }
+    out
+}
+
+#[test]
+fn a_stream_ends_where_a_sequence_is_complete() {
+    let mut both = stops(&["END", "\n\n"]);
+    let pieces = [
+        text("one E"),
+        text("N"),
+        text("E two EN"),
+        text("D three"),
+        call(),
+        ended(End::ToolCalls),
+        Delta::Done,
+    ];
+    let out = through(&mut both, pieces);
+    assert_eq!(out, [text("one "), text("ENE two "), stopped("END"), Delta::Done]);
+    assert_eq!(both.held_bytes(), 0);
+}
+
+#[test]
+fn the_beginning_of_a_sequence_is_given_out_once_it_is_none() {
+    let mut stop = stops(&["ENDE"]);
+    let mut first = vec![text("an END")];
+    stop.deltas(&mut first);
+    assert_eq!((first, stop.held_bytes()), (vec![text("an ")], 3));
+    let out = through(&mut stop, [call(), text("E"), ended(End::Stop), Delta::Done]);
+    assert_eq!(out, [text("END"), call(), text("E"), ended(End::Stop), Delta::Done]);
+    let mut unended = stops(&["ENDE"]);
+    assert_eq!(through(&mut unended, [text("EN"), Delta::Done]), [text("EN"), Delta::Done]);
+}
+
+#[test]
+fn each_choice_is_searched_for_itself() {
+    let other = |text: &str| Delta::Text { choice: 1, text: text.to_owned(), logprobs: None };
+    let mut stop = stops(&["ab"]);
+    let out = through(&mut stop, [text("xa"), other("b"), text("b"), other("c")]);
+    assert_eq!(out, [text("x"), other("b"), other("c")]);
+}
+
+#[test]
+fn log_probabilities_go_with_their_text() {
+    let piece = |text: &str| Delta::Text {
+        choice: 0,
+        text: text.to_owned(),
+        logprobs: Some(json!([{ "token": text }])),
+    };
+    let mut stop = stops(&["END"]);
+    let out = through(&mut stop, [piece("a"), piece(" E"), piece("ND")]);
+    assert_eq!(out[0], piece("a"));
+    assert_eq!(out[1..], [text(" ")], "half a token has no probability");
+}
+
+#[test]
+fn a_whole_answer_ends_where_a_sequence_is_complete() {
+    let part = |kind| Part { at: "".into(), kind, cache: None };
+    let said = |text: &str| part(PartKind::Text(text.to_owned()));
+    let citation = |end: usize| Citation { span: Some(0..end), ..Citation::default() };
+    let mut answer = Answer {
+        choices: vec![Choice {
+            parts: vec![said("höre "), said("one END two"), said("three")],
+            citations: vec![citation(9), citation(10)],
+            logprobs: Some(json!([{ "token": "höre " }, { "token": "one" }, { "token": " END" }])),
+            end: Some(End::Length),
+            ..Choice::default()
+        }],
+        ..Answer::default()
+    };
+    stops(&["two", "END"]).answer(&mut answer);
+    let choice = &answer.choices[0];
+    assert_eq!(choice.parts, [said("höre "), said("one ")]);
+    assert_eq!(choice.citations, [citation(9)]);
+    assert_eq!(choice.logprobs, Some(json!([{ "token": "höre " }, { "token": "one" }])));
+    assert_eq!(choice.end, Some(End::StopSequence(Some("END".to_owned()))));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// However a text is cut into pieces, it ends where the text as a whole first has a sequence.
+    #[test]
+    fn pieces_end_where_the_whole_does(
+        sequences in prop::collection::vec("[ab]{1,4}", 1..4),
+        pieces in prop::collection::vec("[abä]{0,3}", 0..12),
+    ) {
+        let sequences: Vec<&str> = sequences.iter().map(String::as_str).collect();
+        let whole = pieces.concat();
+        let ends = |end: usize| sequences.iter().find(|stop| whole[..end].ends_with(**stop));
+        let end = whole.char_indices().map(|(place, c)| place + c.len_utf8()).find(|end| ends(*end).is_some());
+        let (expected, by) = match end {
+            None => (whole.as_str(), End::Stop),
+            Some(end) => {
+                let by = ends(end).expect("a sequence");
+                (&whole[..end - by.len()], End::StopSequence(Some((*by).to_owned())))
+            }
+        };
+        let mut stop = stops(&sequences);
+        let deltas = pieces.iter().map(|piece| text(piece)).chain([ended(End::Stop)]);
+        let out = through(&mut stop, deltas);
+        let said: String = out
+            .iter()
+            .filter_map(|delta| if let Delta::Text { text, .. } = delta { Some(text.as_str()) } else { None })
+            .collect();
+        prop_assert_eq!(said, expected);
+        prop_assert_eq!(out.last(), Some(&ended(by)));
+        prop_assert_eq!(stop.held_bytes(), 0);
+    }
+}

@@ -6,6 +6,7 @@
 mod asked;
 mod attempt;
 mod attempted;
+mod background;
 mod compaction;
 mod continued;
 mod counted;
@@ -43,6 +44,7 @@ use tracing::Span;
 use self::asked::Asked;
 use self::attempt::Answered;
 use self::attempted::Attempted;
+use self::background::Background;
 pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
 pub(crate) use self::held::answer as answer_stored;
 pub(crate) use self::packing::ESTIMATED_HEADER;
@@ -286,6 +288,10 @@ impl Journey {
                     charge.estimated(Usage { input: Some(input), output, ..Usage::default() });
                 }
                 charge.complete();
+                match self.in_background(&document, &claim) {
+                    Some(background) => background.follow(&self.app, charge),
+                    None => drop(charge),
+                }
                 held_json(document, share)
             }
             Answered::Stream(stream) => {
@@ -307,6 +313,21 @@ impl Journey {
         }
         response.extensions_mut().insert(origin);
         response
+    }
+
+    /// The response that an answer promises, if its upstream makes it in the background.
+    fn in_background(&self, document: &[u8], claim: &Claim) -> Option<Background> {
+        if !self.asked.background || self.protocol != Protocol::Responses {
+            return None;
+        }
+        let provider = &claim.destination.provider;
+        Some(Background {
+            key: claim.key().and_then(|key| provider.endpoint.mark_of(key)),
+            id: background::id_under_way(document)?,
+            model: Arc::clone(&self.route.id),
+            caller: self.call.caller.clone(),
+            provider: Arc::clone(provider),
+        })
     }
 
     /// The account of an attempt that has begun, with an estimate of what the upstream reads. Errors: a budget of the key

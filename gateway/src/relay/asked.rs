@@ -19,6 +19,8 @@ pub(crate) struct Asked {
     pub(crate) stream: bool,
     /// Whether the client wants the chunk with the usage at the end of a stream (chat).
     pub(crate) include_usage: bool,
+    /// Whether the response is made in the background (responses).
+    pub(crate) background: bool,
     /// The response that it continues.
     pub(crate) previous: Option<String>,
     /// Maximum number of tokens of a choice, if the client states it.
@@ -90,7 +92,7 @@ impl Asked {
     fn read_once(body: &Bytes) -> Option<(Self, bool)> {
         let text = std::str::from_utf8(body).ok()?;
         let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
-        let (mut previous, mut twice) = (None, false);
+        let (mut previous, mut background, mut twice) = (None, None, false);
         let mut amount = Amount::default();
         members(text, |name, value| {
             amount.note(name, value);
@@ -100,6 +102,7 @@ impl Asked {
                 "stream_options" => &mut options,
                 "generateContentRequest" => &mut inner,
                 "previous_response_id" => &mut previous,
+                "background" => &mut background,
                 _ => return,
             };
             twice |= member.replace(value).is_some();
@@ -119,6 +122,7 @@ impl Asked {
             model: model.and_then(peek::string).map(String::from).unwrap_or_default(),
             stream: stream.is_some_and(|stream| stream.get() == "true"),
             include_usage: include_usage == Some(true),
+            background: background.is_some_and(|background| background.get() == "true"),
             most_tokens: amount.tokens,
             choices: amount.choices.map_or(1, |count| u32::try_from(count).unwrap_or(u32::MAX).max(1)),
             previous: previous.and_then(peek::string).map(String::from),

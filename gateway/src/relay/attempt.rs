@@ -94,20 +94,36 @@ where
 {
     let answer = answer.map_err(|why| Fault::no_answer(&why, redactor))?;
     let (head, body) = answer.into_parts();
-    let codings = content_coding::codings(&head.headers);
-    let body = match &codings {
-        Ok(codings) if !codings.is_empty() => content_coding::decoded(codings, Body::new(body)),
+    if head.status.is_success() {
+        let body = without_codings(&head.headers, body, redactor)?;
+        return Ok((head, body));
+    }
+    let body = error_body(readable(&head.headers, body)).await;
+    Err(Fault::of_answer(protocol, head.status.as_u16(), &head.headers, &body, redactor))
+}
+
+/// The body of an answer without its content codings. Errors: nobody can undo them.
+pub(super) fn without_codings<B>(headers: &HeaderMap, body: B, redactor: &Redactor) -> Result<Body, Fault>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    match content_coding::codings(headers) {
+        Ok(_) => Ok(readable(headers, body)),
+        Err(_) => Err(Fault::broken("is in a content coding that nobody asked for", redactor)),
+    }
+}
+
+/// The same as far as it can be done.
+pub(super) fn readable<B>(headers: &HeaderMap, body: B) -> Body
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<axum::BoxError>,
+{
+    match content_coding::codings(headers) {
+        Ok(codings) if !codings.is_empty() => content_coding::decoded(&codings, Body::new(body)),
         _ => Body::new(Unlabelled::new(body)),
-    };
-    if !head.status.is_success() {
-        let body = error_body(body).await;
-        let status = head.status.as_u16();
-        return Err(Fault::of_answer(protocol, status, &head.headers, &body, redactor));
     }
-    if codings.is_err() {
-        return Err(Fault::broken("is in a content coding that nobody asked for", redactor));
-    }
-    Ok((head, body))
 }
 
 /// Whether bytes are the beginning of a stream of events: a field or a comment.

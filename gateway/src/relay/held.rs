@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use bytes::Bytes;
 use gatewright::ErrorCode;
 use serde_json::json;
@@ -133,14 +132,14 @@ async fn read(
     let answer = endpoint.ask_about(about, holder.key).await;
     let (head, body) = answer.map_err(|why| told(Fault::no_answer(&why, redactor)))?.into_parts();
     if !head.status.is_success() {
-        let body = attempt::error_body(body).await;
+        let body = attempt::error_body(attempt::readable(&head.headers, body)).await;
         return Err(match head.status.as_u16() {
             404 | 405 | 410 | 501 => Refused::Unknown,
             status => told(Fault::of_answer(Protocol::Responses, status, &head.headers, &body, redactor)),
         });
     }
-    let reading =
-        document::read(Body::new(body), document::MOST_BYTES, endpoint.idle_timeout, redactor, share);
+    let body = attempt::without_codings(&head.headers, body, redactor).map_err(told)?;
+    let reading = document::read(body, document::MOST_BYTES, endpoint.idle_timeout, redactor, share);
     let document = reading.await.map_err(told)?;
     if action == Stored::Delete && document.is_empty() {
         return Ok(None);

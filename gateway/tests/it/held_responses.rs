@@ -509,3 +509,75 @@ async fn gateways_that_share_a_folder_know_each_others_responses_without_a_resta
     other.ask(PATH, &body).await;
     assert_eq!(provider.seen().pop().expect("a request").body, body.to_string().replace("mine", "theirs"));
 }
+
+/// The only row of the usage that an operator sees, once it has what this says.
+async fn usage_of(server: &Server, is_there: impl Fn(&Value) -> bool) -> Value {
+    let begun = std::time::Instant::now();
+    loop {
+        let (_, report) = read(server.bare(Method::GET, "/admin/usage").bearer_auth(ADMIN)).await;
+        match report["usage"].as_array().map(Vec::as_slice) {
+            Some([row]) if is_there(row) => return row.clone(),
+            rows => assert!(begun.elapsed() < std::time::Duration::from_secs(30), "{rows:?}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_usage_of_a_response_made_in_the_background_counts_once_it_has_ended() {
+    let done = response("resp_1", "apples");
+    let at_status = |status: &str| {
+        let mut response = done.clone();
+        (response["status"], response["output"], response["usage"]) = (json!(status), json!([]), Value::Null);
+        json_answer(200, &response)
+    };
+    let steps = [at_status("queued"), at_status("in_progress"), broken(), json_answer(200, &done)];
+    let provider = Scripted::start(steps).await;
+    let server = at(&[("one", Kind::Responses, &provider)]).await;
+    let mut request = question("Say apples");
+    request["background"] = json!(true);
+    let queued = server.ask(PATH, &request).await;
+    assert_eq!(queued["status"], "queued");
+    let row = usage_of(&server, |row| row["requests"] == 1).await;
+    let counted = ["input_tokens", "output_tokens", "estimated"].map(|name| row[name].clone());
+    assert_eq!(counted, [json!(3), json!(2), json!(0)], "{row}");
+    let asked: Vec<String> = provider.seen().iter().map(|request| request.path().to_owned()).collect();
+    assert_eq!(
+        asked[1..],
+        ["/v1/responses/resp_1", "/v1/responses/resp_1", "/v1/responses/resp_1"],
+        "{asked:?}"
+    );
+}
+
+#[tokio::test]
+async fn the_usage_of_a_response_that_its_client_deletes_is_estimated() {
+    let mut queued = response("resp_1", "");
+    (queued["status"], queued["output"], queued["usage"]) = (json!("queued"), json!([]), Value::Null);
+    let provider = Scripted::start([json_answer(200, &queued), not_found()]).await;
+    let server = at(&[("one", Kind::Responses, &provider)]).await;
+    let mut request = question("Say apples");
+    request["background"] = json!(true);
+    server.ask(PATH, &request).await;
+    let row = usage_of(&server, |row| row["requests"] == 1).await;
+    assert_eq!(row["estimated"], 1, "{row}");
+}
+
+#[tokio::test]
+async fn a_stored_response_may_come_compressed() {
+    use std::io::Write as _;
+
+    let made = response("resp_1", "apples");
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    packed.write_all(made.to_string().as_bytes()).expect("written to memory");
+    let packed = packed.finish().expect("written to memory");
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        packed.len()
+    );
+    let whole = [head.into_bytes(), packed].concat();
+    let provider = Scripted::start([json_answer(200, &made), vec![Step::Write(whole.into())]]).await;
+    let server = at(&[("one", Kind::Responses, &provider)]).await;
+    server.ask(PATH, &question("Say apples")).await;
+    let kept = send(server.get(&path("resp_1"))).await.text().await.expect("a body");
+    assert_eq!(kept, made.to_string().replace("theirs", "mine"));
+}

@@ -1,0 +1,145 @@
+//! Usage of responses that are made in the background: their answer comes before anybody knows it. The account of the request
+//! stays open, and the gateway asks the upstream until the response has ended.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::HeaderMap;
+use serde::Deserialize;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::document;
+use super::observer::Observer;
+use crate::app::App;
+use crate::conversation::Protocol;
+use crate::routing::Provider;
+use crate::upstream::{AboutStored, Stored};
+use crate::usage::{Caller, Charge};
+
+/// Maximum number of responses that a gateway asks about at once. Of further ones the usage is estimated.
+const MAX_RESPONSES: usize = 1_000;
+/// How long a response may take. Then its usage is estimated.
+const MAX_TIME: Duration = Duration::from_hours(1);
+/// First pause between two requests; each is longer than the one before.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause between two requests.
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// How often a pause looks whether the gateway stops.
+const TICK: Duration = Duration::from_secs(1);
+
+static PLACES: Semaphore = Semaphore::const_new(MAX_RESPONSES);
+
+/// What a response says of its state.
+#[derive(Deserialize)]
+struct State {
+    id: String,
+    status: String,
+}
+
+impl State {
+    fn is_under_way(&self) -> bool {
+        matches!(&*self.status, "queued" | "in_progress")
+    }
+}
+
+/// The id of a response that is under way. `None`: it has ended, or is no response.
+pub(super) fn id_under_way(document: &[u8]) -> Option<String> {
+    let state: State = serde_json::from_slice(document).ok()?;
+    state.is_under_way().then_some(state.id)
+}
+
+/// A response that an upstream makes in the background.
+pub(super) struct Background {
+    pub(super) provider: Arc<Provider>,
+    /// The mark of the key that it was made with.
+    pub(super) key: Option<i64>,
+    pub(super) id: String,
+    /// The model as the client calls it.
+    pub(super) model: Arc<str>,
+    pub(super) caller: Caller,
+}
+
+impl Background {
+    /// Keeps the account open until the usage is known, or can only be estimated.
+    pub(super) fn follow(self, app: &Arc<App>, mut charge: Charge) {
+        let Ok(place) = PLACES.try_acquire() else { return };
+        let worker = Arc::clone(app);
+        app.crew.spawn(async move {
+            let _place = place;
+            self.wait(&worker, &mut charge).await;
+        });
+    }
+
+    async fn wait(&self, app: &App, charge: &mut Charge) {
+        let (begun, mut pause) = (Instant::now(), FIRST_PAUSE);
+        while begun.elapsed() < MAX_TIME {
+            let until = Instant::now() + pause;
+            while Instant::now() < until {
+                if app.draining.load(Ordering::Relaxed) {
+                    return;
+                }
+                tokio::time::sleep(TICK.min(until - Instant::now())).await;
+            }
+            pause = pause.mul_f64(1.5).min(MAX_PAUSE);
+            if self.has_ended(app, charge).await {
+                return;
+            }
+        }
+    }
+
+    /// Asks the upstream. True: there is no more to learn.
+    async fn has_ended(&self, app: &App, charge: &mut Charge) -> bool {
+        let endpoint = &self.provider.endpoint;
+        let (headers, request_id) = (HeaderMap::new(), uuid::Uuid::new_v4().to_string());
+        let about = AboutStored {
+            action: Stored::Retrieve,
+            response: &self.id,
+            query: &[],
+            client: &headers,
+            id: &request_id,
+        };
+        let Ok(answer) = endpoint.ask_about(about, self.key).await else { return false };
+        let (head, body) = answer.into_parts();
+        if !head.status.is_success() {
+            // One that the client has deleted is not found.
+            return head.status.is_client_error() && head.status.as_u16() != 429;
+        }
+        let mut share = app.share_of(&self.caller);
+        let Ok(body) = super::attempt::without_codings(&head.headers, body, &endpoint.redactor) else {
+            return true;
+        };
+        let reading =
+            document::read(body, document::MOST_BYTES, endpoint.idle_timeout, &endpoint.redactor, &mut share);
+        let Ok(document) = reading.await else { return false };
+        if id_under_way(&document).is_some() {
+            return false;
+        }
+        let mut observer = Observer::new(Protocol::Responses, &self.model, false);
+        if document::passed(&document, &mut observer, &endpoint.redactor, &mut share).is_ok()
+            && let Some(usage) = observer.usage
+        {
+            charge.told(usage);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_is_under_way_until_it_has_ended() {
+        let id = |status: &str| {
+            id_under_way(format!(r#"{{"id":"resp_1","status":"{status}","output":[]}}"#).as_bytes())
+        };
+        assert_eq!(id("queued").as_deref(), Some("resp_1"));
+        assert_eq!(id("in_progress").as_deref(), Some("resp_1"));
+        for status in ["completed", "failed", "incomplete", "cancelled"] {
+            assert_eq!(id(status), None, "{status}");
+        }
+        assert_eq!(id_under_way(b"[]"), None);
+    }
+}

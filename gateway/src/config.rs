@@ -5,6 +5,7 @@
 
 mod addresses;
 mod capabilities;
+mod envelope;
 mod file;
 mod keys;
 mod log;
@@ -34,6 +35,8 @@ use gatewright::{ApiKey, catalog};
 pub use self::addresses::check_base_url;
 pub(crate) use self::addresses::{is_listen_address, is_origin};
 pub use self::capabilities::{Capabilities, Roles, TokenLimit};
+pub(crate) use self::envelope::MODEL_PLACEHOLDER;
+pub use self::envelope::{Envelope, Paths};
 pub use self::keys::{KeyCommand, KeyPlace, Setting};
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::presets::{Preset, preset, presets};

@@ -159,12 +159,15 @@ impl Journey {
         if responses && !self.route.serves_responses() {
             return Err(models::elsewhere(&self.asked.model, self.call.operation));
         }
-        if self.action == Action::CountTokens && !self.route.speaks(self.protocol) {
+        if self.action == Action::CountTokens && !self.route.counts_tokens(self.protocol) {
             return Box::pin(self.estimate()).await;
         }
         let is_bound = responses && !self.route.model.translate_responses;
         let only = (is_bound || self.action == Action::CountTokens).then_some(self.protocol);
         let mut plan = self.route.plan(only);
+        if self.action == Action::CountTokens {
+            plan = plan.counting_tokens();
+        }
         let mut luggage = Luggage { previous: self.previous().await?, ..Luggage::default() };
         let mut share = self.app.share_of(&self.call.caller);
         if let Some(previous) = &luggage.previous {

@@ -203,6 +203,13 @@ impl Route {
             && self.speaks(Protocol::Responses)
     }
 
+    /// Whether one of the upstreams counts the tokens of a request of a protocol.
+    pub(crate) fn counts_tokens(&self, protocol: Protocol) -> bool {
+        self.destinations
+            .iter()
+            .any(|destination| destination.speaks(protocol) && destination.counts_tokens())
+    }
+
     /// Whether one of the upstreams speaks a protocol itself.
     pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
         self.destinations.iter().any(|destination| destination.speaks(protocol))
@@ -236,6 +243,11 @@ impl Destination {
     /// Whether the upstream speaks a protocol itself.
     pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
         spoken(self.provider.upstream.kind).contains(&protocol)
+    }
+
+    /// Whether the upstream counts tokens, if its protocol does.
+    fn counts_tokens(&self) -> bool {
+        self.provider.upstream.envelope.paths.count_tokens()
     }
 
     /// The protocol in which the upstream is asked: that of the client where it speaks it.

@@ -3,6 +3,7 @@
 
 mod connections;
 mod credential;
+mod envelope;
 mod escaping;
 mod key_place;
 mod keys;
@@ -26,6 +27,7 @@ pub(crate) use self::look_up::LookUp;
 pub(crate) use self::request::{AboutStored, Action, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
+use self::envelope::Envelope;
 use self::escaping::SEGMENT;
 use self::key_place::Presented;
 use self::keys::Keys;
@@ -41,6 +43,7 @@ pub(crate) struct Endpoint {
     /// Without a slash at its end.
     base: String,
     targets: Targets,
+    envelope: Envelope,
     keys: Keys,
     /// Headers that each request has.
     headers: Vec<(HeaderName, HeaderValue)>,
@@ -107,7 +110,7 @@ impl Endpoint {
         let query = query(&upstream.set_query);
         let targets = match connections {
             None => Targets::default(),
-            Some(_) => Targets::new(&base, upstream.kind, &query).map_err(invalid)?,
+            Some(_) => Targets::new(&base, upstream, &query).map_err(invalid)?,
         };
         let headers = upstream.set_headers.iter().map(header);
         let secrets = upstream.set_headers.iter().chain(&upstream.set_query);
@@ -122,6 +125,7 @@ impl Endpoint {
             kind: upstream.kind,
             base,
             targets,
+            envelope: Envelope::new(&upstream.envelope),
             headers: headers.collect::<Result<_, _>>().map_err(invalid)?,
             query,
             passed: upstream.headers.iter().map(passed).collect::<Result<_, _>>()?,

@@ -7,8 +7,10 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::capabilities::{Roles, TokenLimit};
+use super::envelope::Paths;
 use super::log::{LogFormat, LogLevel};
 use super::presets;
 use super::secret::{Credential, Secret, Setting};
@@ -273,6 +275,19 @@ pub(super) struct Upstream {
     #[serde(default)]
     #[schemars(extend("maxProperties" = 100))]
     pub(super) set_query: IndexMap<String, Setting>,
+    /// Paths of its operations that are not those of the protocol.
+    #[serde(default)]
+    pub(super) paths: Paths,
+    /// Members that the body of each text request to it has, by name. They go before those of clients.
+    #[serde(default)]
+    #[schemars(extend("maxProperties" = 100))]
+    pub(super) set_body: Map<String, Value>,
+    /// Names of members that are left out of the body of each text request to it. Default: none.
+    #[serde(default)]
+    #[schemars(length(max = 100))]
+    pub(super) omit_body: Vec<String>,
+    /// Send the beta features of the messages protocol in the body, as `anthropic_beta`, and not in a header. Default: false.
+    pub(super) betas_in_body: Option<bool>,
     /// Names of request headers of clients that are passed on. Default: none.
     #[serde(default)]
     #[schemars(length(max = 100))]

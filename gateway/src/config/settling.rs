@@ -1,5 +1,6 @@
 //! From what a configuration file says to the configuration: defaults, secrets, and the rules that no schema states.
 
+mod envelope;
 mod families;
 mod models;
 mod upstreams;

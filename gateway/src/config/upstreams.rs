@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::capabilities::Capabilities;
+use super::envelope::Envelope;
 use super::keys::{KeyCommand, KeyPlace, Setting};
 pub use crate::usage::Price;
 
@@ -76,6 +77,8 @@ pub struct Upstream {
     pub region: Option<String>,
     /// What its server takes of its protocol.
     pub capabilities: Capabilities,
+    /// How its requests differ from its protocol.
+    pub envelope: Envelope,
 }
 
 impl Upstream {
@@ -99,6 +102,7 @@ impl Upstream {
             max_requests_per_minute: None,
             region: None,
             capabilities: Capabilities::default(),
+            envelope: Envelope::default(),
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) struct Plan {
     route: Arc<Route>,
     /// The protocol that the destination must speak itself, where it must.
     only: Option<Protocol>,
+    /// Whether it has to count tokens.
+    counts_tokens: bool,
     /// A bit for each destination.
     tried: u64,
     /// The destination that comes first, with one of its keys.
@@ -58,7 +60,17 @@ pub(crate) struct Claim {
 
 impl Plan {
     pub(super) fn new(route: Arc<Route>, only: Option<Protocol>) -> Self {
-        Self { route, only, tried: 0, first: None, attempts: 0, unavailable: None }
+        Self { route, only, counts_tokens: false, tried: 0, first: None, attempts: 0, unavailable: None }
+    }
+
+    /// Only with destinations that count tokens.
+    pub(crate) fn counting_tokens(self) -> Self {
+        Self { counts_tokens: true, ..self }
+    }
+
+    fn allows(&self, destination: &Destination) -> bool {
+        let speaks = self.only.is_none_or(|protocol| destination.speaks(protocol));
+        speaks && (!self.counts_tokens || destination.counts_tokens())
     }
 
     /// Begins with the destination at an upstream, and its key with a mark. `alone`: none other is tried. False if the model
@@ -66,8 +78,7 @@ impl Plan {
     pub(crate) fn begin_at(&mut self, upstream: &str, mark: Option<i64>, alone: bool) -> bool {
         let mut destinations = self.route.destinations.iter();
         let place = destinations.position(|destination| {
-            let is_allowed = self.only.is_none_or(|protocol| destination.speaks(protocol));
-            is_allowed && *destination.provider.endpoint.name == *upstream
+            self.allows(destination) && *destination.provider.endpoint.name == *upstream
         });
         self.first = place.map(|index| {
             let endpoint = &self.route.destinations[index].provider.endpoint;
@@ -140,7 +151,7 @@ impl Plan {
 
     fn pick(&self, draw: u32) -> Option<usize> {
         let open = |index: usize, destination: &Destination| {
-            self.tried & (1 << index) == 0 && self.only.is_none_or(|protocol| destination.speaks(protocol))
+            self.tried & (1 << index) == 0 && self.allows(destination)
         };
         let candidates = || {
             let all = self.route.destinations.iter().enumerate();

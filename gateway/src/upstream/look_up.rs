@@ -9,7 +9,7 @@ use percent_encoding::utf8_percent_encode;
 
 use super::Endpoint;
 use super::escaping::SEGMENT;
-use super::request::{introduce, videos};
+use super::request::{Action, introduce, videos};
 use crate::config::Kind;
 
 /// Longest time to the head of an answer. It waits for no work.
@@ -34,10 +34,15 @@ impl LookUp<'_> {
         key: Option<usize>,
         id: &str,
     ) -> Result<http::Request<Bytes>, String> {
-        let version = if endpoint.kind == Kind::Gatewright { "/v1" } else { "" };
         let video = |id| {
-            let (base, path) = (&endpoint.base, videos(endpoint.kind));
-            format!("{base}{version}{path}/{}", utf8_percent_encode(id, SEGMENT))
+            let (base, id) = (&endpoint.base, utf8_percent_encode(id, SEGMENT));
+            match endpoint.envelope.path(Action::Video, "") {
+                Some(path) => format!("{base}{path}/{id}"),
+                None if endpoint.kind == Kind::Gatewright => {
+                    format!("{base}/v1{}/{id}", videos(endpoint.kind))
+                }
+                None => format!("{base}{}/{id}", videos(endpoint.kind)),
+            }
         };
         let key = endpoint.keys.get(key);
         let address: Uri = match self {

@@ -8,18 +8,17 @@ use percent_encoding::utf8_percent_encode;
 
 use uuid::Uuid;
 
+use super::envelope::BETA_HEADER;
 use super::escaping::SEGMENT;
 use super::key_place::Presented;
 use super::{Endpoint, extend_query};
-use crate::config::Kind;
+use crate::config::{Kind, Paths, Upstream};
 use crate::conversation::Protocol;
 
 /// Version of the messages protocol that is spoken where the client names none.
 const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 /// Header with the version of the messages protocol.
 const MESSAGES_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
-/// Header that turns on parts of the messages protocol: the body would be refused without it.
-const MESSAGES_BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -84,7 +83,9 @@ impl Request<'_> {
         endpoint: &Endpoint,
         key: Option<usize>,
     ) -> Result<http::Request<Bytes>, String> {
-        let mut request = http::Request::new(self.body.clone());
+        let client = self.relayed.then_some(self.client);
+        let body = endpoint.envelope.body(self.action, self.body.clone(), client)?;
+        let mut request = http::Request::new(body);
         *request.method_mut() = Method::POST;
         let key = endpoint.keys.get(key);
         let ready = endpoint.targets.of(self.protocol, self.action);
@@ -92,8 +93,11 @@ impl Request<'_> {
         *request.uri_mut() = if let Some(target) = ready {
             target.clone()
         } else {
-            let (base, kind) = (&endpoint.base, endpoint.kind);
-            endpoint.uri(address(base, kind, self.protocol, self.action, self.model), key.as_ref())?
+            let address = match endpoint.envelope.path(self.action, self.model) {
+                Some(path) => format!("{}{path}", endpoint.base),
+                None => address(&endpoint.base, endpoint.kind, self.protocol, self.action, self.model),
+            };
+            endpoint.uri(address, key.as_ref())?
         };
         let headers = request.headers_mut();
         headers.reserve(12);
@@ -102,7 +106,9 @@ impl Request<'_> {
             headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
             if self.relayed {
                 pass(self.client, headers, &MESSAGES_VERSION_HEADER);
-                pass(self.client, headers, &MESSAGES_BETA_HEADER);
+                if !endpoint.envelope.betas_in_body {
+                    pass(self.client, headers, &BETA_HEADER);
+                }
             }
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -127,8 +133,12 @@ pub(super) struct Targets(Vec<(Protocol, Uri)>);
 
 impl Targets {
     /// Errors: the address of the endpoint is none.
-    pub(super) fn new(base: &str, kind: Kind, query: &str) -> Result<Self, String> {
-        let turn = Action::Answer { stream: false };
+    pub(super) fn new(base: &str, upstream: &Upstream, query: &str) -> Result<Self, String> {
+        let (kind, turn) = (upstream.kind, Action::Answer { stream: false });
+        let Paths { answer, stream, .. } = &upstream.envelope.paths;
+        if answer.is_some() || stream.is_some() {
+            return Ok(Self::default());
+        }
         let named = [Protocol::Chat, Protocol::Responses, Protocol::Messages];
         let target = |protocol| {
             let mut address = address(base, kind, protocol, turn, "");
@@ -138,7 +148,7 @@ impl Targets {
         named.into_iter().map(target).collect::<Result<_, _>>().map(Self)
     }
 
-    /// None where the model stands in the address, and for what is asked for rarely.
+    /// None where the upstream has a path of its own or the model stands in it, and for what is asked for rarely.
     fn of(&self, protocol: Protocol, action: Action) -> Option<&Uri> {
         let is_turn = matches!(action, Action::Answer { .. });
         self.0.iter().find(|(named, _)| is_turn && *named == protocol).map(|(_, target)| target)
@@ -282,7 +292,6 @@ mod tests {
     use gatewright::ApiKey;
 
     use super::*;
-    use crate::config::Upstream;
 
     fn endpoint(kind: Kind) -> Endpoint {
         let mut upstream = Upstream::new("one", kind, "http://127.0.0.1:1/base/");

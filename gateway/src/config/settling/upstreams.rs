@@ -7,6 +7,7 @@ use indexmap::IndexMap;
 
 use super::super::addresses::{base_url, is_exposed, operation_of};
 use super::super::capabilities::Capabilities;
+use super::super::envelope::Envelope;
 use super::super::file;
 use super::super::keys::{KeyCommand, KeyPlace, Setting};
 use super::super::places::Path;
@@ -109,6 +110,13 @@ impl Settling<'_> {
             reasoning_content: file.reasoning_content.unwrap_or(assumed.reasoning_content),
             stream_options: file.stream_options.unwrap_or(assumed.stream_options),
         };
+        upstream.envelope = Envelope {
+            paths: file.paths,
+            set_body: file.set_body,
+            omit_body: file.omit_body,
+            betas_in_body: file.betas_in_body.unwrap_or_default(),
+        };
+        self.check_envelope(kind, &upstream.envelope, at);
         upstream
     }
 

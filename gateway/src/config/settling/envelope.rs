@@ -1,0 +1,106 @@
+//! How the requests of an upstream differ from its protocol.
+
+use http::uri::PathAndQuery;
+
+use super::super::envelope::{Envelope, MODEL_PLACEHOLDER, Paths};
+use super::super::places::Path;
+use super::super::upstreams::Kind;
+use super::Settling;
+
+/// Members of a body that the gateway reads or writes itself.
+const OWN_MEMBERS: [&str; 7] =
+    ["model", "stream", "stream_options", "messages", "input", "contents", "previous_response_id"];
+/// Of these, the ones that may be left out.
+const MAY_BE_OMITTED: [&str; 2] = ["stream", "stream_options"];
+/// Maximum size of a member that is set, in bytes of JSON.
+const MAX_MEMBER_BYTES: usize = 4096;
+
+impl Settling<'_> {
+    pub(super) fn check_envelope(&mut self, kind: Kind, envelope: &Envelope, at: &Path) {
+        let Envelope { paths, set_body, omit_body, betas_in_body } = envelope;
+        self.check_paths(kind, paths, &at.to("paths"));
+        for (name, value) in set_body {
+            let at = at.to("set_body").to(name.as_str());
+            if OWN_MEMBERS.contains(&name.as_str()) {
+                self.wrong(at, "cannot be set: the gateway writes it");
+            } else if omit_body.contains(name) {
+                self.wrong(at, "stands in omit_body, too: remove it here or there");
+            } else if value.is_null() {
+                self.wrong(at, "must be a value that JSON has");
+            } else if value.to_string().len() > MAX_MEMBER_BYTES {
+                self.wrong(at, format!("must take at most {MAX_MEMBER_BYTES} bytes of JSON"));
+            }
+        }
+        for (index, name) in omit_body.iter().enumerate() {
+            let name = name.as_str();
+            let message = match name {
+                "model" => format!(
+                    "write {MODEL_PLACEHOLDER} into the path instead: the model is then left out of the body"
+                ),
+                _ if OWN_MEMBERS.contains(&name) && !MAY_BE_OMITTED.contains(&name) => {
+                    "cannot be left out: it is what the request asks for".to_owned()
+                }
+                _ => continue,
+            };
+            self.wrong(at.to("omit_body").to(index), message);
+        }
+        if *betas_in_body && kind != Kind::Messages {
+            self.wrong(at.to("betas_in_body"), "only the kind messages has beta features: remove the key");
+        }
+    }
+
+    fn check_paths(&mut self, kind: Kind, paths: &Paths, at: &Path) {
+        for (key, path) in paths.all() {
+            let why = check_path(path).err().or_else(|| {
+                let why = out_of_place(kind, key)?;
+                Some(format!("{why}: remove the key"))
+            });
+            if let Some(why) = why {
+                self.wrong(at.to(key), why);
+            } else if key == "videos" && path.contains(['?', '{']) {
+                self.wrong(
+                    at.to(key),
+                    "must have neither a query nor {model}: the id of a video is added to it",
+                );
+            }
+        }
+        if kind == Kind::Native && paths.answer.is_some() && paths.stream.is_none() {
+            let message =
+                "the key stream is missing beside answer: the path of a stream of this kind is another one";
+            self.wrong(at.clone(), message);
+        }
+    }
+}
+
+/// Why an upstream of a kind has no use for a path.
+fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
+    let is_text = !matches!(key, "images" | "videos");
+    match kind {
+        Kind::Simulator => Some("the simulator is part of the gateway and has no paths"),
+        Kind::Gatewright => Some("another gateway has the paths of the protocols"),
+        Kind::Responses if is_text => {
+            Some("the kind responses speaks two protocols, each with its path; the kind chat has one")
+        }
+        Kind::Chat if key == "count_tokens" => Some("the kind chat counts no tokens"),
+        Kind::Messages | Kind::Native if !is_text => Some("this kind makes neither images nor videos"),
+        _ => None,
+    }
+}
+
+/// Whether a path can be added to an address. Errors: why not.
+fn check_path(path: &str) -> Result<(), String> {
+    if !path.starts_with('/') {
+        return Err("must begin with /: it is added to base_url".to_owned());
+    }
+    let without = path.replace(MODEL_PLACEHOLDER, "m");
+    if let Some(start) = without.find(['{', '}']) {
+        let rest = &without[start..];
+        let name = rest.find('}').map_or(rest, |end| &rest[..=end]);
+        return Err(format!("{name} stands for nothing; a path may hold {MODEL_PLACEHOLDER}"));
+    }
+    let is_path = !without.contains('#') && without.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_path = is_path && without.parse::<PathAndQuery>().is_ok();
+    is_path
+        .then_some(())
+        .ok_or_else(|| "must be a path of visible ASCII, such as \"/chat/completions\"".to_owned())
+}

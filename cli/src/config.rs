@@ -31,7 +31,7 @@ enum Command {
     /// Check a configuration file
     ///
     /// Prints everything that is wrong as FILE:LINE:COLUMN: KEY: MESSAGE. A secret that is not there is a warning, since
-    /// it may be there where the gateway runs. Exits with 0 if the file is right, else with 1.
+    /// it may be there where the gateway runs, and so are models without a price. Exits with 0 if the file is right, else with 1.
     Check(Check),
     /// List the models that the upstreams of a configuration file offer
     ///
@@ -108,7 +108,7 @@ fn check(arguments: &Check) -> Exit {
         // A message starts its line, so that editors find the place in it.
         match ConfigFile::check(path) {
             Ok(file) => {
-                for warning in &file.warnings {
+                for warning in file.warnings.iter().chain(&file.unpriced) {
                     _ = writeln!(err, "{}", visible(&format!("{warning} (warning)")));
                 }
                 let path = path.display().to_string();

@@ -37,6 +37,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("config history", &["gatewright config history --store"]),
     ("config rollback", &["gatewright config rollback 7 --store"]),
     ("providers", &["gatewright providers", "gatewright providers openai", "gatewright providers --json"]),
+    ("prices", &["gatewright prices import model_prices_and_context_window.json -o prices.toml"]),
+    (
+        "prices import",
+        &[
+            "gatewright prices import model_prices_and_context_window.json -o prices.toml",
+            "gatewright prices import https://models.dev/api.json --provider openai -o prices.toml",
+            "gatewright prices import api.json --provider fireworks-ai --upstream mine -o prices.toml",
+        ],
+    ),
     ("keys", &["gatewright keys create app --data data", "gatewright keys list --data data"]),
     (
         "keys create",

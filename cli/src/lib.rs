@@ -30,6 +30,8 @@ mod one_of;
 mod operator;
 mod places;
 #[cfg(feature = "server")]
+mod prices;
+#[cfg(feature = "server")]
 mod providers;
 mod report;
 mod seconds;
@@ -92,6 +94,9 @@ enum Command {
     /// keys as a part of a configuration file, to copy and to change, with the pages that document them.
     #[cfg(feature = "server")]
     Providers(providers::Arguments),
+    /// Make a file with prices and limits of models
+    #[cfg(feature = "server")]
+    Prices(prices::Arguments),
     /// Make, list, rotate and revoke keys of a gateway
     #[cfg(feature = "server")]
     Keys(keys::Arguments),
@@ -188,6 +193,8 @@ where
         Command::Import(arguments) => import::run(&arguments),
         #[cfg(feature = "server")]
         Command::Providers(arguments) => providers::run(&arguments),
+        #[cfg(feature = "server")]
+        Command::Prices(arguments) => on_runtime(interruptible(prices::run(arguments))),
         Command::Report(arguments) => report::run(&arguments),
         Command::Check(arguments) => on_runtime(check::run(arguments)),
         #[cfg(feature = "server")]

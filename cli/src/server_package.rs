@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Config(Rest),
     /// List the providers that a configuration may name (with the server's package)
     Providers(Rest),
+    /// Make a file with prices and limits of models (with the server's package)
+    Prices(Rest),
     /// Make, list, rotate and revoke keys of a gateway (with the server's package)
     Keys(Rest),
     /// Report the usage of a gateway (with the server's package)

@@ -52,8 +52,19 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
 }
 
 fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
-    let heads =
-        ["DAY", "KEY", "MODEL", "UPSTREAM", "REQUESTS", "ESTIMATED", "INPUT", "CACHED", "OUTPUT", "COST"];
+    let heads = [
+        "DAY",
+        "KEY",
+        "MODEL",
+        "UPSTREAM",
+        "REQUESTS",
+        "ESTIMATED",
+        "INPUT",
+        "CACHED",
+        "OUTPUT",
+        "COST",
+        "UNPRICED",
+    ];
     let text = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_owned());
     let row = |row: &UsageRow| {
         [
@@ -66,11 +77,17 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
             row.input_tokens.to_string(),
             row.cached_tokens.to_string(),
             row.output_tokens.to_string(),
-            format!("{:.6}", row.cost),
+            cost(row),
+            row.unpriced.to_string(),
         ]
     };
     let rows: Vec<_> = std::iter::once(heads.map(str::to_owned)).chain(rows.iter().map(row)).collect();
-    table::write(out, &rows, 4..10)
+    table::write(out, &rows, 4..11)
+}
+
+/// The cost that is known; a dash where that of no request is.
+fn cost(row: &UsageRow) -> String {
+    if row.requests > 0 && row.unpriced == row.requests { "-".to_owned() } else { format!("{:.6}", row.cost) }
 }
 
 fn csv(out: &mut impl Write, rows: &[UsageRow]) -> Result<(), Failure> {

@@ -11,6 +11,7 @@ mod keys;
 mod log;
 mod places;
 mod presets;
+mod prices;
 mod problem;
 mod reading;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use self::envelope::{Envelope, Paths};
 pub use self::keys::{KeyCommand, KeyPlace, Setting};
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::presets::{Preset, preset, presets};
+pub use self::prices::{ListedModel, PriceList, PricesOf};
 pub use self::problem::{Problem, Problems};
 pub use self::reading::ConfigFile;
 #[cfg(any(test, fuzzing))]
@@ -49,7 +51,7 @@ pub use self::settling::check_model_id;
 pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;
 pub use self::tls::{Tls, TlsError};
-pub use self::upstreams::{Kind, Model, ModelKind, Price, Target, Thinking, Upstream};
+pub use self::upstreams::{Kind, Model, ModelKind, Price, PriceTier, Target, Thinking, TokenPrice, Upstream};
 pub use self::watch::Watch;
 
 use crate::access::Pepper;

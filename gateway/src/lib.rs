@@ -88,6 +88,7 @@ pub use crate::config::{
     check_base_url, check_model_id,
 };
 pub use crate::config::{KeyCommand, KeyPlace, Preset, Setting, preset, presets};
+pub use crate::config::{ListedModel, PriceList, PriceTier, PricesOf, TokenPrice};
 pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};
 pub use crate::generated::routes::{Service, dispatch};

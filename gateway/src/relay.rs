@@ -61,7 +61,7 @@ use crate::observe::{Origin, current_span};
 use crate::routing::{Claim, Plan, Route};
 use crate::store::{Documents, Known};
 use crate::upstream::Action;
-use crate::usage::Charge;
+use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{kept, models};
 
@@ -280,12 +280,13 @@ impl Journey {
         let is_own = !claim.destination.provider.is_simulator();
         let input = self.input;
         let mut response = match answered {
-            Answered::Document { document, usage, share } => {
+            Answered::Document { document, usage, images, share } => {
                 attempted.answered();
                 attempted.told(usage.as_ref());
                 if let Some(usage) = usage {
                     charge.told(usage);
                 }
+                charge.set_images(images);
                 if matches!(self.action, Action::Answer { .. } | Action::Compact) {
                     let output = Some(estimate::of_document(&document) as u64);
                     charge.estimated(Usage { input: Some(input), output, ..Usage::default() });
@@ -338,7 +339,7 @@ impl Journey {
     fn charge(&self, claim: &Claim) -> Result<Charge, ApiError> {
         let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
-        let charge = charge.priced(claim.destination.price);
+        let charge = charge.priced(claim.destination.rates.clone());
         if self.action == Action::CountTokens {
             // It takes no tokens: that is known, not estimated.
             let mut charge = charge;
@@ -347,13 +348,15 @@ impl Journey {
         }
         let refused = |exceeded| refused(exceeded, &self.call.caller);
         if self.action == Action::Image {
-            // Nobody can estimate what a picture takes: only whether something is left is asked.
-            return charge.reserve(Usage::default()).map_err(refused);
+            // Nobody can estimate the tokens of an image: those with a price of their own are reserved.
+            let images = self.asked.choices.into();
+            return charge.reserve(Consumption { images, ..Consumption::default() }).map_err(refused);
         }
         let input = Some(self.input);
         let output = self.asked.most_tokens.unwrap_or(self.route.model.default_max_tokens);
         let output = Some(output.saturating_mul(self.asked.choices.into()));
-        let mut charge = charge.reserve(Usage { input, output, ..Usage::default() }).map_err(refused)?;
+        let expected = Consumption::of_tokens(Usage { input, output, ..Usage::default() });
+        let mut charge = charge.reserve(expected).map_err(refused)?;
         charge.estimated(Usage { input, output: Some(0), ..Usage::default() });
         Ok(charge)
     }

@@ -17,10 +17,11 @@ use self::breaker::Breaker;
 use self::keys::Keys;
 use self::load::Load;
 pub(crate) use self::plan::{Claim, Plan, Unavailable, Why};
-use crate::config::{Capabilities, Kind, Model, ModelKind, Price, Target, Upstream};
+use crate::config::{Capabilities, Kind, Model, ModelKind, Target, Upstream};
 use crate::conversation::Protocol;
 use crate::observe::Attempts;
 use crate::upstream::Endpoint;
+use crate::usage::Rates;
 
 /// Maximum number of targets of a model.
 const MOST_TARGETS: usize = 64;
@@ -56,7 +57,8 @@ pub(crate) struct Destination {
     pub(crate) provider: Arc<Provider>,
     /// What the upstream calls the model.
     pub(crate) model: Arc<str>,
-    pub(crate) price: Option<Price>,
+    /// What a request costs; `None` where nobody states a price.
+    pub(crate) rates: Option<Arc<Rates>>,
     weight: u32,
     order: u32,
     breaker: Arc<Breaker>,
@@ -226,10 +228,12 @@ impl Destination {
     /// `id`: of the model, as clients call it.
     fn new(target: &Target, provider: &Arc<Provider>, id: &Arc<str>, before: Option<&Self>) -> Self {
         let keys = provider.upstream.key_count();
+        let stated = target.price.as_ref().map(Rates::new);
+        let rates = stated.or_else(|| provider.is_simulator().then(Rates::free));
         Self {
             provider: Arc::clone(provider),
             model: target.model.as_str().into(),
-            price: target.price,
+            rates: rates.map(Arc::new),
             weight: target.weight,
             order: target.order,
             breaker: before.map(|before| Arc::clone(&before.breaker)).unwrap_or_default(),

@@ -18,6 +18,7 @@ mod keys;
 #[cfg(unix)]
 mod nodes;
 mod observed;
+mod prices;
 mod providers;
 mod report;
 #[cfg(unix)]

@@ -41,6 +41,8 @@ pub(super) struct File {
     pub(super) videos: Videos,
     /// The embedded provider.
     pub(super) simulator: Simulator,
+    /// What the models of providers cost.
+    pub(super) prices: Prices,
     /// The providers, by name. Default: the simulator alone, with the models of the catalog.
     #[schemars(extend("maxProperties" = 1000))]
     pub(super) upstreams: IndexMap<String, Upstream>,
@@ -236,6 +238,15 @@ pub(super) struct Videos {
     pub(super) lease: Option<Time>,
 }
 
+/// What the models of providers cost.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Prices {
+    /// File with prices and limits of models, from the folder of this file; `gatewright prices import` makes one. It is read again
+    /// when it changes. Default: none, and only targets state prices.
+    pub(super) file: Option<PathBuf>,
+}
+
 /// The embedded provider.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -422,26 +433,63 @@ pub(super) struct Target {
     /// Lower ones come first. Default: 0.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub(super) order: Option<u32>,
-    /// What its tokens cost.
+    /// What it costs. Default: as the file of `prices` says.
     pub(super) price: Option<Price>,
 }
 
-/// Prices for a million tokens, in your currency.
-#[derive(Debug, Deserialize, JsonSchema)]
+/// Prices in your currency. Those of tokens are for a million of them.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Price {
-    /// Tokens read.
+    /// Tokens of the prompt. Required with output, unless image or video_second is the only price.
     #[schemars(range(min = 0, max = 1_000_000_000))]
-    pub(super) input: f64,
-    /// Tokens written.
+    pub(super) input: Option<f64>,
+    /// Generated tokens.
     #[schemars(range(min = 0, max = 1_000_000_000))]
-    pub(super) output: f64,
-    /// Tokens read from a cache. Default: as input.
+    pub(super) output: Option<f64>,
+    /// Tokens of the prompt that a cache has. Default: as input.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub(super) cached_input: Option<f64>,
-    /// Tokens written to a cache. Default: as input.
+    /// Tokens of the prompt that are written to a cache. Default: as input.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub(super) cache_write: Option<f64>,
+    /// Generated tokens of reasoning. Default: as output.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) reasoning: Option<f64>,
+    /// An image that the model makes, beside its tokens.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) image: Option<f64>,
+    /// A second of a video that the model makes, beside its tokens.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) video_second: Option<f64>,
+    /// Prices of tokens for large prompts: the last tier whose above is smaller than the prompt holds for all of its request.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    pub(super) tiers: Vec<PriceTier>,
+}
+
+/// Prices of tokens for prompts above a size.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PriceTier {
+    /// The tier holds for prompts of more tokens than this.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub(super) above: u64,
+    /// Tokens of the prompt.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) input: f64,
+    /// Generated tokens.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) output: f64,
+    /// Tokens of the prompt that a cache has. Default: as input.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) cached_input: Option<f64>,
+    /// Tokens of the prompt that are written to a cache. Default: as input.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) cache_write: Option<f64>,
+    /// Generated tokens of reasoning. Default: as output.
+    #[schemars(range(min = 0, max = 1_000_000_000))]
+    pub(super) reasoning: Option<f64>,
 }
 
 /// One value, or a list of them.

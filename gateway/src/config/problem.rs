@@ -47,6 +47,12 @@ impl Problems {
         Self { problems, files: Vec::new() }
     }
 
+    /// With those of another file behind them.
+    pub(super) fn and(mut self, other: Option<Self>) -> Self {
+        self.problems.extend(other.into_iter().flat_map(|other| other.problems));
+        self
+    }
+
     pub(super) fn naming(self, files: Vec<PathBuf>) -> Self {
         Self { files, ..self }
     }

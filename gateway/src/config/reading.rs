@@ -42,6 +42,8 @@ pub struct ConfigFile {
     pub log: Log,
     /// What may be a mistake.
     pub warnings: Vec<Problem>,
+    /// The models that have no price, where there are some, and what that means.
+    pub unpriced: Option<Problem>,
     /// The file itself and those that it names: keys and certificates.
     pub files: Vec<PathBuf>,
 }
@@ -150,10 +152,13 @@ pub(super) fn parse(
     let told = |notes: Vec<(places::Path, String)>| -> Vec<Problem> {
         notes.into_iter().map(|(path, message)| problem(places.of(&path), &path, message)).collect()
     };
-    if !settling.wrong.is_empty() {
-        return Err(Problems::new(told(settling.wrong)).naming(settling.files));
+    if !settling.wrong.is_empty() || settling.wrong_prices.is_some() {
+        let problems = Problems::new(told(settling.wrong)).and(settling.wrong_prices);
+        return Err(problems.naming(settling.files));
     }
-    Ok(ConfigFile { config, log, warnings: told(settling.warnings), files: settling.files })
+    let unpriced = settling.unpriced.map(|message| (places::Path::default().to("models"), message));
+    let unpriced = told(unpriced.into_iter().collect()).pop();
+    Ok(ConfigFile { config, log, warnings: told(settling.warnings), unpriced, files: settling.files })
 }
 
 /// What a document that gateways share must not say, and what it must.

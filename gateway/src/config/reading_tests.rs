@@ -2,6 +2,7 @@
 
 mod families;
 mod keys;
+mod prices;
 mod sharing;
 
 use std::ffi::OsString;
@@ -98,7 +99,7 @@ fn every_example_of_the_starting_file_is_right() {
     assert_eq!((upstream.kind, upstream.max_concurrent), (Kind::Responses, Some(100)));
     assert!(read.config.admin_key.is_none() && read.config.key.is_some() && read.config.tls.is_some());
     let warned: Vec<&str> = read.warnings.iter().map(|warning| warning.key.as_str()).collect();
-    let absent = ["server.tls.certificate", "access.admin_key", "store.pepper"];
+    let absent = ["server.tls.certificate", "access.admin_key", "store.pepper", "prices.file"];
     assert_eq!(warned, absent, "files that are not on this machine");
 }
 
@@ -259,7 +260,7 @@ fn all_keys_arrive() {
     );
     assert_eq!((model.targets[0].model.as_str(), model.targets[0].weight), ("x", 2));
     assert_eq!((model.targets[1].model.as_str(), model.targets[1].order), ("big/m.1", 0));
-    let price = model.targets[0].price.expect("a price");
+    let price = model.targets[0].price.as_ref().expect("a price").tokens;
     assert_eq!((price.output, price.cached_input, price.cache_write), (2.5, Some(0.5), None));
     assert!(!format!("{config:?}").contains("canary"));
 }

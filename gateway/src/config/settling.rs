@@ -7,6 +7,7 @@ mod upstreams;
 
 pub use self::models::check_model_id;
 
+use std::collections::HashMap;
 use std::path::{Path as Folder, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +17,8 @@ use super::addresses::{base_url, is_listen_address, is_origin, is_public_host};
 use super::file::{Counters, DataFolder, File, Files, Limits, OneOrMany, Server, Store, Text};
 use super::log::Log;
 use super::places::Path;
+use super::prices::PriceList;
+use super::problem::Problems;
 use super::secret::{Absent, NoSecret, Secret, Variables};
 use super::sharing::Sharing;
 use super::tls::Tls;
@@ -44,12 +47,31 @@ pub(super) struct Settling<'f> {
     pub(super) warnings: Vec<(Path, String)>,
     /// Files that the configuration names.
     pub(super) files: Vec<PathBuf>,
+    /// What is wrong with the price file.
+    pub(super) wrong_prices: Option<Problems>,
+    /// What to say of models without a price.
+    pub(super) unpriced: Option<String>,
+    price_list: Option<PriceList>,
+    /// The providers of upstreams that name one, by the name of the upstream.
+    providers: HashMap<String, String>,
 }
 
 impl<'f> Settling<'f> {
     pub(super) fn new(folder: &'f Folder, variables: Variables, absent: Absent) -> Self {
         let (wrong, warnings, files) = (Vec::new(), Vec::new(), Vec::new());
-        Self { folder, variables, absent, sharing: None, wrong, warnings, files }
+        Self {
+            folder,
+            variables,
+            absent,
+            sharing: None,
+            wrong,
+            warnings,
+            files,
+            wrong_prices: None,
+            unpriced: None,
+            price_list: None,
+            providers: HashMap::new(),
+        }
     }
 
     /// The configuration and the log that it asks for. They are complete if nothing is wrong.
@@ -104,6 +126,14 @@ impl<'f> Settling<'f> {
                 // The lines after the first one list all faults.
                 Err(why) => self.wrong(at.to("faults").to(index), first_line(&why)),
             }
+        }
+        let at = root.to("prices").to("file");
+        if shares && file.prices.file.is_some() {
+            let message = "the models are in the store, where gateways share them: state the price of each target there, and take \
+                           prices out here";
+            self.wrong(at, message);
+        } else if let Some(path) = file.prices.file {
+            self.prices(path, &at);
         }
         if shares {
             self.shared(
@@ -220,6 +250,21 @@ impl<'f> Settling<'f> {
         let mut sharing = Sharing::new(self.folder);
         sharing.secrets = secrets.unwrap_or(sharing.secrets);
         config.shared_config = Some(sharing);
+    }
+
+    fn prices(&mut self, path: PathBuf, at: &Path) {
+        let path = self.named(path);
+        if !path.exists() {
+            let message = format!(
+                "the file {} does not exist: gatewright prices import makes one, or take prices.file out",
+                path.display()
+            );
+            return self.missing(at.clone(), true, message);
+        }
+        match PriceList::read(&path) {
+            Ok(list) => self.price_list = Some(list),
+            Err(problems) => self.wrong_prices = Some(problems),
+        }
     }
 
     fn counters(&mut self, counters: &Counters, at: &Path) -> Option<CounterServer> {

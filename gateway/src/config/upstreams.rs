@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::capabilities::Capabilities;
 use super::envelope::Envelope;
 use super::keys::{KeyCommand, KeyPlace, Setting};
-pub use crate::usage::Price;
+pub use crate::usage::{Price, PriceTier, TokenPrice};
 
 /// What an upstream speaks, and how it is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
@@ -240,7 +240,7 @@ pub struct Target {
     pub weight: u32,
     /// Lower ones come first. Default: 0.
     pub order: u32,
-    /// What its tokens cost.
+    /// What it costs. `None`: nobody states it, and its requests are recorded as unpriced, but for the simulator's, which are free.
     pub price: Option<Price>,
 }
 

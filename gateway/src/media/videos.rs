@@ -113,7 +113,8 @@ fn order(app: &App, call: Call) -> Result<(Order, Wanted), ApiError> {
         duration_s: states(&["duration"]).then_some(wanted.duration_s),
         size: states(&["resolution", "aspect_ratio"]).then_some((wanted.size.0.into(), wanted.size.1.into())),
     };
-    Ok((Order { call, route, request, film }, wanted))
+    let duration_s = wanted.duration_s;
+    Ok((Order { call, route, request, duration_s, film }, wanted))
 }
 
 /// The work on a task, until its end.
@@ -292,6 +293,7 @@ impl Work {
         };
         claim.succeeded(std::time::Instant::now());
         charge.told(Usage::default());
+        charge.set_video_seconds(duration_s.into());
         charge.complete();
         let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
         let origin = Origin::new(Arc::clone(&order.route.id), upstream);

@@ -28,6 +28,10 @@ const ATTEMPTS: &str = "gatewright_upstream_attempts_total";
 /// What each of the [`States`] says.
 const STATES: &[(&str, &str)] = &[
     ("gatewright_usage_requests", "Requests since the start by what became of their usage."),
+    (
+        "gatewright_usage_unpriced_total",
+        "Requests since the start whose cost is not known, since their model has no price at its upstream.",
+    ),
     ("gatewright_store_failures_total", "Failed attempts to write usage to the store."),
     (
         "gatewright_usage_unjournaled_total",

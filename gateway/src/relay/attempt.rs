@@ -38,6 +38,8 @@ pub(super) enum Answered {
     Document {
         document: Bytes,
         usage: Option<Usage>,
+        /// The number of images that the model made.
+        images: u64,
         /// The memory that it takes.
         share: Share,
     },
@@ -278,8 +280,8 @@ async fn passed_document(
     let draws = journey.action == Action::Image;
     let pass = move || {
         if draws {
-            let usage = Some(pictures::usage(&document, &redactor)?);
-            return Ok(Answered::Document { document, usage, share });
+            let (usage, images) = pictures::usage(&document, &redactor)?;
+            return Ok(Answered::Document { document, usage: Some(usage), images, share });
         }
         let (document, usage) = if let Some(asked) = asked {
             let keeper = keeper.as_ref();
@@ -293,14 +295,14 @@ async fn passed_document(
                 // With the room that it was read into.
                 share.hold(taken).map_err(|why| Fault::no_room(why, &redactor))?;
                 keep(keeper.as_ref(), &document);
-                return Ok(Answered::Document { document, usage: observer.usage, share });
+                return Ok(Answered::Document { document, usage: observer.usage, images: 0, share });
             }
             keep(keeper.as_ref(), &document);
             (document, observer.usage)
         };
         // What it was made of is gone.
         share.hold(document.len()).map_err(|why| Fault::no_room(why, &redactor))?;
-        Ok(Answered::Document { document, usage, share })
+        Ok(Answered::Document { document, usage, images: 0, share })
     };
     let passed = if is_long {
         let worked = journey.app.workshop.work(move |_| Ok(pass())).await;

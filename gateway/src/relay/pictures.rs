@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use gatewright::redact::Redactor;
+use serde_json::value::RawValue;
 
 use super::counted;
 use super::failure::Fault;
@@ -11,21 +12,21 @@ use crate::wire::peek::members;
 /// The status of an answer whose body holds an error.
 const SUCCEEDED: u16 = 200;
 
-/// The usage that an answer tells; nothing where it tells none, since nobody can estimate what a picture takes. Errors: the
-/// answer holds no images.
-pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<Usage, Fault> {
+/// The usage that an answer tells, and how many images it holds; no usage where it tells none, since nobody can estimate the tokens
+/// of an image. Errors: the answer holds no images.
+pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64), Fault> {
     let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
-    let (mut images, mut usage, mut error) = (false, None, false);
+    let (mut images, mut usage, mut error) = (None, None, false);
     members(text, |name, value| match name {
-        "data" => images = value.get().starts_with('['),
+        "data" => images = serde_json::from_str::<Vec<&RawValue>>(value.get()).ok(),
         // In the words of the responses protocol.
         "usage" => usage = counted::usage(Protocol::Responses, value.get(), Usage::default()),
         "error" => error = value.get() != "null",
         _ => {}
     })
     .map_err(|_| Fault::broken("is not a JSON object", redactor))?;
-    if images {
-        return Ok(usage.unwrap_or_default());
+    if let Some(images) = images {
+        return Ok((usage.unwrap_or_default(), images.len() as u64));
     }
     if error {
         return Err(Fault::of_event(Protocol::Chat.failure_in(SUCCEEDED, document), redactor));
@@ -37,7 +38,7 @@ pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<Usage, Faul
 mod tests {
     use super::*;
 
-    fn of(document: &'static str) -> Result<Usage, String> {
+    fn of(document: &'static str) -> Result<(Usage, u64), String> {
         let read = usage(&Bytes::from_static(document.as_bytes()), &Redactor::default());
         read.map_err(|fault| fault.failure().message.clone())
     }
@@ -46,8 +47,12 @@ mod tests {
     fn what_holds_images_passes_with_the_usage_that_it_tells() {
         let told =
             of(r#"{"created":1,"error":null,"data":[{}],"usage":{"input_tokens":7,"output_tokens":900}}"#);
-        assert_eq!(told.map(|usage| (usage.input, usage.output)), Ok((Some(7), Some(900))));
-        assert_eq!(of(r#"{"data":[]}"#), Ok(Usage::default()));
+        assert_eq!(
+            told.map(|(usage, images)| (usage.input, usage.output, images)),
+            Ok((Some(7), Some(900), 1))
+        );
+        assert_eq!(of(r#"{"data":[]}"#), Ok((Usage::default(), 0)));
+        assert_eq!(of(r#"{"data":[{"url":"a"},{"url":"b"}]}"#), Ok((Usage::default(), 2)));
     }
 
     #[test]

@@ -36,6 +36,7 @@ pub(crate) struct Order {
     pub(crate) call: Call,
     pub(crate) route: Arc<Route>,
     pub(crate) request: Value,
+    pub(crate) duration_s: u32,
     /// What upstreams are told in the public form.
     pub(crate) film: Film,
 }
@@ -143,6 +144,7 @@ impl Order {
                     claim.succeeded(Instant::now());
                     // Nobody can estimate the tokens of a video.
                     charge.told(Usage::default());
+                    charge.set_video_seconds(self.duration_s.into());
                     charge.complete();
                     let remote = Remote {
                         provider: Arc::clone(&claim.destination.provider),
@@ -189,7 +191,7 @@ impl Order {
     fn charge(&self, claim: &Claim) -> Charge {
         let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
-        charge.priced(claim.destination.price)
+        charge.priced(claim.destination.rates.clone())
     }
 }
 

@@ -76,6 +76,7 @@ fn states(app: &App) -> States {
     for (state, requests) in app.ledger.counters().states() {
         states.set("gatewright_usage_requests", &[("state", state)], requests);
     }
+    states.count("gatewright_usage_unpriced_total", app.ledger.counters().unpriced());
     states.count("gatewright_store_failures_total", app.ledger.counters().failures());
     if let Some(journal) = app.ledger.journal() {
         states.count("gatewright_usage_unjournaled_total", journal.missed());

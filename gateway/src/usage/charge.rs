@@ -4,50 +4,9 @@ use std::sync::Arc;
 
 use tracing::Span;
 
+use super::price::{Consumption, MAX_UNITS, Rates};
 use super::{Caller, Exceeded, Spent, Totals};
 use crate::conversation::Usage;
-use crate::spent::billionths;
-
-/// Prices for a million tokens, in the currency of the operator.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Price {
-    /// Tokens read.
-    pub input: f64,
-    /// Tokens written.
-    pub output: f64,
-    /// Tokens read from a cache; as `input` where it is `None`.
-    pub cached_input: Option<f64>,
-    /// Tokens written to a cache; as `input` where it is `None`.
-    pub cache_write: Option<f64>,
-}
-
-impl Price {
-    /// Prices of tokens read and written.
-    pub fn new(input: f64, output: f64) -> Self {
-        Self { input, output, cached_input: None, cache_write: None }
-    }
-
-    /// In billionths of the currency.
-    #[expect(clippy::cast_precision_loss, reason = "a price is no more exact than this")]
-    fn of(&self, usage: &Usage) -> u64 {
-        let count = |tokens: Option<u64>| tokens.unwrap_or(0);
-        let (cached, written) = (count(usage.cached), count(usage.cache_write));
-        let plain = count(usage.input).saturating_sub(cached).saturating_sub(written);
-        let tokens = [
-            (plain, self.input),
-            (cached, self.cached_input.unwrap_or(self.input)),
-            (written, self.cache_write.unwrap_or(self.input)),
-            (count(usage.output), self.output),
-        ];
-        billionths(tokens.iter().map(|&(count, price)| count as f64 * price).sum::<f64>() / 1e6)
-    }
-}
-
-/// Most tokens of a kind that one request takes. What an upstream tells is not trusted: sums must not overflow the store.
-const MOST_TOKENS: u64 = 1_000_000_000;
-/// Most that one request costs, in billionths: a million of the currency.
-const MOST_COST: u64 = 1_000_000_000_000_000;
 
 /// What one request took so far. It is recorded when it is dropped, so that the usage of a request whose client has gone
 /// counts, too.
@@ -56,7 +15,9 @@ pub(crate) struct Charge {
     caller: Caller,
     model: Arc<str>,
     upstream: Arc<str>,
-    price: Option<Price>,
+    rates: Option<Arc<Rates>>,
+    images: u64,
+    video_seconds: u64,
     told: Option<Usage>,
     estimate: Option<Usage>,
     /// What is reserved of the budgets of the key.
@@ -74,7 +35,9 @@ impl Charge {
             caller,
             model,
             upstream,
-            price: None,
+            rates: None,
+            images: 0,
+            video_seconds: 0,
             told: None,
             estimate: None,
             reserved: Spent::default(),
@@ -84,17 +47,18 @@ impl Charge {
         }
     }
 
-    /// Sets the prices of the upstream; without them, the request costs nothing.
-    pub(crate) fn priced(mut self, price: Option<Price>) -> Self {
-        self.price = price;
+    /// Sets the prices of the upstream; without them, the request is recorded as unpriced.
+    pub(crate) fn priced(mut self, rates: Option<Arc<Rates>>) -> Self {
+        self.rates = rates;
         self
     }
 
     /// Reserves what the request is expected to take of the budgets of its key, at the prices of the upstream. Errors:
     /// they are used up, or the requests in progress may use them up; nothing is recorded.
-    pub(crate) fn reserve(mut self, expected: Usage) -> Result<Self, Exceeded> {
-        let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MOST_TOKENS);
-        let cost = self.price.map_or(0, |price| price.of(&expected)).min(MOST_COST);
+    pub(crate) fn reserve(mut self, consumption: Consumption) -> Result<Self, Exceeded> {
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
+        let expected = consumption.usage;
+        let cost = self.rates.as_ref().and_then(|rates| rates.cost(&consumption)).unwrap_or(0);
         let expected = Spent { tokens: count(expected.input) + count(expected.output), cost };
         match self.caller.reserve(expected) {
             Ok(reserved) => {
@@ -111,6 +75,16 @@ impl Charge {
     /// Sets the usage as the upstream tells it; the last one counts.
     pub(crate) fn told(&mut self, usage: Usage) {
         self.told = Some(usage);
+    }
+
+    /// Sets the number of images that the model made.
+    pub(crate) fn set_images(&mut self, count: u64) {
+        self.images = count;
+    }
+
+    /// Sets the length of the video that the model makes.
+    pub(crate) fn set_video_seconds(&mut self, seconds: u64) {
+        self.video_seconds = seconds;
     }
 
     /// Sets the usage as the gateway estimates it; the last one counts. It is used for what the upstream does not tell,
@@ -148,7 +122,13 @@ impl Drop for Charge {
             return self.caller.release(self.reserved);
         }
         let (usage, estimated) = self.usage();
-        let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MOST_TOKENS);
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
+        let consumption = Consumption { usage, images: self.images, video_seconds: self.video_seconds };
+        let cost = match &self.rates {
+            Some(rates) => rates.cost(&consumption),
+            // A request that takes nothing costs nothing, whatever the prices are.
+            None => consumption.is_nothing().then_some(0),
+        };
         let totals = Totals {
             requests: 1,
             complete: self.complete.into(),
@@ -158,7 +138,8 @@ impl Drop for Charge {
             cache_write: count(usage.cache_write),
             output: count(usage.output),
             reasoning: count(usage.reasoning),
-            cost: self.price.map_or(0, |price| price.of(&usage)).min(MOST_COST),
+            cost: cost.unwrap_or(0),
+            unpriced: cost.is_none().into(),
         };
         // Signed: traces have no other numbers.
         self.span.record("gen_ai.usage.input_tokens", totals.input.cast_signed());
@@ -179,7 +160,7 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::usage::Ledger;
+    use crate::usage::{Ledger, Price};
 
     fn usage(input: u64, output: u64) -> Usage {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }
@@ -187,9 +168,13 @@ mod tests {
 
     /// What is recorded of a charge.
     fn recorded(charged: impl FnOnce(&mut Charge)) -> Totals {
+        recorded_at(Some(&Price::new(1.0, 10.0)), charged)
+    }
+
+    fn recorded_at(price: Option<&Price>, charged: impl FnOnce(&mut Charge)) -> Totals {
         let ledger = Arc::<Ledger>::default();
         let mut charge = Charge::new(Caller::unlimited("k", &ledger), "m".into(), "u".into())
-            .priced(Some(Price::new(1.0, 10.0)));
+            .priced(price.map(Rates::new).map(Arc::new));
         charged(&mut charge);
         drop(charge);
         let rows = ledger.take();
@@ -233,15 +218,32 @@ mod tests {
     #[test]
     fn what_an_upstream_tells_is_bounded() {
         let totals = recorded(|charge| charge.told(usage(u64::MAX, u64::MAX)));
-        assert_eq!((totals.input, totals.output, totals.cost), (MOST_TOKENS, MOST_TOKENS, MOST_COST));
+        let cost = 11_000 * 1_000_000_000;
+        assert_eq!((totals.input, totals.output, totals.cost), (MAX_UNITS, MAX_UNITS, cost));
     }
 
     #[test]
-    fn tokens_of_a_cache_have_their_own_price() {
-        let usage = Usage { cached: Some(40), cache_write: Some(10), ..usage(100, 1) };
-        let mut price = Price::new(1.0, 0.0);
-        assert_eq!(price.of(&usage), 100_000);
-        (price.cached_input, price.cache_write) = (Some(0.1), Some(2.0));
-        assert_eq!(price.of(&usage), 50_000 + 4_000 + 20_000);
+    fn a_request_without_a_price_is_unpriced_and_one_that_takes_nothing_costs_nothing() {
+        let of = |price: Option<&Price>, charged: fn(&mut Charge)| {
+            let totals = recorded_at(price, charged);
+            (totals.cost, totals.unpriced)
+        };
+        assert_eq!(of(None, |charge| charge.told(usage(5, 1))), (0, 1));
+        assert_eq!(of(None, |charge| charge.told(Usage::default())), (0, 0));
+        assert_eq!(of(None, |charge| charge.set_images(1)), (0, 1));
+        let (tokens, free) = (Price::new(1.0, 10.0), Price::new(0.0, 0.0));
+        assert_eq!(of(Some(&tokens), |charge| charge.told(usage(5, 1))), (15_000, 0));
+        assert_eq!(of(Some(&free), |charge| charge.told(usage(5, 1))), (0, 0), "free is a price");
+        let draw = |charge: &mut Charge| {
+            charge.told(Usage::default());
+            charge.set_images(2);
+        };
+        assert_eq!(of(Some(&tokens), draw), (0, 1));
+        assert_eq!(of(Some(&Price { image: Some(0.04), ..free }), draw), (80_000_000, 0));
+        let film = |charge: &mut Charge| {
+            charge.told(Usage::default());
+            charge.set_video_seconds(8);
+        };
+        assert_eq!(of(Some(&Price { video_second: Some(0.1), ..Price::default() }), film), (800_000_000, 0));
     }
 }

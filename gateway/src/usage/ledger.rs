@@ -20,6 +20,8 @@ pub(crate) struct Counters {
     stored: AtomicU64,
     /// Requests that were lost, because too many rows waited.
     lost: AtomicU64,
+    /// Requests recorded since the start whose cost is not known.
+    unpriced: AtomicU64,
     /// Failed attempts to write.
     failures: AtomicU64,
 }
@@ -30,6 +32,11 @@ impl Counters {
         // The recorded ones last: they are never fewer than the others.
         let (stored, lost) = (read(&self.stored), read(&self.lost));
         [("stored", stored), ("lost", lost), ("waiting", (read(&self.recorded) - stored - lost).max(0.0))]
+    }
+
+    /// Requests since the start whose cost is not known.
+    pub(crate) fn unpriced(&self) -> u64 {
+        self.unpriced.load(Ordering::Relaxed)
     }
 
     /// Failed attempts to write usage.
@@ -74,6 +81,7 @@ impl Ledger {
     /// Records what a request took.
     pub(crate) fn add(&self, place: &Place, totals: &Totals) {
         self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
+        self.counters.unpriced.fetch_add(totals.unpriced, Ordering::Relaxed);
         let (kept, mark) = {
             let mut fresh = self.lock();
             (self.enter(&mut fresh.rows, place, totals, MOST_ROWS), fresh.mark)
@@ -173,6 +181,7 @@ mod tests {
         output: 2,
         reasoning: 0,
         cost: 1,
+        unpriced: 0,
     };
 
     #[test]

@@ -111,8 +111,11 @@ pub struct UsageRow {
     pub output_tokens: u64,
     /// Tokens of thoughts.
     pub reasoning_tokens: u64,
-    /// By the prices configured when the requests were made.
+    /// By the prices configured when the requests were made, without that of the unpriced requests.
     pub cost: f64,
+    /// Requests whose cost is not known: there was no price when they were made. Earlier versions recorded none.
+    #[serde(default)]
+    pub unpriced: u64,
 }
 
 impl UsageRow {
@@ -132,6 +135,7 @@ impl UsageRow {
             output_tokens: totals.output,
             reasoning_tokens: totals.reasoning,
             cost: amount(totals.cost),
+            unpriced: totals.unpriced,
         }
     }
 }

@@ -30,8 +30,10 @@ pub(crate) struct Totals {
     /// Tokens written, with those of the next.
     pub(crate) output: u64,
     pub(crate) reasoning: u64,
-    /// In billionths of the currency.
+    /// In billionths of the currency, without that of the unpriced requests.
     pub(crate) cost: u64,
+    /// Requests whose cost is not known, since no price is.
+    pub(crate) unpriced: u64,
 }
 
 impl Totals {
@@ -46,6 +48,7 @@ impl Totals {
             (&mut self.output, other.output),
             (&mut self.reasoning, other.reasoning),
             (&mut self.cost, other.cost),
+            (&mut self.unpriced, other.unpriced),
         ];
         for (sum, more) in sums {
             *sum = sum.saturating_add(more);
@@ -53,16 +56,27 @@ impl Totals {
     }
 
     /// The counts, in the order of the members.
-    pub(crate) fn counts(&self) -> [u64; 9] {
-        let Self { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost } =
-            *self;
-        [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost]
+    pub(crate) fn counts(&self) -> [u64; 10] {
+        let Self {
+            requests,
+            complete,
+            estimated,
+            input,
+            cached,
+            cache_write,
+            output,
+            reasoning,
+            cost,
+            unpriced,
+        } = *self;
+        [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced]
     }
 
     /// Of [`counts`](Self::counts).
-    pub(crate) fn of(counts: [u64; 9]) -> Self {
-        let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
-        Self { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost }
+    pub(crate) fn of(counts: [u64; 10]) -> Self {
+        let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced] =
+            counts;
+        Self { requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced }
     }
 }
 

@@ -9,11 +9,14 @@ use indexmap::IndexMap;
 use super::super::file;
 use super::super::places::Path;
 use super::super::presets::preset;
-use super::super::upstreams::{Kind, Model, ModelKind, Price, Target, Upstream};
+use super::super::prices::{Unfit, price_of};
+use super::super::upstreams::{Kind, Model, ModelKind, Target, Upstream};
 use super::Settling;
 use super::families::of_family;
-use crate::config::{Config, MEDIA_FAMILY, SIMULATOR};
+use crate::config::{Config, MEDIA_FAMILY, Price, SIMULATOR};
 
+/// Maximum number of models without a price that a warning names.
+const MAX_UNPRICED_NAMED: usize = 10;
 /// Longest id of a model.
 const LONGEST_ID: usize = 256;
 
@@ -27,6 +30,10 @@ impl Settling<'_> {
     ) {
         let root = Path::default();
         let models = if models.is_empty() { known_models(&upstreams) } else { models };
+        let providers = upstreams.iter().filter_map(|(name, upstream)| {
+            upstream.provider.as_ref().map(|provider| (name.clone(), provider.0.clone()))
+        });
+        self.providers = providers.collect();
         if !upstreams.is_empty() {
             if models.is_empty() {
                 let message =
@@ -46,6 +53,7 @@ impl Settling<'_> {
             config.models =
                 models.map(|(id, model)| self.model(id, model, &config.upstreams, families)).collect();
         }
+        self.note_unpriced(config);
         self.families(families, &config.models);
         for (index, upstream) in config.upstreams.iter().enumerate() {
             let used = config.models.iter().flat_map(|model| &model.targets);
@@ -164,13 +172,54 @@ impl Settling<'_> {
         let mut target = Target::new(file.upstream, file.model.unwrap_or_else(|| id.to_owned()));
         target.weight = file.weight.unwrap_or(target.weight);
         target.order = file.order.unwrap_or(target.order);
-        target.price = file.price.map(|price| Price {
-            input: price.input,
-            output: price.output,
-            cached_input: price.cached_input,
-            cache_write: price.cache_write,
-        });
+        target.price = match file.price {
+            Some(price) => self.price(price, &at.to("price")),
+            None => self.listed_price(&target),
+        };
         target
+    }
+
+    fn price(&mut self, price: file::Price, at: &Path) -> Option<Price> {
+        let read = price_of(price);
+        read.map_err(|Unfit { within, message }| {
+            self.wrong(within.iter().fold(at.clone(), |at, step| at.to(*step)), message);
+        })
+        .ok()
+    }
+
+    /// The price of a target that states none, by the price file.
+    fn listed_price(&self, target: &Target) -> Option<Price> {
+        let provider = self.providers.get(&target.upstream).map(String::as_str);
+        let listed = self.price_list.as_ref()?.find(&target.upstream, provider, &target.model)?;
+        Some(listed.price.clone())
+    }
+
+    /// Notes the models whose requests have no known cost.
+    fn note_unpriced(&mut self, config: &Config) {
+        let is_free = |target: &Target| {
+            let mut upstreams = config.upstreams.iter();
+            upstreams.any(|upstream| upstream.name == target.upstream && upstream.kind == Kind::Simulator)
+        };
+        let targets = config
+            .models
+            .iter()
+            .flat_map(|model| model.targets.iter().map(move |target| (model, target)))
+            .filter(|(_, target)| target.price.is_none() && !is_free(target));
+        let mut names: Vec<String> =
+            targets.map(|(model, target)| format!("{:?} at {:?}", model.id, target.upstream)).collect();
+        let more = names.len().saturating_sub(MAX_UNPRICED_NAMED);
+        names.truncate(MAX_UNPRICED_NAMED);
+        if more > 0 {
+            names.push(format!("{more} more"));
+        }
+        if !names.is_empty() {
+            self.unpriced = Some(format!(
+                "no price is known of {}: usage counts their requests as unpriced, and budgets of money (cost_per_day, \
+                 cost_per_month) do not limit them; give each target a price, or make a price file with gatewright prices import \
+                 and name it in prices.file; price = {{ input = 0, output = 0 }} is free",
+                names.join(", ")
+            ));
+        }
     }
 }
 

@@ -65,6 +65,12 @@ const STEPS: &[Step] = &[
         sqlite: include_str!("../../../migrations/sqlite/0008_shared_configuration.sql"),
         postgres: include_str!("../../../migrations/postgres/0008_shared_configuration.sql"),
     },
+    Step {
+        version: 9,
+        what: "unpriced requests",
+        sqlite: include_str!("../../../migrations/sqlite/0009_unpriced_requests.sql"),
+        postgres: include_str!("../../../migrations/postgres/0009_unpriced_requests.sql"),
+    },
 ];
 
 /// The version of the last step.

@@ -54,6 +54,7 @@ pub(super) const TABLES: &[Table] = &[
             ("output_tokens", Count),
             ("reasoning_tokens", Count),
             ("cost", Count),
+            ("unpriced", Count),
         ],
         order: "day, key, model, upstream",
     },

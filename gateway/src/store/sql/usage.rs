@@ -14,7 +14,7 @@ use crate::store::durable::{
 use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
 
 /// The columns of counts, in the order of [`Totals::counts`].
-const COUNTS: [&str; 9] = [
+const COUNTS: [&str; 10] = [
     "requests",
     "complete",
     "estimated",
@@ -24,9 +24,10 @@ const COUNTS: [&str; 9] = [
     "output_tokens",
     "reasoning_tokens",
     "cost",
+    "unpriced",
 ];
 
-/// How many rows a statement adds: 13 parameters each, of which SQLite takes 32,766 and Postgres 65,535.
+/// How many rows a statement adds: 14 parameters each, of which SQLite takes 32,766 and Postgres 65,535.
 const ROWS: usize = 500;
 
 /// Adds rows; where there is one already, its counts grow, up to the largest number.

@@ -118,7 +118,7 @@ fn usage() -> Rows {
         usage::Place { day: day(), key, model, upstream }
     };
     let largest = Totals { cost: i64::MAX.unsigned_abs(), ..Totals::default() };
-    Rows::from([(place("one"), Totals::of([1, 2, 3, 4, 5, 6, 7, 8, 0])), (place("two"), largest)])
+    Rows::from([(place("one"), Totals::of([1, 2, 3, 4, 5, 6, 7, 8, 0, 9])), (place("two"), largest)])
 }
 
 async fn responses(store: &dyn Store) {

@@ -8,9 +8,9 @@ use sqlx::{AnyPool, AssertSqlSafe, Connection as _};
 
 use crate::keys::Digest;
 use crate::store::durable::{
-    Batch, CopyStore as _, DeliveryStore as _, FileStore as _, FoundCopy, KeyStore as _, Keyed,
-    NodeStore as _, PlaceStore as _, ReplayStore as _, Reserved, Taken, TaskStore as _, UpkeepStore as _,
-    UsageStore as _,
+    Batch, ConfigStore as _, CopyStore as _, DeliveryStore as _, FileStore as _, FoundCopy, KeyStore as _,
+    Keyed, NodeStore as _, PlaceStore as _, ReplayStore as _, Reserved, Taken, TaskStore as _,
+    UpkeepStore as _, UsageStore as _,
 };
 use crate::store::sql::{LATEST, of_version};
 use crate::store::{SqlStore, State, StoreUrl};
@@ -66,6 +66,11 @@ const ROWS: &[(i64, &str)] = &[
             ('n_1', 'one', '0.1.0', 'http://127.0.0.1:1', 1790000000, 4102444800, 2, 3)",
     ),
     (7, "INSERT INTO usage_writers (id, batch, seen) VALUES ('writer_1', 5, 4102444800000)"),
+    (
+        8,
+        "INSERT INTO configs (revision, made, author, repeats, document) VALUES
+            (1, 1790000000, 'somebody', NULL, 'a document')",
+    ),
 ];
 
 async fn fill(database: &AnyPool, rows: &str) {
@@ -88,6 +93,7 @@ async fn holds(store: &SqlStore, version: i64) {
             5 => copies_and_answers(store).await,
             6 => nodes(store).await,
             7 => writers(store).await,
+            8 => shared_configuration(store).await,
             other => panic!("nobody reads the rows of version {other}"),
         }
     }
@@ -173,6 +179,13 @@ async fn writers(store: &SqlStore) {
         let spent = store.spent(day).await.expect("a store");
         assert_eq!(spent.get("key_1").map(|(today, _)| today.tokens), tokens);
     }
+}
+
+async fn shared_configuration(store: &SqlStore) {
+    let revisions = store.config_revisions(9).await.expect("a store");
+    assert_eq!((revisions.len(), revisions[0].number, revisions[0].author.as_str()), (1, 1, "somebody"));
+    let document = store.config_document(1).await.expect("a store");
+    assert_eq!(document.as_deref(), Some("a document"));
 }
 
 #[tokio::test]

@@ -56,6 +56,7 @@ async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
         output: 7,
         reasoning: 8,
         cost: 9_000_000_000,
+        unpriced: 10,
     };
     let rows = Rows::from([
         (place("2026-07-30", &id, "b"), all),
@@ -86,8 +87,9 @@ async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
         row.cache_write_tokens,
         row.output_tokens,
         row.reasoning_tokens,
+        row.unpriced,
     ];
-    assert_eq!((counts, row.cost), ([2, 4, 6, 8, 10, 12, 14, 16], 18.0));
+    assert_eq!((counts, row.cost), ([2, 4, 6, 8, 10, 12, 14, 16, 20], 18.0));
 
     let rows = report(asked(Some(&id), "model")).await;
     assert_eq!(

@@ -73,7 +73,7 @@ impl Inherited {
         file.by_ref().take(MOST_BYTES).read_to_end(&mut text)?;
         let head = lines("", &text[..text.len().min(LONGEST)]).next();
         let writer: Arc<str> = match head {
-            Some(Line::Journal(VERSION, writer)) if is_name(&writer) => (&*writer).into(),
+            Some(Line::Journal(1..=VERSION, writer)) if is_name(&writer) => (&*writer).into(),
             Some(Line::Journal(version, _)) => {
                 return Err(io::Error::other(format!("its form {version} is not known")));
             }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::{Day, Mark, Place, Totals};
 
-/// Version of the form of journals.
-pub(super) const VERSION: u32 = 1;
+/// Version of the form of journals. The first one has no count of unpriced requests, and is read, too.
+pub(super) const VERSION: u32 = 2;
 /// Where lines begin, in bytes.
 const UNIT: usize = 64;
 /// Length of the longest line, in bytes.
@@ -34,7 +34,7 @@ pub(super) enum Line<'t> {
     Whole(u64, u64),
 }
 
-/// The number of the batch, the part, the day, key, model, upstream, and the counts.
+/// The number of the batch, the part, the day, key, model, upstream, the counts, and that of unpriced requests.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry<'t>(
     u64,
@@ -44,6 +44,7 @@ pub(super) struct Entry<'t>(
     #[serde(borrow)] Cow<'t, str>,
     #[serde(borrow)] Cow<'t, str>,
     [u64; 9],
+    #[serde(default)] u64,
 );
 
 impl<'t> Line<'t> {
@@ -60,7 +61,8 @@ impl<'t> Entry<'t> {
     fn new(Mark { batch, part }: Mark, place: &'t Place, totals: &Totals) -> Self {
         let [key, model, upstream] =
             [&place.key, &place.model, &place.upstream].map(|name| Cow::Borrowed(&**name));
-        Self(batch, part, place.day.number(), key, model, upstream, totals.counts())
+        let [counts @ .., unpriced] = totals.counts();
+        Self(batch, part, place.day.number(), key, model, upstream, counts, unpriced)
     }
 
     pub(super) fn mark(&self) -> Mark {
@@ -69,9 +71,12 @@ impl<'t> Entry<'t> {
 
     /// None: there is no such day.
     pub(super) fn read(self) -> Option<(Place, Totals)> {
-        let Self(_, _, day, key, model, upstream, counts) = self;
+        let Self(_, _, day, key, model, upstream, counts, unpriced) = self;
+        let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost] = counts;
+        let totals =
+            [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced];
         let [key, model, upstream] = [key, model, upstream].map(|name| (&*name).into());
-        Some((Place { day: Day::of_number(day)?, key, model, upstream }, Totals::of(counts)))
+        Some((Place { day: Day::of_number(day)?, key, model, upstream }, Totals::of(totals)))
     }
 }
 
@@ -80,6 +85,17 @@ pub(super) fn framed(writer: &str, line: &Line<'_>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(3 * UNIT);
     bytes.resize(PREFIX, b' ');
     serde_json::to_writer(&mut bytes, line).ok()?;
+    finished(writer, bytes)
+}
+
+/// The JSON of a line as it is written.
+#[cfg(test)]
+pub(super) fn framed_json(writer: &str, json: &[u8]) -> Option<Vec<u8>> {
+    finished(writer, [&[b' '; PREFIX], json].concat())
+}
+
+/// Adds the checksum to what follows its place, and the padding.
+fn finished(writer: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let sum = checksum(writer, &bytes[PREFIX..]);
     write!(&mut bytes[..PREFIX], "{sum:08x}").ok()?;
     let length = (bytes.len() + 1).next_multiple_of(UNIT);

@@ -168,7 +168,7 @@ fn a_broken_journal_tells_what_is_whole() {
 #[test]
 fn what_is_no_journal_is_left_alone() {
     let folder = folder();
-    let newer = framed("", &Line::Journal(2, "a".into())).expect("a line");
+    let newer = framed("", &Line::Journal(line::VERSION + 1, "a".into())).expect("a line");
     let evil = framed("", &Line::Journal(1, "../a".into())).expect("a line");
     let foreign: [(&str, &[u8]); 4] = [
         ("foreign.journal", b"ELF"),
@@ -313,4 +313,18 @@ fn requests_are_written_while_others_wait_for_the_disk() {
     journal(&ledger).sync();
     drop(ledger);
     assert_eq!(left_by(folder.path(), "b"), batches([(1, &[("m", 5)])]));
+}
+
+#[test]
+fn a_journal_of_the_first_form_is_read_without_unpriced_requests() {
+    let folder = folder();
+    let mut text = framed("", &Line::Journal(1, "a".into())).expect("a line");
+    text.resize(usize::try_from(HEAD).expect("small"), 0);
+    let json = br#"{"request":[1,1,0,"k","m","u",[1,1,0,7,0,0,2,0,9]]}"#;
+    text.extend(line::framed_json("a", json).expect("a line"));
+    std::fs::write(named(folder.path(), "a", ENDING), text).expect("written");
+    let [one] = Journal::inherited(folder.path(), KNOWN_FOR).try_into().expect("one");
+    let totals = one.batches[&1].values().next().expect("a row");
+    let expected = Totals { requests: 1, complete: 1, input: 7, output: 2, cost: 9, ..Totals::default() };
+    assert_eq!(*totals, expected);
 }

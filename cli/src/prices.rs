@@ -1,0 +1,110 @@
+//! `gatewright prices`: prices and limits of models, from lists that others publish.
+
+mod collected;
+mod litellm;
+mod models_dev;
+mod number;
+mod source;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use gatewright::visible::visible;
+
+use self::collected::{Collected, Wanted};
+use self::source::Source;
+use crate::exit::{Exit, Failure, say};
+use crate::places;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make a price file of a list that others publish
+    ///
+    /// Reads LiteLLM's model_prices_and_context_window.json and the api.json of models.dev, and tells them apart. The result has the
+    /// prices and limits of the models of each provider that `gatewright providers` lists; name it in prices.file of the
+    /// configuration. Prices that make no sense are left out and listed on standard error.
+    Import(Import),
+}
+
+#[derive(Debug, Args)]
+struct Import {
+    /// The list: a file, an https URL, or - for standard input
+    #[arg(value_name = "FILE|URL")]
+    source: String,
+    /// Only models of this provider, by the name that `gatewright providers` or the list gives it; may be repeated
+    #[arg(long, value_name = "NAME")]
+    provider: Vec<String>,
+    /// Write the models of the one provider for this upstream alone: for an upstream that names no provider
+    #[arg(long, value_name = "NAME", requires = "provider")]
+    upstream: Option<String>,
+    /// Output file [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) async fn run(arguments: Arguments) -> Exit {
+    let Command::Import(arguments) = arguments.command;
+    import(arguments).await
+}
+
+async fn import(arguments: Import) -> Exit {
+    if arguments.upstream.is_some() && arguments.provider.len() > 1 {
+        let message = "--upstream takes the models of one provider: give --provider once";
+        return Err(Failure::Usage(message.to_owned()));
+    }
+    let source = Source::new(arguments.source);
+    places::keep(&[("the list", source.file())], arguments.out.as_deref())?;
+    let text = source.read().await?;
+    let wanted = Wanted { providers: arguments.provider, upstream: arguments.upstream };
+    let collected = collect(&text, wanted)
+        .map_err(|why| Failure::Usage(format!("{}: {why}", visible(&source.to_string()))))?;
+    if collected.list.is_empty() {
+        let mut message = format!("{} has no price of a wanted model", source);
+        for note in collected.notes() {
+            message.push_str("\n  ");
+            message.push_str(&note);
+        }
+        return Err(Failure::Failed(message));
+    }
+    places::write(&(header(&source) + &collected.list.to_toml()), arguments.out.as_deref())?;
+    for note in collected.notes() {
+        say(&note);
+    }
+    Ok(0)
+}
+
+/// Reads a list of either form. Errors: it is of neither, exceeds a bound, or has no provider that is wanted.
+fn collect(text: &str, wanted: Wanted) -> Result<Collected, String> {
+    let entries = source::entries(text)?;
+    let mut collected = Collected::new(wanted);
+    if litellm::has_form(&entries) {
+        litellm::read(&entries, &mut collected)?;
+    } else if models_dev::has_form(&entries) {
+        models_dev::read(&entries, &mut collected)?;
+    } else {
+        return Err("it is neither LiteLLM's model_prices_and_context_window.json, whose models have a litellm_provider, nor \
+                    the api.json of models.dev, whose providers have models"
+            .to_owned());
+    }
+    collected.check_wanted()?;
+    Ok(collected)
+}
+
+fn header(source: &Source) -> String {
+    let source = visible(&source.to_string()).into_owned();
+    format!(
+        "# Prices and limits of models, made by gatewright prices import of {source}.\n\
+         # Prices are in US dollars: for a million tokens (input, output, cached_input, cache_write, reasoning), an image, a second of\n\
+         # a video. A tier holds for prompts of more tokens than its above. Limits (context, max_output) are in tokens.\n\
+         # The next import replaces this file: state a price of your own on its target, which goes before this file.\n"
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! What is taken of a list, and what is not.
+
+use std::collections::BTreeSet;
+
+use gatewright::likely::offer;
+use gatewright::visible::visible;
+use gatewright_gateway::{ListedModel, PriceList, PricesOf, presets};
+
+/// Maximum number of models that are left out by name.
+const MAX_NAMED: usize = 50;
+/// Maximum number of models of all providers together.
+const MAX_MODELS: usize = 100_000;
+/// Longest id of a model.
+const MAX_ID_LENGTH: usize = 256;
+
+/// Which models are wanted, and for whom.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    /// By our names or by those of the list. Empty: all that a configuration may name.
+    pub(super) providers: Vec<String>,
+    /// The upstream that the models are for, instead of their provider.
+    pub(super) upstream: Option<String>,
+}
+
+/// A provider, as a list calls it and as we do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Provider<'n> {
+    pub(super) listed_as: &'n str,
+    /// Our names: a provider with two protocols has two. Empty: there is none.
+    pub(super) names: &'n [&'n str],
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Collected {
+    pub(super) list: PriceList,
+    wanted: Wanted,
+    /// The names of all providers of the list, by which one may be wanted.
+    known: BTreeSet<String>,
+    seen: usize,
+    unnamed: BTreeSet<String>,
+    of_unnamed: usize,
+    without_price: usize,
+    not_served: usize,
+    left_out: Vec<String>,
+    more_left_out: usize,
+}
+
+impl Collected {
+    pub(super) fn new(wanted: Wanted) -> Self {
+        Self { wanted, ..Self::default() }
+    }
+
+    /// Takes a model. `read`: nothing if the list has no price of it. Errors: there are too many.
+    pub(super) fn add(
+        &mut self,
+        provider: Provider<'_>,
+        id: &str,
+        read: Result<Option<ListedModel>, String>,
+    ) -> Result<(), String> {
+        self.seen += 1;
+        if self.seen > MAX_MODELS {
+            return Err(format!("it has more than {MAX_MODELS} models"));
+        }
+        let names = self.names_of(provider);
+        if names.is_empty() {
+            return Ok(());
+        }
+        let at = format!("{}: {id}", provider.listed_as);
+        let is_id =
+            !id.is_empty() && id.len() <= MAX_ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_graphic());
+        match read {
+            Ok(_) if !is_id => {
+                self.leave_out(format!("{at}: no request can name a model like this"));
+            }
+            Ok(Some(model)) => names.iter().for_each(|name| self.insert(name, id, &model, &at)),
+            Ok(None) => self.without_price += 1,
+            Err(why) => self.leave_out(format!("{at}: {why}")),
+        }
+        Ok(())
+    }
+
+    /// Notes a model of a kind that gateways do not serve, such as one that makes embeddings.
+    pub(super) fn not_served(&mut self, provider: Provider<'_>) {
+        if !self.names_of(provider).is_empty() {
+            self.not_served += 1;
+        }
+    }
+
+    /// Notes an entry that cannot be read at all.
+    pub(super) fn leave_out(&mut self, what: String) {
+        if self.left_out.len() < MAX_NAMED {
+            self.left_out.push(what);
+        } else {
+            self.more_left_out += 1;
+        }
+    }
+
+    /// The wanted ones of our names.
+    fn names_of(&mut self, provider: Provider<'_>) -> Vec<String> {
+        let Provider { listed_as, names } = provider;
+        for name in names.iter().chain([&listed_as]) {
+            if !self.known.contains(*name) {
+                self.known.insert((*name).to_owned());
+            }
+        }
+        let is_wanted = |name: &str| self.wanted.providers.iter().any(|wanted| wanted == name);
+        if !self.wanted.providers.is_empty() {
+            let all = is_wanted(listed_as);
+            let mut names: Vec<String> =
+                names.iter().filter(|name| all || is_wanted(name)).map(|name| (*name).to_owned()).collect();
+            if names.is_empty() && all {
+                names.push(listed_as.to_owned());
+            }
+            return names;
+        }
+        let is_preset = |name: &&&str| presets().iter().any(|preset| preset.name == **name);
+        let names: Vec<String> = names.iter().filter(is_preset).map(|name| (*name).to_owned()).collect();
+        if names.is_empty() {
+            self.unnamed.insert(listed_as.to_owned());
+            self.of_unnamed += 1;
+        }
+        names
+    }
+
+    fn insert(&mut self, name: &str, id: &str, model: &ListedModel, at: &str) {
+        let of = match &self.wanted.upstream {
+            Some(upstream) => PricesOf::Upstream(upstream),
+            None => PricesOf::Provider(name),
+        };
+        let before = self.list.insert(of, id, model.clone());
+        if let Some(before) = before.filter(|before| before != model) {
+            // Entries come in the order of their names, so that the first is always the same one.
+            self.list.insert(of, id, before);
+            self.leave_out(format!("{at}: an earlier entry says something else of {name:?} {id:?}"));
+        }
+    }
+
+    /// Errors: a provider is wanted that the list does not have.
+    pub(super) fn check_wanted(&self) -> Result<(), String> {
+        let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
+        match self.wanted.providers.iter().find(|name| !self.known.contains(*name)) {
+            Some(name) => Err(format!("it has no provider {name:?}{}", offer(name, &known))),
+            None => Ok(()),
+        }
+    }
+
+    /// What is not in the result, a line each.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> =
+            self.left_out.iter().map(|what| visible(&format!("left out: {what}")).into_owned()).collect();
+        if self.more_left_out > 0 {
+            notes.push(format!("left out: {} more", self.more_left_out));
+        }
+        let models = |count: usize| format!("{count} {}", if count == 1 { "model" } else { "models" });
+        if self.without_price > 0 {
+            notes.push(format!("{} without a price are not in the result", models(self.without_price)));
+        }
+        if self.not_served > 0 {
+            let count = models(self.not_served);
+            notes.push(format!("{count} of kinds that a gateway does not serve are not in the result"));
+        }
+        if self.of_unnamed > 0 {
+            notes.push(format!(
+                "{} of {} providers that no upstream can name are not in the result; --provider NAME --upstream NAME takes those of \
+                 one",
+                models(self.of_unnamed),
+                self.unnamed.len()
+            ));
+        }
+        notes
+    }
+}

@@ -1,0 +1,220 @@
+//! LiteLLM's `model_prices_and_context_window.json`: an object of models, each with its provider and the prices of one token.
+
+use std::collections::BTreeSet;
+
+use gatewright_gateway::{ListedModel, Price, PriceTier, TokenPrice};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value};
+
+use super::collected::{Collected, Provider};
+use super::number::{Members, Unit, limit, price, whole};
+use super::source::Entries;
+
+/// Entries that are no models.
+const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
+
+/// What text models are for; others make images or videos, or are of kinds that a gateway does not serve.
+const TEXT_MODES: [&str; 3] = ["chat", "completion", "responses"];
+
+/// Providers by their name there, and by ours.
+const PROVIDERS: &[(&str, &[&str])] = &[
+    ("anthropic", &["anthropic"]),
+    ("azure", &["azure-openai"]),
+    ("bedrock", &["bedrock"]),
+    ("bedrock_converse", &["bedrock"]),
+    ("cerebras", &["cerebras"]),
+    ("cohere", &["cohere"]),
+    ("cohere_chat", &["cohere"]),
+    ("deepseek", &["deepseek"]),
+    ("fireworks_ai", &["fireworks"]),
+    ("gemini", &["gemini", "gemini-compatible"]),
+    ("groq", &["groq"]),
+    ("mistral", &["mistral"]),
+    ("moonshot", &["moonshot"]),
+    ("openai", &["openai"]),
+    ("openrouter", &["openrouter"]),
+    ("text-completion-openai", &["openai"]),
+    ("together_ai", &["together"]),
+    ("xai", &["xai"]),
+    ("zai", &["zai"]),
+];
+
+/// Providers that several names stand for, such as `vertex_ai-language-models`, and the prefix of the ids of their models.
+const FAMILIES: &[(&str, &[&str])] = &[("vertex_ai", &["vertex"])];
+
+/// The members for prices of tokens. For large prompts, each has another name behind it.
+const INPUT: &str = "input_cost_per_token";
+const OUTPUT: &str = "output_cost_per_token";
+const CACHED_INPUT: &str = "cache_read_input_token_cost";
+/// An older name.
+const CACHE_HIT: &str = "input_cost_per_token_cache_hit";
+const CACHE_WRITE: &str = "cache_creation_input_token_cost";
+const REASONING: &str = "output_cost_per_reasoning_token";
+
+/// Whether a list has this form: its models name their providers.
+pub(super) fn has_form(entries: &Entries<'_>) -> bool {
+    #[derive(Deserialize)]
+    struct Probe {
+        #[serde(rename = "litellm_provider")]
+        _provider: IgnoredAny,
+    }
+    entries.values().any(|entry| serde_json::from_str::<Probe>(entry.get()).is_ok())
+}
+
+/// Errors: there are too many models.
+pub(super) fn read(entries: &Entries<'_>, collected: &mut Collected) -> Result<(), String> {
+    for (id, entry) in entries.iter().filter(|(id, _)| !NO_MODELS.contains(&id.as_str())) {
+        let members: Members = match serde_json::from_str(entry.get()) {
+            Ok(members) => members,
+            Err(error) => {
+                collected.leave_out(format!("{id}: {error}"));
+                continue;
+            }
+        };
+        let Some(listed_as) = members.get("litellm_provider").and_then(Value::as_str) else {
+            collected.leave_out(format!("{id}: it has no litellm_provider"));
+            continue;
+        };
+        let (prefix, names) = provider(listed_as);
+        let provider = Provider { listed_as, names };
+        match Mode::of(&members) {
+            Some(mode) => {
+                let id = id.strip_prefix(prefix).and_then(|id| id.strip_prefix('/')).unwrap_or(id);
+                collected.add(provider, id, model(&members, mode))?;
+            }
+            None => collected.not_served(provider),
+        }
+    }
+    Ok(())
+}
+
+/// What stands before the ids of a provider's models, and our names of it.
+fn provider(listed_as: &str) -> (&str, &'static [&'static str]) {
+    if let Some((_, names)) = PROVIDERS.iter().find(|(name, _)| *name == listed_as) {
+        let prefix = if listed_as == "bedrock_converse" { "bedrock" } else { listed_as };
+        return (prefix, names);
+    }
+    let family = FAMILIES.iter().find(|(prefix, _)| listed_as.starts_with(prefix));
+    family.map_or((listed_as, &[]), |(prefix, names)| (prefix, names))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Text,
+    Image,
+    Video,
+}
+
+impl Mode {
+    /// `None`: a gateway does not serve such models.
+    fn of(members: &Members) -> Option<Self> {
+        match members.get("mode").and_then(Value::as_str) {
+            None => Some(Self::Text),
+            Some(mode) if TEXT_MODES.contains(&mode) => Some(Self::Text),
+            Some("image_generation" | "image_edit") => Some(Self::Image),
+            Some("video_generation") => Some(Self::Video),
+            Some(_) => None,
+        }
+    }
+}
+
+/// A model, if its price is stated. Errors: a number makes no sense.
+fn model(members: &Members, mode: Mode) -> Result<Option<ListedModel>, String> {
+    let media = |names: &[&str]| {
+        let mut stated = names.iter().map(|name| price(members, name, Unit::ImageOrSecond));
+        stated.find_map(Result::transpose).transpose()
+    };
+    let image =
+        if mode == Mode::Image { media(&["output_cost_per_image", "input_cost_per_image"])? } else { None };
+    let video_second = match mode {
+        Mode::Video => media(&["output_cost_per_video_per_second", "output_cost_per_second"])?,
+        Mode::Text | Mode::Image => None,
+    };
+    let by_range = ranges(members)?;
+    let (tokens, tiers) = match (token_price(members, "", None)?, by_range) {
+        (Some(tokens), _) => (Some(tokens), tiers(members, tokens)?),
+        (None, Some((tokens, tiers))) => (Some(tokens), tiers),
+        (None, None) => (None, Vec::new()),
+    };
+    if tokens.is_none() && image.is_none() && video_second.is_none() {
+        return Ok(None);
+    }
+    let mut stated = Price::default();
+    stated.tokens = tokens.unwrap_or_default();
+    (stated.tiers, stated.image, stated.video_second) = (tiers, image, video_second);
+    let mut model = ListedModel::new(stated);
+    model.context = limit(members, "max_input_tokens")?;
+    model.max_output = limit(members, "max_output_tokens")?;
+    Ok(Some(model))
+}
+
+/// The prices of tokens whose members end so. What is not stated is as `before`, where there is one.
+fn token_price(
+    members: &Members,
+    ending: &str,
+    before: Option<TokenPrice>,
+) -> Result<Option<TokenPrice>, String> {
+    let stated = |name: &str| price(members, &format!("{name}{ending}"), Unit::Token);
+    let (input, output) = (stated(INPUT)?, stated(OUTPUT)?);
+    let cached = match stated(CACHED_INPUT)? {
+        None if ending.is_empty() => price(members, CACHE_HIT, Unit::Token)?,
+        cached => cached,
+    };
+    let (Some(input), Some(output)) =
+        (input.or(before.map(|before| before.input)), output.or(before.map(|before| before.output)))
+    else {
+        return match (input, output) {
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(format!("{OUTPUT} is missing")),
+            (None, _) => Err(format!("{INPUT} is missing")),
+        };
+    };
+    let mut tokens = TokenPrice::new(input, output);
+    tokens.cached_input = cached.or(before.and_then(|before| before.cached_input));
+    tokens.cache_write = stated(CACHE_WRITE)?.or(before.and_then(|before| before.cache_write));
+    tokens.reasoning = stated(REASONING)?.or(before.and_then(|before| before.reasoning));
+    Ok(Some(tokens))
+}
+
+/// The prices for large prompts: members such as `input_cost_per_token_above_200k_tokens`. Each replaces one price and leaves the
+/// others as they are for smaller prompts.
+fn tiers(members: &Members, base: TokenPrice) -> Result<Vec<PriceTier>, String> {
+    let thousands = |name: &String| {
+        let of = |member: &str| name.strip_prefix(member)?.strip_prefix("_above_")?.strip_suffix("k_tokens");
+        let size = [INPUT, OUTPUT, CACHED_INPUT, CACHE_WRITE, REASONING].into_iter().find_map(of)?;
+        // Three digits more than any model reads.
+        (size.len() <= 6).then(|| size.parse::<u64>().ok())?.filter(|size| *size > 0)
+    };
+    let sizes: BTreeSet<u64> = members.keys().filter_map(thousands).collect();
+    let mut before = base;
+    let mut tiers = Vec::new();
+    for size in sizes {
+        if let Some(tokens) = token_price(members, &format!("_above_{size}k_tokens"), Some(before))? {
+            tiers.push(PriceTier::new(size * 1000, tokens));
+            before = tokens;
+        }
+    }
+    Ok(tiers)
+}
+
+/// The prices of `tiered_pricing`: each for a range of sizes of prompts.
+fn ranges(members: &Members) -> Result<Option<(TokenPrice, Vec<PriceTier>)>, String> {
+    let Some(ranges) = members.get("tiered_pricing").and_then(Value::as_array) else { return Ok(None) };
+    let mut tiers = Vec::new();
+    for range in ranges {
+        let empty = Map::new();
+        let prices = range.as_object().unwrap_or(&empty);
+        let begins = prices.get("range").and_then(|range| whole(range.get(0)?));
+        let (Some(above), Some(tokens)) = (begins, token_price(prices, "", None)?) else { return Ok(None) };
+        tiers.push(PriceTier::new(above, tokens));
+    }
+    tiers.sort_by_key(|tier| tier.above);
+    if tiers.windows(2).any(|pair| pair[0].above == pair[1].above) {
+        return Err("two ranges of tiered_pricing begin with the same size".to_owned());
+    }
+    match tiers.split_first() {
+        Some((first, rest)) if first.above == 0 => Ok(Some((first.tokens, rest.to_vec()))),
+        _ => Ok(None),
+    }
+}

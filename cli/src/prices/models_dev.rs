@@ -1,0 +1,138 @@
+//! The `api.json` of models.dev: an object of providers, each with its models and their prices of a million tokens.
+
+use std::collections::BTreeMap;
+
+use gatewright_gateway::{ListedModel, Price, PriceTier, TokenPrice};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::collected::{Collected, Provider};
+use super::number::{Members, Unit, limit, price, whole};
+use super::source::Entries;
+
+/// Providers by their name there, and by ours.
+const PROVIDERS: &[(&str, &[&str])] = &[
+    ("amazon-bedrock", &["bedrock"]),
+    ("anthropic", &["anthropic"]),
+    ("azure", &["azure-openai"]),
+    ("cerebras", &["cerebras"]),
+    ("cohere", &["cohere"]),
+    ("deepseek", &["deepseek"]),
+    ("fireworks-ai", &["fireworks"]),
+    ("google", &["gemini", "gemini-compatible"]),
+    ("google-vertex", &["vertex"]),
+    ("google-vertex-anthropic", &["vertex"]),
+    ("groq", &["groq"]),
+    ("mistral", &["mistral"]),
+    ("moonshotai", &["moonshot"]),
+    ("openai", &["openai"]),
+    ("openrouter", &["openrouter"]),
+    ("togetherai", &["together"]),
+    ("xai", &["xai"]),
+    ("zai", &["zai"]),
+];
+
+/// What gateways serve of the kinds of output.
+const OUTPUTS: [&str; 3] = ["text", "image", "video"];
+/// The size of prompts that `context_over_200k` is about.
+const LARGE_PROMPT: u64 = 200_000;
+
+#[derive(Deserialize)]
+struct ProviderEntry<'t> {
+    #[serde(borrow)]
+    models: BTreeMap<String, &'t RawValue>,
+}
+
+/// Whether a list has this form: its providers have models.
+pub(super) fn has_form(entries: &Entries<'_>) -> bool {
+    #[derive(Deserialize)]
+    struct Probe {
+        #[serde(rename = "models")]
+        _models: BTreeMap<String, IgnoredAny>,
+    }
+    entries.values().any(|entry| serde_json::from_str::<Probe>(entry.get()).is_ok())
+}
+
+/// Errors: there are too many models.
+pub(super) fn read(entries: &Entries<'_>, collected: &mut Collected) -> Result<(), String> {
+    for (listed_as, entry) in entries {
+        let names = PROVIDERS.iter().find(|(name, _)| name == listed_as).map_or(&[][..], |(_, names)| names);
+        let provider = Provider { listed_as, names };
+        let models = match serde_json::from_str::<ProviderEntry<'_>>(entry.get()) {
+            Ok(entry) => entry.models,
+            Err(error) => {
+                collected.leave_out(format!("{listed_as}: {error}"));
+                continue;
+            }
+        };
+        for (id, entry) in models {
+            match serde_json::from_str::<Members>(entry.get()) {
+                Ok(members) if !is_served(&members) => collected.not_served(provider),
+                Ok(members) => collected.add(provider, &id, model(&members))?,
+                Err(error) => collected.add(provider, &id, Err(error.to_string()))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_served(members: &Members) -> bool {
+    let outputs = members.get("modalities").and_then(|modalities| modalities.get("output")?.as_array());
+    outputs.is_none_or(|outputs| {
+        outputs.iter().any(|output| output.as_str().is_some_and(|output| OUTPUTS.contains(&output)))
+    })
+}
+
+/// A model, if its price is stated. Errors: a number makes no sense.
+fn model(members: &Members) -> Result<Option<ListedModel>, String> {
+    let Some(cost) = members.get("cost").and_then(Value::as_object) else { return Ok(None) };
+    let Some(tokens) = token_price(cost)? else { return Ok(None) };
+    let mut stated = Price::default();
+    (stated.tokens, stated.tiers) = (tokens, tiers(cost)?);
+    let mut model = ListedModel::new(stated);
+    if let Some(limits) = members.get("limit").and_then(Value::as_object) {
+        (model.context, model.max_output) = (limit(limits, "context")?, limit(limits, "output")?);
+    }
+    Ok(Some(model))
+}
+
+fn token_price(cost: &Members) -> Result<Option<TokenPrice>, String> {
+    let stated = |name: &str| price(cost, name, Unit::MillionTokens);
+    let (input, output) = match (stated("input")?, stated("output")?) {
+        (None, None) => return Ok(None),
+        (Some(input), Some(output)) => (input, output),
+        (Some(_), None) => return Err("output is missing".to_owned()),
+        (None, Some(_)) => return Err("input is missing".to_owned()),
+    };
+    let mut tokens = TokenPrice::new(input, output);
+    tokens.cached_input = stated("cache_read")?;
+    tokens.cache_write = stated("cache_write")?;
+    tokens.reasoning = stated("reasoning")?;
+    Ok(Some(tokens))
+}
+
+/// The prices for large prompts: those of `tiers`, or the older `context_over_200k`.
+fn tiers(cost: &Members) -> Result<Vec<PriceTier>, String> {
+    let mut tiers = Vec::new();
+    if let Some(listed) = cost.get("tiers").and_then(Value::as_array) {
+        for listed in listed.iter().filter_map(Value::as_object) {
+            let tier = listed.get("tier");
+            let of = |name: &str| tier.and_then(|tier| tier.get(name));
+            if of("type").and_then(Value::as_str) != Some("context") {
+                return Err("a tier is not about the size of the prompt".to_owned());
+            }
+            let above = of("size").and_then(whole).filter(|size| *size > 0);
+            let above = above.ok_or("a tier has no size")?;
+            tiers.extend(token_price(listed)?.map(|tokens| PriceTier::new(above, tokens)));
+        }
+    } else if let Some(large) = cost.get("context_over_200k").and_then(Value::as_object) {
+        tiers.extend(token_price(large)?.map(|tokens| PriceTier::new(LARGE_PROMPT, tokens)));
+    }
+    tiers.sort_by_key(|tier| tier.above);
+    if tiers.windows(2).any(|pair| pair[0].above == pair[1].above) {
+        return Err("two tiers have the same size".to_owned());
+    }
+    Ok(tiers)
+}

@@ -1,0 +1,167 @@
+use gatewright_gateway::{PriceList, PricesOf};
+
+use super::collect;
+use super::collected::{Collected, Wanted};
+
+/// Of LiteLLM's form: each kind of entry that it has, with prices of our own.
+const LITELLM: &str = include_str!("../../tests/program/prices/litellm.json");
+/// Of the form of models.dev.
+const MODELS_DEV: &str = include_str!("../../tests/program/prices/models-dev.json");
+
+fn all(text: &str) -> Collected {
+    collect(text, Wanted::default()).unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn of(text: &str, providers: &[&str], upstream: Option<&str>) -> Result<Collected, String> {
+    let providers = providers.iter().map(|name| (*name).to_owned()).collect();
+    collect(text, Wanted { providers, upstream: upstream.map(str::to_owned) })
+}
+
+#[test]
+fn both_forms_say_the_same_of_the_models_that_both_have() {
+    let [litellm, models_dev] = [LITELLM, MODELS_DEV].map(|text| all(text).list);
+    for (provider, id) in [
+        ("openai", "small-1"),
+        ("gemini", "wide-1"),
+        ("gemini-compatible", "wide-1"),
+        ("anthropic", "calm-1"),
+    ] {
+        let find = |list: &PriceList| {
+            let found = list.models(PricesOf::Provider(provider)).find(|(found, _)| *found == id);
+            found.map(|(_, model)| model.clone())
+        };
+        let model = find(&litellm).unwrap_or_else(|| panic!("{provider} {id}"));
+        assert_eq!(Some(model), find(&models_dev), "{provider} {id}");
+    }
+}
+
+#[test]
+fn what_is_written_is_read_as_the_same_list_and_written_alike() {
+    for text in [LITELLM, MODELS_DEV] {
+        let list = all(text).list;
+        let written = list.to_toml();
+        let read = PriceList::parse(&written, "prices.toml").unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!((&read, read.to_toml()), (&list, written));
+    }
+}
+
+#[test]
+fn a_list_in_another_order_gives_the_same_file() {
+    let mut entries: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(LITELLM).expect("JSON");
+    entries.sort_keys();
+    let reversed: serde_json::Map<_, _> = entries.into_iter().rev().collect();
+    let text = serde_json::Value::Object(reversed).to_string();
+    assert_eq!(all(&text).list.to_toml(), all(LITELLM).list.to_toml());
+}
+
+#[test]
+fn a_provider_is_chosen_by_our_name_or_by_that_of_the_list() {
+    let names = |providers: &[&str]| {
+        let list = of(MODELS_DEV, providers, None).unwrap_or_else(|why| panic!("{why}")).list;
+        let sections = list.to_toml();
+        let sections =
+            sections.lines().filter_map(|line| line.strip_prefix("[providers.")?.split('.').next());
+        let mut names: Vec<String> = sections.map(str::to_owned).collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(names(&["gemini"]), ["gemini"]);
+    assert_eq!(names(&["google"]), ["gemini", "gemini-compatible"]);
+    assert_eq!(names(&["anthropic", "openai"]), ["anthropic", "openai"]);
+    assert_eq!(names(&["somewhere"]), ["somewhere"], "a provider without a name of ours");
+    let unknown = of(MODELS_DEV, &["antropic"], None).map(drop);
+    assert_eq!(unknown, Err("it has no provider \"antropic\"; did you mean anthropic?".to_owned()));
+}
+
+#[test]
+fn the_models_of_a_provider_are_taken_for_one_upstream() {
+    let list = of(MODELS_DEV, &["somewhere"], Some("mine")).expect("a list").list;
+    let ids: Vec<&str> = list.models(PricesOf::Upstream("mine")).map(|(id, _)| id).collect();
+    assert_eq!((ids, list.len()), (vec!["odd/model"], 1));
+}
+
+#[test]
+fn prices_that_make_no_sense_are_named_and_the_rest_is_taken() {
+    let text = r#"{
+        "negative": {"litellm_provider": "openai", "input_cost_per_token": -1e-6, "output_cost_per_token": 1e-6},
+        "absurd": {"litellm_provider": "openai", "input_cost_per_token": 3, "output_cost_per_token": 1e-6},
+        "huge": {"litellm_provider": "openai", "input_cost_per_token": 1e999, "output_cost_per_token": 1e-6},
+        "words": {"litellm_provider": "openai", "input_cost_per_token": "NaN", "output_cost_per_token": 1e-6},
+        "half": {"litellm_provider": "openai", "input_cost_per_token": 1e-6},
+        "limit": {"litellm_provider": "openai", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6,
+                  "max_input_tokens": "8k"},
+        "a name": {"litellm_provider": "openai", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6},
+        "nothing": {"litellm_provider": "openai", "mode": "chat"},
+        "list": [],
+        "right": {"litellm_provider": "openai", "input_cost_per_token": 1e-6, "output_cost_per_token": 1e-6}
+    }"#;
+    let collected = all(text);
+    assert_eq!(collected.list.to_toml(), "\n[providers.openai.right]\ninput = 1\noutput = 1\n");
+    let notes = collected.notes().join("\n");
+    for expected in [
+        "left out: openai: negative: input_cost_per_token is negative",
+        "left out: openai: absurd: input_cost_per_token is more than 10000 for a million tokens",
+        "left out: huge: number out of range",
+        "left out: openai: words: input_cost_per_token is not a number",
+        "left out: openai: half: output_cost_per_token is missing",
+        "left out: openai: limit: max_input_tokens is not a number of tokens up to 1000000000",
+        "left out: openai: a name: no request can name a model like this",
+        "left out: list: invalid type: sequence",
+        "1 model without a price are not in the result",
+    ] {
+        assert!(notes.contains(expected), "{expected}\n{notes}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_listed_up_to_a_bound_with_the_number_of_the_others() {
+    let entries: Vec<String> = (0..60)
+        .map(|id| format!(r#""m{id}": {{"litellm_provider": "openai", "input_cost_per_token": -1, "output_cost_per_token": 0}}"#))
+        .collect();
+    let notes = all(&format!("{{{}}}", entries.join(","))).notes();
+    assert_eq!((notes.len(), notes[50].as_str()), (51, "left out: 10 more"));
+}
+
+#[test]
+fn the_first_of_two_entries_that_differ_is_taken_and_the_other_named() {
+    let entry = |provider: &str, input: &str| {
+        format!(
+            r#"{{"litellm_provider": "{provider}", "input_cost_per_token": {input}, "output_cost_per_token": 0}}"#
+        )
+    };
+    let text = format!(
+        r#"{{"openai/m": {}, "m": {}, "cohere/n": {}, "n": {}}}"#,
+        entry("openai", "2e-6"),
+        entry("openai", "1e-6"),
+        entry("cohere_chat", "1e-6"),
+        entry("cohere", "1e-6"),
+    );
+    let collected = all(&text);
+    let notes = collected.notes();
+    assert_eq!(notes, ["left out: openai: m: an earlier entry says something else of \"openai\" \"m\""]);
+    assert!(collected.list.to_toml().contains("[providers.openai.m]\ninput = 1\n"));
+}
+
+#[test]
+fn what_has_neither_form_or_exceeds_a_bound_is_refused() {
+    let why = |text: &str| collect(text, Wanted::default()).map(drop).expect_err("refused");
+    assert!(
+        why("{\"a\": {\"b\": 1}}")
+            .starts_with("it is neither LiteLLM's model_prices_and_context_window.json")
+    );
+    assert!(why("{}").starts_with("it is neither"));
+    assert!(why("[1]").starts_with("it is not a JSON object: invalid type: sequence"));
+    assert!(why("{\"a\": {\"litellm_provider\": NaN}}").starts_with("it is not a JSON object: "));
+    let deep = format!("{{\"a\": {}1{}}}", "[".repeat(200), "]".repeat(200));
+    assert!(
+        why(&deep).contains("recursion limit") || why(&deep).starts_with("it is neither"),
+        "{}",
+        why(&deep)
+    );
+    let many: Vec<String> = (0..=100_000).map(|id| format!("\"{id}\": 0")).collect();
+    assert_eq!(why(&format!("{{{}}}", many.join(","))), "it has more than 100000 entries");
+    let models: Vec<String> = (0..=100_000).map(|id| format!("\"{id}\": {{}}")).collect();
+    let text = format!("{{\"openai\": {{\"models\": {{{}}}}}}}", models.join(","));
+    assert_eq!(why(&text), "it has more than 100000 models");
+}

@@ -1,0 +1,159 @@
+//! `gatewright prices import`, and what a gateway makes of its file.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use insta::assert_snapshot;
+
+use crate::{gatewright, run, run_with_input, transcript};
+
+fn list(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program/prices").join(name)
+}
+
+/// The arguments of an import of a file.
+fn import(name: &str, more: &[&str]) -> String {
+    let file = list(name);
+    let mut arguments = vec!["prices", "import", file.to_str().expect("a path")];
+    arguments.extend(more);
+    transcript(&run(&arguments))
+}
+
+#[test]
+fn the_list_of_litellm_becomes_a_price_file_and_what_is_left_out_is_listed() {
+    assert_snapshot!(import("litellm.json", &[]));
+}
+
+#[test]
+fn the_list_of_models_dev_becomes_a_price_file_and_what_is_left_out_is_listed() {
+    assert_snapshot!(import("models-dev.json", &[]));
+}
+
+#[test]
+fn models_of_one_provider_are_written_for_one_upstream() {
+    assert_snapshot!(import("models-dev.json", &["--provider", "somewhere", "--upstream", "mine"]));
+}
+
+#[test]
+fn what_cannot_be_imported_is_refused_with_the_reason() {
+    let told = import("models-dev.json", &["--provider", "opnai"]);
+    assert!(told.starts_with("exit code 2\n"), "{told}");
+    assert!(told.contains("models-dev.json: it has no provider \"opnai\"; did you mean openai?"), "{told}");
+    let told = import("litellm.json", &["--upstream", "mine"]);
+    assert!(told.starts_with("exit code 2\n") && told.contains("--provider <NAME>"), "{told}");
+    let two = ["--provider", "openai", "--provider", "gemini", "--upstream", "mine"];
+    assert!(import("litellm.json", &two).contains("--upstream takes the models of one provider"));
+    let told = transcript(&run_with_input(&["prices", "import", "-"], b"{\"a\": 1}"));
+    assert!(told.contains("standard input: it is neither LiteLLM's"), "{told}");
+    let told = transcript(&run(&["prices", "import", "/nowhere/prices.json"]));
+    assert!(told.starts_with("exit code 2\n") && told.contains("cannot read /nowhere/prices.json"), "{told}");
+}
+
+#[test]
+fn the_list_is_never_replaced_by_the_result() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("list.json");
+    std::fs::copy(list("litellm.json"), &file).expect("copied");
+    let file = file.to_str().expect("a path");
+    let told = transcript(&run(&["prices", "import", file, "-o", file]));
+    assert!(told.starts_with("exit code 2\n") && told.contains("are the same file"), "{told}");
+}
+
+/// A server that gives one answer, and then what it was asked.
+fn serve(answer: Vec<u8>) -> (u16, JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let served = std::thread::spawn(move || {
+        let (mut connection, _) = listener.accept().expect("a connection");
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            connection.read_exact(&mut byte).expect("a head");
+            head.extend(byte);
+        }
+        // The client may leave before it has all.
+        _ = connection.write_all(&answer);
+        String::from_utf8(head).expect("text")
+    });
+    (port, served)
+}
+
+fn answer(body: &[u8]) -> Vec<u8> {
+    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+#[test]
+fn a_list_is_downloaded_and_its_address_is_named_without_what_may_be_secret() {
+    let (port, served) = serve(answer(&std::fs::read(list("models-dev.json")).expect("a list")));
+    let url = format!("http://user:canary-1@127.0.0.1:{port}/api.json?token=canary-2");
+    let told = transcript(&run(&["prices", "import", &url]));
+    assert!(told.starts_with("exit code 0\n"), "{told}");
+    assert!(told.contains(&format!("prices import of http://127.0.0.1:{port}/api.json.\n")), "{told}");
+    assert!(
+        told.contains("[providers.openai.small-1]\ninput = 0.15\n") && !told.contains("canary"),
+        "{told}"
+    );
+    assert!(served.join().expect("served").starts_with("GET /api.json?token=canary-2 HTTP/1.1\r\n"));
+}
+
+#[test]
+fn a_download_is_bounded_and_follows_nothing_from_this_machine() {
+    let (port, served) = serve(answer(&vec![b' '; 16 * 1024 * 1024 + 1]));
+    let told = transcript(&run(&["prices", "import", &format!("http://127.0.0.1:{port}/")]));
+    assert!(told.starts_with("exit code 2\n") && told.contains("is longer than 16777216 bytes"), "{told}");
+    served.join().expect("served");
+    let moved = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
+    let (port, served) = serve(moved.to_vec());
+    let told = transcript(&run(&["prices", "import", &format!("http://localhost:{port}/")]));
+    assert!(told.starts_with("exit code 1\n") && told.contains("the server answers 302 Found"), "{told}");
+    served.join().expect("served");
+    let told = transcript(&run(&["prices", "import", "http://prices.example/list.json"]));
+    assert!(told.starts_with("exit code 2\n") && told.contains("come over https alone"), "{told}");
+}
+
+/// A folder with a configuration of two upstreams and, where it is wanted, the price file of an import.
+fn configured(has_prices: bool) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let config = "[prices]\nfile = \"prices.toml\"\n\
+                  [upstreams.one]\nprovider = \"openai\"\n\
+                  [upstreams.two]\nkind = \"chat\"\nbase_url = \"http://127.0.0.1:1/v1\"\n\
+                  [models.small-1]\ntargets = [{ upstream = \"one\" }, { upstream = \"two\", order = 1 }]\n\
+                  [models.other]\ntargets = [{ upstream = \"two\", price = { input = 0, output = 0 } }]\n";
+    std::fs::write(at("gatewright.toml"), config).expect("written");
+    if has_prices {
+        let (file, out) = (list("litellm.json"), at("prices.toml"));
+        let made = gatewright().args(["prices", "import"]).arg(file).arg("-o").arg(out).output();
+        assert!(made.expect("the program runs").status.success());
+    }
+    folder
+}
+
+fn check(folder: &Path) -> String {
+    let mut command = gatewright();
+    command.current_dir(folder).env("OPENAI_API_KEY", "k").args(["config", "check"]);
+    transcript(&command.output().expect("the program runs"))
+}
+
+#[test]
+fn a_check_of_a_configuration_names_the_models_that_no_file_prices() {
+    let folder = configured(true);
+    assert_snapshot!(check(folder.path()));
+    std::fs::write(folder.path().join("prices.toml"), "[providers.openai.small-1]\ninput = -1\noutput = 1\n")
+        .expect("written");
+    let told = check(folder.path());
+    assert!(told.starts_with("exit code 1\n"), "{told}");
+    let expected = "prices.toml:2:9: providers.openai.small-1.input: must be from 0 to 1000000000";
+    assert!(told.contains(expected), "{told}");
+}
+
+#[test]
+fn a_price_file_that_is_not_there_is_a_warning_of_a_check() {
+    let told = check(configured(false).path());
+    assert!(told.starts_with("exit code 0\n"), "{told}");
+    assert!(told.contains("gatewright.toml:2:8: prices.file: the file prices.toml does not exist"), "{told}");
+    assert!(told.contains("gatewright prices import makes one"), "{told}");
+}

@@ -1,0 +1,106 @@
+use super::*;
+
+const LIST: &str = r#"
+[providers.one.free]
+input = 0
+output = 0
+
+[providers.one."model-1.5"]
+input = 1.25
+output = 10
+cached_input = 0.125
+cache_write = 1.5625
+reasoning = 12
+tiers = [{ above = 200000, input = 2.5, output = 15 }, { above = 400000, input = 5, output = 30, cached_input = 0.5 }]
+context = 1000000
+max_output = 64000
+
+[providers.one.painter]
+image = 0.04
+
+[upstreams.mine.film]
+input = 0
+output = 3
+video_second = 0.1
+"#;
+
+fn wrong(text: &str) -> String {
+    PriceList::parse(text, "prices.toml").expect_err("something is wrong").to_string()
+}
+
+#[test]
+fn a_list_is_written_as_it_was_read() {
+    let list = PriceList::parse(LIST, "prices.toml").unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!((list.len(), list.to_toml().as_str()), (4, LIST));
+}
+
+#[test]
+fn a_model_is_found_by_its_upstream_and_then_by_its_provider() {
+    let mut list = PriceList::parse(LIST, "prices.toml").expect("a list");
+    let own = ListedModel::new(Price::new(7.0, 8.0));
+    assert_eq!(list.insert(PricesOf::Upstream("mine"), "free", own.clone()), None);
+    let input =
+        |upstream, provider, model| list.find(upstream, provider, model).map(|it| it.price.tokens.input);
+    assert_eq!(input("other", Some("one"), "model-1.5"), Some(1.25));
+    assert_eq!(input("mine", Some("one"), "free"), Some(7.0));
+    assert_eq!(input("other", Some("one"), "free"), Some(0.0));
+    assert_eq!(input("mine", None, "model-1.5"), None);
+    assert_eq!(input("other", Some("two"), "model-1.5"), None);
+    assert_eq!(list.models(PricesOf::Upstream("mine")).count(), 2);
+}
+
+#[test]
+fn amounts_are_written_to_the_billionth_without_noise() {
+    for (amount, written) in [
+        (0.1 + 0.2, "0.3"),
+        (1.5e-7 * 1e6, "0.15"),
+        (0.000_000_001, "0.000000001"),
+        (600.0, "600"),
+        (0.0, "0"),
+    ] {
+        assert_eq!(decimal(amount), written);
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place() {
+    let in_model = |lines: &str| wrong(&format!("[providers.one.m]\n{lines}\n"));
+    for (lines, expected) in [
+        (
+            "input = 1",
+            "prices.toml:1:16: providers.one.m: must state input and output, or the price of an image",
+        ),
+        ("input = -1\noutput = 1", "prices.toml:2:9: providers.one.m.input: must be from 0 to 1000000000"),
+        ("input = 1\noutput = nan", "prices.toml:3:10: providers.one.m.output: must be a finite number"),
+        ("input = 1\noutput = 2e9", "prices.toml:3:10: providers.one.m.output: must be from 0"),
+        ("input = \"1\"\noutput = 1", "prices.toml:1:16: providers.one.m: invalid type: string"),
+        ("inptu = 1\noutput = 1", "unknown field `inptu`, expected one of `input`"),
+        ("image = 1\nreasoning = 1", "has prices of some tokens: state input and output, too"),
+        (
+            "input = 1\noutput = 1\ntiers = [{ above = 5, input = 1, output = 1 }, { above = 5, input = 1, output = 1 }]",
+            "prices.toml:4:9: providers.one.m.tiers: must be in the order of above",
+        ),
+        (
+            "input = 1\noutput = 1\ntiers = [{ above = 5, input = inf, output = 1 }]",
+            "tiers: must be a finite number",
+        ),
+        ("input = 1\noutput = 1\ntiers = [{ above = 0, input = 1, output = 1 }]", "1 or more"),
+    ] {
+        assert!(in_model(lines).contains(expected), "{lines}: {}", in_model(lines));
+    }
+    let told = wrong("[provider.one.m]\ninput = 1\noutput = 1\n");
+    assert_eq!(told, "prices.toml:1:2: provider: there is no such table; did you mean providers?");
+    let told = wrong("[providers.one.m-1.5]\ninput = 1\noutput = 1\n");
+    assert!(told.contains("if the name of the model has a dot before 5, quote it"), "{told}");
+    assert!(wrong("[providers\n").starts_with("prices.toml:1:"), "no TOML");
+    assert!(wrong("providers = 1").contains("providers: must be a table"));
+}
+
+#[test]
+fn a_file_is_bounded_in_bytes_and_models() {
+    let long = "#".repeat(usize::try_from(MAX_BYTES).expect("small") + 1);
+    assert!(wrong(&long).contains("it is longer than 16777216 bytes"));
+    let many: String = (0..=MAX_MODELS).map(|id| format!("{id} = {{ input = 1, output = 1 }}\n")).collect();
+    let told = wrong(&format!("[providers.one]\n{many}"));
+    assert!(told.contains("is one model too many: a price file has 100000 at most"), "{told}");
+}

@@ -1,0 +1,101 @@
+//! Prices of targets: what they state themselves, and what the price file says of their provider.
+
+use std::path::Path;
+
+use super::{Absent, ConfigFile, Part, Problems, parse, set, with, wrong};
+
+const UPSTREAMS: &str = r#"
+[prices]
+file = "prices.toml"
+[upstreams.one]
+provider = "groq"
+[upstreams.other]
+kind = "chat"
+base_url = "https://other.example/v1"
+[upstreams.embedded]
+kind = "simulator"
+[models.m]
+targets = [
+  { upstream = "one" },
+  { upstream = "one", model = "large" },
+  { upstream = "one", model = "large", price = { input = 7, output = 8, tiers = [{ above = 9, input = 10, output = 11 }] } },
+  { upstream = "other", model = "large" },
+  { upstream = "other", model = "own" },
+  { upstream = "embedded", model = "model-sol" },
+]
+"#;
+
+const PRICES: &str = r#"
+[providers.groq.large]
+input = 1
+output = 2
+[upstreams.other.own]
+input = 3
+output = 4
+"#;
+
+fn read_beside(prices: Option<&str>, absent: Absent) -> Result<ConfigFile, Problems> {
+    let folder = tempfile::tempdir().expect("a folder");
+    if let Some(prices) = prices {
+        std::fs::write(folder.path().join("prices.toml"), prices).expect("written");
+    }
+    parse(UPSTREAMS, "gatewright.toml", folder.path(), set, absent, Part::Whole)
+}
+
+#[test]
+fn a_target_has_its_own_price_or_that_of_the_price_file() {
+    let read = read_beside(Some(PRICES), Absent::IsWrong).unwrap_or_else(|problems| panic!("{problems}"));
+    let prices = read.config.models[0].targets.iter().map(|target| target.price.as_ref());
+    let inputs: Vec<_> = prices.map(|price| price.map(|price| price.tokens.input)).collect();
+    assert_eq!(inputs, [None, Some(1.0), Some(7.0), None, Some(3.0), None]);
+    assert_eq!(read.config.models[0].targets[2].price.as_ref().expect("a price").tiers[0].above, 9);
+    assert!(read.files.iter().any(|file| file.ends_with("prices.toml")), "watched: {:?}", read.files);
+}
+
+#[test]
+fn models_without_a_price_are_named_with_the_way_out_and_the_simulator_needs_none() {
+    let read = read_beside(Some(PRICES), Absent::IsWrong).unwrap_or_else(|problems| panic!("{problems}"));
+    let unpriced = read.unpriced.expect("some").to_string();
+    assert!(unpriced.starts_with("gatewright.toml:11:2: models: no price is known of "), "{unpriced}");
+    assert!(unpriced.contains("\"m\" at \"one\", \"m\" at \"other\": usage counts"), "{unpriced}");
+    assert!(
+        unpriced.contains("budgets of money") && unpriced.contains("gatewright prices import"),
+        "{unpriced}"
+    );
+    assert!(super::read("").expect("the simulator").unpriced.is_none());
+}
+
+#[test]
+fn a_price_file_that_is_wrong_or_not_there_is_named() {
+    let broken =
+        read_beside(Some("[providers.groq.large]\ninput = 1\n"), Absent::IsWrong).expect_err("wrong");
+    let told = broken.to_string();
+    assert!(told.contains("prices.toml:1:17: providers.groq.large: must state input and output"), "{told}");
+    let absent = read_beside(None, Absent::IsWrong).expect_err("wrong").to_string();
+    assert!(absent.starts_with("gatewright.toml:3:8: prices.file: the file "), "{absent}");
+    assert!(absent.contains("does not exist: gatewright prices import makes one"), "{absent}");
+    let checked = read_beside(None, Absent::IsWarned).expect("a warning");
+    assert!(checked.warnings.iter().any(|warning| warning.key == "prices.file"), "{:?}", checked.warnings);
+}
+
+#[test]
+fn a_price_that_is_not_whole_or_out_of_order_is_refused() {
+    let priced =
+        |price: &str| wrong(&with("", "").replace("\"one\" }", &format!("\"one\", price = {price} }}")));
+    let told = priced("{ input = 1 }");
+    assert!(told.contains("models.m.targets[0].price: must state input and output"), "{told}");
+    let told = priced("{ input = 1, output = -1 }");
+    assert!(told.contains("models.m.targets[0].price.output: must be 0 or more"), "{told}");
+    let tiers = "[{ above = 2, input = 1, output = 1 }, { above = 1, input = 1, output = 1 }]";
+    let told = priced(&format!("{{ input = 1, output = 1, tiers = {tiers} }}"));
+    assert!(told.contains("models.m.targets[0].price.tiers: must be in the order of above"), "{told}");
+}
+
+#[test]
+fn gateways_that_share_their_models_have_no_price_file_of_their_own() {
+    let text = "[store]\ndata = \"d\"\nshared_config = true\n[prices]\nfile = \"prices.toml\"\n";
+    let told = wrong(text);
+    assert!(told.contains("prices.file: the models are in the store"), "{told}");
+    let parsed = parse(text, "gatewright.toml", Path::new("/nowhere"), set, Absent::IsWrong, Part::Whole);
+    assert!(parsed.is_err());
+}

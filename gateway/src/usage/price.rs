@@ -1,0 +1,269 @@
+//! Prices, and what a request costs by them. Amounts become whole billionths before they are multiplied, so that a cost is exact.
+
+use crate::conversation::Usage;
+use crate::spent::billionths;
+
+/// Prices of a model, in the currency of the operator.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Price {
+    /// Of tokens.
+    pub tokens: TokenPrice,
+    /// Of tokens where the prompt is larger than a number of tokens. All tokens of a request have the price of the highest tier
+    /// that its prompt exceeds.
+    pub tiers: Vec<PriceTier>,
+    /// Of an image that the model makes, beside its tokens.
+    pub image: Option<f64>,
+    /// Of a second of a video that the model makes, beside its tokens.
+    pub video_second: Option<f64>,
+}
+
+/// Prices of a million tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct TokenPrice {
+    /// Tokens of the prompt.
+    pub input: f64,
+    /// Generated tokens.
+    pub output: f64,
+    /// Tokens of the prompt that a cache has; as `input` where it is `None`.
+    pub cached_input: Option<f64>,
+    /// Tokens of the prompt that are written to a cache; as `input` where it is `None`.
+    pub cache_write: Option<f64>,
+    /// Generated tokens of reasoning; as `output` where it is `None`.
+    pub reasoning: Option<f64>,
+}
+
+/// Prices for large prompts.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
+pub struct PriceTier {
+    /// The tier holds for prompts of more tokens than this.
+    pub above: u64,
+    /// Its prices.
+    pub tokens: TokenPrice,
+}
+
+impl Price {
+    /// Prices of a million tokens of the prompt and of a million generated tokens.
+    pub fn new(input: f64, output: f64) -> Self {
+        Self { tokens: TokenPrice::new(input, output), ..Self::default() }
+    }
+}
+
+impl TokenPrice {
+    /// Prices of the prompt and of generated tokens.
+    pub fn new(input: f64, output: f64) -> Self {
+        Self { input, output, ..Self::default() }
+    }
+}
+
+impl PriceTier {
+    /// Prices for prompts of more than so many tokens.
+    pub fn new(above: u64, tokens: TokenPrice) -> Self {
+        Self { above, tokens }
+    }
+}
+
+/// Maximum number of tokens of a kind, of images and of seconds that one request is billed for: an upstream may report any number,
+/// and sums must not overflow the store.
+pub(super) const MAX_UNITS: u64 = 1_000_000_000;
+/// Maximum cost of one request, in billionths: a million of the currency.
+pub(super) const MAX_COST: u64 = 1_000_000_000_000_000;
+
+/// What a request consumed of a model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Consumption {
+    pub(crate) usage: Usage,
+    pub(crate) images: u64,
+    pub(crate) video_seconds: u64,
+}
+
+impl Consumption {
+    /// Of tokens alone.
+    pub(crate) fn of_tokens(usage: Usage) -> Self {
+        Self { usage, ..Self::default() }
+    }
+
+    pub(super) fn is_nothing(&self) -> bool {
+        !self.has_tokens() && self.images == 0 && self.video_seconds == 0
+    }
+
+    fn has_tokens(&self) -> bool {
+        [self.usage.input, self.usage.output].iter().any(|count| count.is_some_and(|count| count > 0))
+    }
+}
+
+/// A [`Price`] in whole billionths of the currency.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Rates {
+    /// Each with the size of the prompt above which it holds, the smallest first, which holds for all prompts.
+    tiers: Vec<(u64, TokenRates)>,
+    image: Option<u64>,
+    video_second: Option<u64>,
+}
+
+/// For a million tokens.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct TokenRates {
+    input: u64,
+    cached_input: u64,
+    cache_write: u64,
+    output: u64,
+    reasoning: u64,
+}
+
+impl Rates {
+    pub(crate) fn new(price: &Price) -> Self {
+        let mut tiers = vec![(0, TokenRates::new(&price.tokens))];
+        tiers.extend(price.tiers.iter().map(|tier| (tier.above, TokenRates::new(&tier.tokens))));
+        tiers.sort_by_key(|(above, _)| *above);
+        Self { tiers, image: price.image.map(billionths), video_second: price.video_second.map(billionths) }
+    }
+
+    /// The rates of a model that costs nothing, whatever it makes.
+    pub(crate) fn free() -> Self {
+        Self { tiers: vec![(0, TokenRates::default())], image: Some(0), video_second: Some(0) }
+    }
+
+    /// The cost of a request, in billionths of the currency. `None`: it made images or a video that have no price, and whose
+    /// tokens, which may have one, are not known.
+    pub(crate) fn cost(&self, consumption: &Consumption) -> Option<u64> {
+        let Consumption { usage, images, video_seconds } = consumption;
+        let tokens = self.tokens(usage);
+        let has_tokens = consumption.has_tokens();
+        let units = |count: u64, rate: Option<u64>| match rate {
+            Some(rate) => Some(u128::from(count.min(MAX_UNITS)) * u128::from(rate)),
+            None => (count == 0 || has_tokens).then_some(0),
+        };
+        let cost = tokens + units(*images, self.image)? + units(*video_seconds, self.video_second)?;
+        Some(u64::try_from(cost).unwrap_or(MAX_COST).min(MAX_COST))
+    }
+
+    fn tokens(&self, usage: &Usage) -> u128 {
+        let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
+        let (input, output) = (count(usage.input), count(usage.output));
+        // The parts of a sum never exceed it, whatever the upstream reports.
+        let cached = count(usage.cached).min(input);
+        let written = count(usage.cache_write).min(input - cached);
+        let reasoning = count(usage.reasoning).min(output);
+        let exceeded = self.tiers.iter().rev().find(|(above, _)| input > *above);
+        let Some((_, rates)) = exceeded.or(self.tiers.first()) else { return 0 };
+        let parts = [
+            (input - cached - written, rates.input),
+            (cached, rates.cached_input),
+            (written, rates.cache_write),
+            (output - reasoning, rates.output),
+            (reasoning, rates.reasoning),
+        ];
+        let millionths: u128 = parts.iter().map(|(count, rate)| u128::from(*count) * u128::from(*rate)).sum();
+        // Rounded once, for the whole request.
+        (millionths + 500_000) / 1_000_000
+    }
+}
+
+impl TokenRates {
+    fn new(price: &TokenPrice) -> Self {
+        let TokenPrice { input, output, cached_input, cache_write, reasoning } = *price;
+        Self {
+            input: billionths(input),
+            cached_input: billionths(cached_input.unwrap_or(input)),
+            cache_write: billionths(cache_write.unwrap_or(input)),
+            output: billionths(output),
+            reasoning: billionths(reasoning.unwrap_or(output)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(input: u64, output: u64) -> Usage {
+        Usage { input: Some(input), output: Some(output), ..Usage::default() }
+    }
+
+    fn cost(price: &Price, usage: Usage) -> Option<u64> {
+        Rates::new(price).cost(&Consumption { usage, ..Consumption::default() })
+    }
+
+    #[test]
+    fn tokens_cost_their_share_of_a_million_rounded_once_to_a_billionth() {
+        assert_eq!(cost(&Price::new(2.5, 10.0), tokens(1_000_000, 1_000_000)), Some(12_500_000_000));
+        // 3 × 0.075 and 1 × 0.3 millionths: 225 and 300 billionths.
+        assert_eq!(cost(&Price::new(0.075, 0.3), tokens(3, 1)), Some(525));
+        // A third of a billionth each, which fractions of a billionth would lose or double.
+        assert_eq!(cost(&Price::new(0.000_333, 0.0), tokens(1, 0)), Some(0));
+        assert_eq!(cost(&Price::new(0.000_333, 0.0), tokens(1_000, 0)), Some(333));
+        assert_eq!(cost(&Price::new(0.0005, 0.0), tokens(1, 0)), Some(1), "half a billionth rounds up");
+    }
+
+    #[test]
+    fn cached_written_and_reasoning_tokens_have_their_own_prices_or_those_of_the_rest() {
+        let usage = Usage { cached: Some(40), cache_write: Some(10), reasoning: Some(5), ..tokens(100, 8) };
+        let mut price = Price::new(1.0, 2.0);
+        assert_eq!(cost(&price, usage), Some(100_000 + 16_000));
+        price.tokens.cached_input = Some(0.1);
+        price.tokens.cache_write = Some(2.0);
+        price.tokens.reasoning = Some(4.0);
+        assert_eq!(cost(&price, usage), Some(50_000 + 4_000 + 20_000 + 6_000 + 20_000));
+    }
+
+    #[test]
+    fn a_tier_holds_for_the_whole_request_once_its_prompt_is_larger() {
+        let mut price = Price::new(1.0, 2.0);
+        // In no order.
+        price.tiers = vec![
+            PriceTier::new(400_000, TokenPrice::new(8.0, 16.0)),
+            PriceTier::new(200_000, TokenPrice { cached_input: Some(0.5), ..TokenPrice::new(4.0, 8.0) }),
+        ];
+        let of = |input, cached| cost(&price, Usage { cached: Some(cached), ..tokens(input, 1) });
+        assert_eq!(of(199_999, 0), Some(199_999_000 + 2_000));
+        assert_eq!(of(200_000, 0), Some(200_000_000 + 2_000), "the boundary is below the tier");
+        assert_eq!(of(200_001, 0), Some(800_004_000 + 8_000));
+        assert_eq!(
+            of(200_001, 200_001),
+            Some(100_000_500 + 8_000),
+            "cached tokens count as part of the prompt"
+        );
+        assert_eq!(of(400_000, 0), Some(1_600_000_000 + 8_000));
+        assert_eq!(of(400_001, 0), Some(3_200_008_000 + 16_000));
+    }
+
+    #[test]
+    fn images_and_seconds_of_video_cost_beside_tokens() {
+        let mut price = Price { image: Some(0.04), ..Price::new(1.0, 2.0) };
+        let drawn = Consumption { usage: tokens(10, 0), images: 2, video_seconds: 0 };
+        assert_eq!(Rates::new(&price).cost(&drawn), Some(10_000 + 80_000_000));
+        price.video_second = Some(0.1);
+        let filmed = Consumption { video_seconds: 8, ..Consumption::default() };
+        assert_eq!(Rates::new(&price).cost(&filmed), Some(800_000_000));
+    }
+
+    #[test]
+    fn what_has_no_price_has_no_cost_unless_nothing_was_made_or_tokens_pay_for_it() {
+        let rates = Rates::new(&Price::new(1.0, 2.0));
+        let drawn = |usage| Consumption { usage, images: 1, video_seconds: 0 };
+        assert_eq!(rates.cost(&drawn(Usage::default())), None);
+        assert_eq!(rates.cost(&drawn(tokens(0, 0))), None);
+        assert_eq!(rates.cost(&drawn(tokens(0, 1000))), Some(2_000_000));
+        assert_eq!(rates.cost(&Consumption { video_seconds: 1, ..Consumption::default() }), None);
+        assert_eq!(rates.cost(&Consumption::default()), Some(0));
+        assert_eq!(Rates::free().cost(&drawn(Usage::default())), Some(0));
+    }
+
+    #[test]
+    fn absurd_usage_is_bounded_and_its_parts_never_exceed_the_sum() {
+        let price = Price { image: Some(1e9), ..Price::new(1e9, 1e9) };
+        let absurd = Usage {
+            cached: Some(u64::MAX),
+            cache_write: Some(u64::MAX),
+            reasoning: Some(u64::MAX),
+            ..tokens(u64::MAX, u64::MAX)
+        };
+        let all = Consumption { usage: absurd, images: u64::MAX, video_seconds: 0 };
+        assert_eq!(Rates::new(&price).cost(&all), Some(MAX_COST));
+        let odd = Usage { cached: Some(50), cache_write: Some(50), reasoning: Some(9), ..tokens(10, 3) };
+        assert_eq!(cost(&Price::new(1.0, 2.0), odd), Some(10_000 + 6_000));
+    }
+}

@@ -8,15 +8,18 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use gatewright::visible::visible;
-use gatewright_gateway::{ConfigFile, STARTING_FILE, config_schema};
+use gatewright_gateway::{Config, ConfigFile, Key, STARTING_FILE, config_schema, models_outside_budget};
 
 use self::models::Models;
 use crate::exit::{Exit, FAILED, Failure};
+use crate::operator::Place;
 use crate::signals::interruptible;
 use crate::{on_runtime, places};
 
 /// The name of a configuration file where none is given.
 const FILE: &str = "gatewright.toml";
+/// Maximum number of models that a warning about a key names.
+const MAX_MODELS_NAMED: usize = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -68,6 +71,12 @@ struct Check {
     /// Configuration files
     #[arg(default_value = FILE)]
     files: Vec<PathBuf>,
+    /// Also warn of keys with a budget of money that may use models without a price. The keys are where --data, --store or --base-url
+    /// says
+    #[arg(long)]
+    keys: bool,
+    #[command(flatten)]
+    place: Place,
 }
 
 #[derive(Debug, Args)]
@@ -80,7 +89,7 @@ struct Schema {
 pub(crate) fn run(arguments: Arguments) -> Exit {
     match arguments.command {
         Command::Init(arguments) => init(&arguments),
-        Command::Check(arguments) => check(&arguments),
+        Command::Check(arguments) => on_runtime(interruptible(check(arguments))),
         Command::Models(arguments) => on_runtime(interruptible(models::run(arguments))),
         Command::Schema(arguments) => schema(&arguments),
         Command::Push(arguments) => on_runtime(interruptible(shared::push(arguments))),
@@ -101,7 +110,9 @@ fn init(arguments: &Init) -> Exit {
     Ok(0)
 }
 
-fn check(arguments: &Check) -> Exit {
+async fn check(arguments: Check) -> Exit {
+    let looks_at_keys = arguments.keys || arguments.place.is_given();
+    let keys = if looks_at_keys { arguments.place.open().await?.list(false).await? } else { Vec::new() };
     let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
     let mut code = 0;
     for path in &arguments.files {
@@ -112,6 +123,9 @@ fn check(arguments: &Check) -> Exit {
                     _ = writeln!(err, "{}", visible(&format!("{warning} (warning)")));
                 }
                 let path = path.display().to_string();
+                for warning in keys.iter().filter_map(|key| outside_budget(&file.config, key)) {
+                    _ = writeln!(err, "{}", visible(&format!("{path}: {warning} (warning)")));
+                }
                 writeln!(out, "{} is right: {}", visible(&path), file.config.offer())?;
             }
             Err(problems) => {
@@ -123,6 +137,24 @@ fn check(arguments: &Check) -> Exit {
         }
     }
     Ok(code)
+}
+
+/// What to say of a key whose budget of money does not limit all that it may use.
+fn outside_budget(config: &Config, key: &Key) -> Option<String> {
+    let models = models_outside_budget(config, key);
+    let first =
+        models.iter().take(MAX_MODELS_NAMED).map(|id| format!("{id:?}")).collect::<Vec<_>>().join(", ");
+    let more = match models.len().saturating_sub(MAX_MODELS_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!models.is_empty()).then(|| {
+        format!(
+            "the key {:?} has a budget of money, which does not limit its use of {first}{more}: no price is known of a target; give it \
+             one, or the key scopes without it",
+            key.name
+        )
+    })
 }
 
 fn schema(arguments: &Schema) -> Exit {

@@ -23,7 +23,14 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("config", &["gatewright config init", "gatewright config check"]),
     ("config init", &["gatewright config init", "gatewright config init staging.toml"]),
-    ("config check", &["gatewright config check", "gatewright config check staging.toml"]),
+    (
+        "config check",
+        &[
+            "gatewright config check",
+            "gatewright config check staging.toml",
+            "gatewright config check --keys --data data",
+        ],
+    ),
     ("config models", &["gatewright config models"]),
     ("config schema", &["gatewright config schema"]),
     (

@@ -144,6 +144,11 @@ impl From<RegistryError> for Failure {
 }
 
 impl Place {
+    /// Whether an argument says where it is.
+    pub(crate) fn is_given(&self) -> bool {
+        self.store || self.data.is_some() || self.url.is_some()
+    }
+
     /// Opens the place; a missing folder is an error.
     pub(crate) async fn open(&self) -> Result<Keys, Failure> {
         if !self.store && self.url.is_none() {

@@ -211,6 +211,17 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The targets whose requests have no known cost, with their models. The simulator costs nothing.
+    pub(crate) fn unpriced_targets(&self) -> impl Iterator<Item = (&Model, &Target)> {
+        let is_free = |target: &Target| {
+            let mut upstreams = self.upstreams.iter();
+            upstreams.any(|upstream| upstream.name == target.upstream && upstream.kind == Kind::Simulator)
+        };
+        let targets =
+            self.models.iter().flat_map(|model| model.targets.iter().map(move |target| (model, target)));
+        targets.filter(move |(_, target)| target.price.is_none() && !is_free(target))
+    }
+
     /// How many upstreams and models it has, in words.
     pub fn offer(&self) -> String {
         match self.shared_config {

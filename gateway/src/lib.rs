@@ -35,6 +35,7 @@
 mod access;
 mod app;
 mod bounds;
+mod budgets;
 mod clock;
 mod compaction;
 mod config;
@@ -80,6 +81,7 @@ pub use crate::access::{
     ApiKey, InvalidData, InvalidKey, InvalidPepper, NoHome, Node, Notification, Pepper, Registry,
     RegistryError, VideoTask, default_data_folder,
 };
+pub use crate::budgets::models_outside_budget;
 pub use crate::config::schema as config_schema;
 pub use crate::config::{Capabilities, Roles, TokenLimit};
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};

@@ -8,6 +8,8 @@ use gatewright_gateway::{ListedModel, PriceList, PricesOf, presets};
 
 /// Maximum number of models that are left out by name.
 const MAX_NAMED: usize = 50;
+/// Maximum number of providers without a name of ours that are named.
+const MAX_PROVIDERS_NAMED: usize = 10;
 /// Maximum number of models of all providers together.
 const MAX_MODELS: usize = 100_000;
 /// Longest id of a model.
@@ -154,18 +156,25 @@ impl Collected {
         }
         let models = |count: usize| format!("{count} {}", if count == 1 { "model" } else { "models" });
         if self.without_price > 0 {
-            notes.push(format!("{} without a price are not in the result", models(self.without_price)));
+            notes.push(format!("left out: {} without a price", models(self.without_price)));
         }
         if self.not_served > 0 {
-            let count = models(self.not_served);
-            notes.push(format!("{count} of kinds that a gateway does not serve are not in the result"));
+            notes.push(format!(
+                "left out: {} of kinds that a gateway does not serve",
+                models(self.not_served)
+            ));
         }
         if self.of_unnamed > 0 {
+            let mut providers: Vec<&str> =
+                self.unnamed.iter().take(MAX_PROVIDERS_NAMED).map(String::as_str).collect();
+            if self.unnamed.len() > MAX_PROVIDERS_NAMED {
+                providers.push("…");
+            }
             notes.push(format!(
-                "{} of {} providers that no upstream can name are not in the result; --provider NAME --upstream NAME takes those of \
-                 one",
+                "left out: {} of providers that gatewright providers does not list ({}); --provider NAME --upstream NAME imports \
+                 those of one for an upstream",
                 models(self.of_unnamed),
-                self.unnamed.len()
+                visible(&providers.join(", "))
             ));
         }
         notes

@@ -3,13 +3,11 @@
 use std::collections::BTreeSet;
 
 use gatewright_gateway::{ListedModel, Price, PriceTier, TokenPrice};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::collected::{Collected, Provider};
 use super::number::{Members, Unit, limit, price, whole};
-use super::source::Entries;
+use super::source::{Entries, members};
 
 /// Entries that are no models.
 const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
@@ -54,34 +52,31 @@ const REASONING: &str = "output_cost_per_reasoning_token";
 
 /// Whether a list has this form: its models name their providers.
 pub(super) fn has_form(entries: &Entries<'_>) -> bool {
-    #[derive(Deserialize)]
-    struct Probe {
-        #[serde(rename = "litellm_provider")]
-        _provider: IgnoredAny,
-    }
-    entries.values().any(|entry| serde_json::from_str::<Probe>(entry.get()).is_ok())
+    entries
+        .values()
+        .any(|entry| members(entry).is_some_and(|members| members.contains_key("litellm_provider")))
 }
 
 /// Errors: there are too many models.
 pub(super) fn read(entries: &Entries<'_>, collected: &mut Collected) -> Result<(), String> {
     for (id, entry) in entries.iter().filter(|(id, _)| !NO_MODELS.contains(&id.as_str())) {
-        let members: Members = match serde_json::from_str(entry.get()) {
-            Ok(members) => members,
+        let model: Members = match serde_json::from_str(entry.get()) {
+            Ok(model) => model,
             Err(error) => {
                 collected.leave_out(format!("{id}: {error}"));
                 continue;
             }
         };
-        let Some(listed_as) = members.get("litellm_provider").and_then(Value::as_str) else {
+        let Some(listed_as) = model.get("litellm_provider").and_then(Value::as_str) else {
             collected.leave_out(format!("{id}: it has no litellm_provider"));
             continue;
         };
         let (prefix, names) = provider(listed_as);
         let provider = Provider { listed_as, names };
-        match Mode::of(&members) {
+        match Mode::of(&model) {
             Some(mode) => {
                 let id = id.strip_prefix(prefix).and_then(|id| id.strip_prefix('/')).unwrap_or(id);
-                collected.add(provider, id, model(&members, mode))?;
+                collected.add(provider, id, listed(&model, mode))?;
             }
             None => collected.not_served(provider),
         }
@@ -120,7 +115,7 @@ impl Mode {
 }
 
 /// A model, if its price is stated. Errors: a number makes no sense.
-fn model(members: &Members, mode: Mode) -> Result<Option<ListedModel>, String> {
+fn listed(members: &Members, mode: Mode) -> Result<Option<ListedModel>, String> {
     let media = |names: &[&str]| {
         let mut stated = names.iter().map(|name| price(members, name, Unit::ImageOrSecond));
         stated.find_map(Result::transpose).transpose()
@@ -161,15 +156,14 @@ fn token_price(
         None if ending.is_empty() => price(members, CACHE_HIT, Unit::Token)?,
         cached => cached,
     };
-    let (Some(input), Some(output)) =
-        (input.or(before.map(|before| before.input)), output.or(before.map(|before| before.output)))
-    else {
-        return match (input, output) {
-            (None, None) => Ok(None),
-            (Some(_), None) => Err(format!("{OUTPUT} is missing")),
-            (None, _) => Err(format!("{INPUT} is missing")),
+    let stated_or = |stated: Option<f64>, of: fn(TokenPrice) -> f64| stated.or(before.map(of));
+    let (input, output) =
+        match (stated_or(input, |before| before.input), stated_or(output, |before| before.output)) {
+            (Some(input), Some(output)) => (input, output),
+            (None, None) => return Ok(None),
+            (Some(_), None) => return Err(format!("{OUTPUT} is missing")),
+            (None, Some(_)) => return Err(format!("{INPUT} is missing")),
         };
-    };
     let mut tokens = TokenPrice::new(input, output);
     tokens.cached_input = cached.or(before.and_then(|before| before.cached_input));
     tokens.cache_write = stated(CACHE_WRITE)?.or(before.and_then(|before| before.cache_write));

@@ -1,16 +1,12 @@
 //! The `api.json` of models.dev: an object of providers, each with its models and their prices of a million tokens.
 
-use std::collections::BTreeMap;
-
 use gatewright_gateway::{ListedModel, Price, PriceTier, TokenPrice};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::collected::{Collected, Provider};
 use super::number::{Members, Unit, limit, price, whole};
-use super::source::Entries;
+use super::source::{Entries, members};
 
 /// Providers by their name there, and by ours.
 const PROVIDERS: &[(&str, &[&str])] = &[
@@ -39,20 +35,14 @@ const OUTPUTS: [&str; 3] = ["text", "image", "video"];
 /// The size of prompts that `context_over_200k` is about.
 const LARGE_PROMPT: u64 = 200_000;
 
-#[derive(Deserialize)]
-struct ProviderEntry<'t> {
-    #[serde(borrow)]
-    models: BTreeMap<String, &'t RawValue>,
-}
-
 /// Whether a list has this form: its providers have models.
 pub(super) fn has_form(entries: &Entries<'_>) -> bool {
-    #[derive(Deserialize)]
-    struct Probe {
-        #[serde(rename = "models")]
-        _models: BTreeMap<String, IgnoredAny>,
-    }
-    entries.values().any(|entry| serde_json::from_str::<Probe>(entry.get()).is_ok())
+    entries.values().any(|entry| models(entry).is_some())
+}
+
+/// The models of a provider, if an entry is one.
+fn models(entry: &RawValue) -> Option<Entries<'_>> {
+    members(members(entry)?.get("models").copied()?)
 }
 
 /// Errors: there are too many models.
@@ -60,17 +50,14 @@ pub(super) fn read(entries: &Entries<'_>, collected: &mut Collected) -> Result<(
     for (listed_as, entry) in entries {
         let names = PROVIDERS.iter().find(|(name, _)| name == listed_as).map_or(&[][..], |(_, names)| names);
         let provider = Provider { listed_as, names };
-        let models = match serde_json::from_str::<ProviderEntry<'_>>(entry.get()) {
-            Ok(entry) => entry.models,
-            Err(error) => {
-                collected.leave_out(format!("{listed_as}: {error}"));
-                continue;
-            }
+        let Some(models) = models(entry) else {
+            collected.leave_out(format!("{listed_as}: it has no models"));
+            continue;
         };
         for (id, entry) in models {
             match serde_json::from_str::<Members>(entry.get()) {
                 Ok(members) if !is_served(&members) => collected.not_served(provider),
-                Ok(members) => collected.add(provider, &id, model(&members))?,
+                Ok(members) => collected.add(provider, &id, listed(&members))?,
                 Err(error) => collected.add(provider, &id, Err(error.to_string()))?,
             }
         }
@@ -86,7 +73,7 @@ fn is_served(members: &Members) -> bool {
 }
 
 /// A model, if its price is stated. Errors: a number makes no sense.
-fn model(members: &Members) -> Result<Option<ListedModel>, String> {
+fn listed(members: &Members) -> Result<Option<ListedModel>, String> {
     let Some(cost) = members.get("cost").and_then(Value::as_object) else { return Ok(None) };
     let Some(tokens) = token_price(cost)? else { return Ok(None) };
     let mut stated = Price::default();

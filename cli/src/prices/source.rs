@@ -34,6 +34,11 @@ pub(super) fn entries(text: &str) -> Result<Entries<'_>, String> {
     Ok(entries)
 }
 
+/// The members of an entry that is an object.
+pub(super) fn members(entry: &RawValue) -> Option<Entries<'_>> {
+    serde_json::from_str(entry.get()).ok()
+}
+
 /// Where a list is.
 #[derive(Debug)]
 pub(super) enum Source {

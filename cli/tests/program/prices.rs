@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
 use insta::assert_snapshot;
+use serde_json::{Value, json};
 
+use crate::gateway::Serving;
+use crate::webhooks::wait_until;
 use crate::{gatewright, run, run_with_input, transcript};
 
 fn list(name: &str) -> PathBuf {
@@ -156,4 +159,81 @@ fn a_price_file_that_is_not_there_is_a_warning_of_a_check() {
     assert!(told.starts_with("exit code 0\n"), "{told}");
     assert!(told.contains("gatewright.toml:2:8: prices.file: the file prices.toml does not exist"), "{told}");
     assert!(told.contains("gatewright prices import makes one"), "{told}");
+}
+
+#[test]
+fn a_check_names_the_keys_whose_budget_of_money_does_not_limit_a_model() {
+    let folder = configured(true);
+    let keys = |arguments: &[&str]| {
+        let mut command = gatewright();
+        command.current_dir(folder.path()).args(["keys", "create"]).args(arguments).args(["--data", "data"]);
+        assert!(command.output().expect("the program runs").status.success());
+    };
+    keys(&["limited", "--cost-per-day", "5"]);
+    keys(&["elsewhere", "--cost-per-month", "5", "--model", "other"]);
+    keys(&["unlimited"]);
+    let mut command = gatewright();
+    command.current_dir(folder.path()).env("OPENAI_API_KEY", "k");
+    command.args(["config", "check", "--keys", "--data", "data"]);
+    let told = transcript(&command.output().expect("the program runs"));
+    let expected = "gatewright.toml: the key \"limited\" has a budget of money, which does not limit its use of \"small-1\": no \
+                    price is known of a target";
+    assert!(told.contains(expected), "{told}");
+    assert!(!told.contains("elsewhere") && !told.contains("\"unlimited\""), "{told}");
+}
+
+/// Requests, tokens of prompts, cost and unpriced requests of a model, as the store counts them.
+fn counted(data: &Path, model: &str) -> (u64, u64, f64, u64) {
+    let output =
+        run(&["usage", "--data", data.to_str().expect("a path"), "--by", "model", "--format", "json"]);
+    let rows: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let row = rows.as_array().expect("rows").iter().find(|row| row["model"] == model);
+    let number = |name: &str| row.map_or(0, |row| row[name].as_u64().expect("a number"));
+    let cost = row.map_or(0.0, |row| row["cost"].as_f64().expect("an amount"));
+    (number("requests"), number("input_tokens"), cost, number("unpriced"))
+}
+
+#[test]
+fn a_gateway_counts_by_the_price_file_and_reads_it_again_when_it_changes() {
+    let provider = Serving::start(&["--key", "p"], None);
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let config = format!(
+        "[store]\ndata = \"data\"\n[observe]\nopen_metrics = true\n[prices]\nfile = \"prices.toml\"\n\
+         [upstreams.one]\nkind = \"gatewright\"\nbase_url = \"{}\"\nkey = {{ env = \"ONE_KEY\" }}\n\
+         [models.model-sol]\ntargets = [{{ upstream = \"one\" }}]\n[models.model-luna]\ntargets = [{{ upstream = \"one\" }}]\n",
+        provider.url
+    );
+    let price = |input: u32| {
+        let text = format!("[upstreams.one.model-sol]\ninput = {input}\noutput = 0\n");
+        std::fs::write(at("prices.toml"), text).expect("written");
+    };
+    price(1);
+    std::fs::write(at("gatewright.toml"), config).expect("written");
+    let (file, data) = (at("gatewright.toml"), at("data"));
+    let gateway = Serving::start_with(&["--config", file.to_str().expect("a path")], &[("ONE_KEY", "p")]);
+    let ask = |model: &str| {
+        let body = json!({ "model": model, "messages": [{ "role": "user", "content": "How are you?" }] });
+        gateway.call("POST", "/v1/chat/completions", &body.to_string());
+    };
+    ask("model-sol");
+    ask("model-luna");
+    wait_until("both are counted", || counted(&data, "model-sol").0 + counted(&data, "model-luna").0 == 2);
+    let (_, input, cost, unpriced) = counted(&data, "model-sol");
+    let millions = |tokens: u64| f64::from(u32::try_from(tokens).expect("few")) / 1e6;
+    assert!(input > 0 && (cost - millions(input)).abs() < 1e-9, "{input} {cost}");
+    assert_eq!(unpriced, 0);
+    let (_, input, cost, unpriced) = counted(&data, "model-luna");
+    assert!(input > 0 && cost.abs() < 1e-9, "{input} {cost}");
+    assert_eq!(unpriced, 1);
+    let table = run(&["usage", "--data", data.to_str().expect("a path"), "--by", "model"]);
+    let table = String::from_utf8(table.stdout).expect("text");
+    let luna = table.lines().find(|line| line.contains("model-luna")).expect("a row");
+    assert_eq!(luna.split_whitespace().rev().take(2).collect::<Vec<_>>(), ["1", "-"], "{table}");
+    price(1000);
+    wait_until("the new price is in use", || {
+        ask("model-sol");
+        let (_, input, cost, _) = counted(&data, "model-sol");
+        cost > 10.0 * millions(input)
+    });
 }

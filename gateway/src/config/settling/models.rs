@@ -196,15 +196,7 @@ impl Settling<'_> {
 
     /// Notes the models whose requests have no known cost.
     fn note_unpriced(&mut self, config: &Config) {
-        let is_free = |target: &Target| {
-            let mut upstreams = config.upstreams.iter();
-            upstreams.any(|upstream| upstream.name == target.upstream && upstream.kind == Kind::Simulator)
-        };
-        let targets = config
-            .models
-            .iter()
-            .flat_map(|model| model.targets.iter().map(move |target| (model, target)))
-            .filter(|(_, target)| target.price.is_none() && !is_free(target));
+        let targets = config.unpriced_targets();
         let mut names: Vec<String> =
             targets.map(|(model, target)| format!("{:?} at {:?}", model.id, target.upstream)).collect();
         let more = names.len().saturating_sub(MAX_UNPRICED_NAMED);

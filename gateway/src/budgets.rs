@@ -1,0 +1,62 @@
+//! Budgets of money that do not limit all that their keys may use.
+
+use crate::config::Config;
+use crate::keys::Key;
+
+/// The models that a key may use without limit although it has a budget of money: no price is known of a target, so their requests
+/// are not counted against it. Empty for keys without such a budget.
+pub fn models_outside_budget<'c>(config: &'c Config, key: &Key) -> Vec<&'c str> {
+    if key.limits.cost_per_day.or(key.limits.cost_per_month).is_none() {
+        return Vec::new();
+    }
+    let is_allowed = |id: &str| key.scopes.allow_model(id);
+    let models = config.unpriced_targets().map(|(model, _)| model);
+    let allowed =
+        models.filter(|model| is_allowed(&model.id) || model.aliases.iter().any(|alias| is_allowed(alias)));
+    let mut ids: Vec<&str> = allowed.map(|model| model.id.as_str()).collect();
+    // The targets of one model follow each other.
+    ids.dedup();
+    ids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Kind, Model, Price, Target, Upstream};
+    use crate::keys::NewKey;
+
+    fn config() -> Config {
+        let mut priced = Target::new("one", "priced");
+        priced.price = Some(Price::new(1.0, 1.0));
+        let mut named = Model::new("named", "family_one", Target::new("one", "named"));
+        named.aliases.push("alias".to_owned());
+        named.targets.push(Target::new("one", "other"));
+        Config {
+            upstreams: vec![
+                Upstream::new("one", Kind::Chat, "https://one.example"),
+                Upstream::new("embedded", Kind::Simulator, ""),
+            ],
+            models: vec![
+                Model::new("priced", "family_one", priced),
+                named,
+                Model::new("simulated", "family_one", Target::new("embedded", "model-sol")),
+            ],
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn a_budget_of_money_leaves_out_the_models_without_a_price_that_its_key_may_use() {
+        let config = config();
+        let outside = |cost: Option<f64>, models: &[&str]| {
+            let mut key = NewKey::new("k").issue(0);
+            key.limits.cost_per_day = cost;
+            key.scopes.models = models.iter().map(|&id| id.to_owned()).collect();
+            models_outside_budget(&config, &key)
+        };
+        assert_eq!(outside(Some(1.0), &[]), ["named"]);
+        assert_eq!(outside(Some(1.0), &["alias"]), ["named"]);
+        assert_eq!(outside(Some(1.0), &["priced", "simulated"]), [""; 0]);
+        assert_eq!(outside(None, &[]), [""; 0]);
+    }
+}

@@ -59,11 +59,11 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
         "UPSTREAM",
         "REQUESTS",
         "ESTIMATED",
+        "UNPRICED",
         "INPUT",
         "CACHED",
         "OUTPUT",
         "COST",
-        "UNPRICED",
     ];
     let text = |name: &Option<String>| name.clone().unwrap_or_else(|| "-".to_owned());
     let row = |row: &UsageRow| {
@@ -74,11 +74,11 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
             text(&row.upstream),
             row.requests.to_string(),
             row.estimated.to_string(),
+            row.unpriced.to_string(),
             row.input_tokens.to_string(),
             row.cached_tokens.to_string(),
             row.output_tokens.to_string(),
             cost(row),
-            row.unpriced.to_string(),
         ]
     };
     let rows: Vec<_> = std::iter::once(heads.map(str::to_owned)).chain(rows.iter().map(row)).collect();

@@ -54,6 +54,8 @@ export interface UsageRow {
   output_tokens: number;
   reasoning_tokens: number;
   cost: number;
+  /** Requests whose cost is not known, and not part of it. */
+  unpriced: number;
 }
 
 export interface Upstream {

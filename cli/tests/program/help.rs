@@ -23,6 +23,8 @@ fn help_of_every_command() {
         "config history",
         "config rollback",
         "providers",
+        "prices",
+        "prices import",
         "import",
         "import litellm",
         "check",

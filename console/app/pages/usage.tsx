@@ -38,7 +38,10 @@ export function Usage() {
     }));
   return (
     <>
-      <Head title="Usage">Days are those of UTC. Cost follows from the prices in the configuration.</Head>
+      <Head title="Usage">
+        Days are those of UTC. Cost follows from the configured prices; unpriced requests have none and are
+        not part of it.
+      </Head>
       <div class="filters">
         <Choice
           label="Days"
@@ -88,6 +91,7 @@ export function Usage() {
               [shown[0]?.toUpperCase() + shown.slice(1)],
               ["Requests", "number"],
               ["Estimated", "number"],
+              ["Unpriced", "number"],
               ["Input tokens", "number"],
               ["Cached tokens", "number"],
               ["Output tokens", "number"],
@@ -101,11 +105,12 @@ export function Usage() {
                 <Id key="name" plain of={name(row)} />,
                 whole(row.requests),
                 whole(row.estimated),
+                whole(row.unpriced),
                 whole(row.input_tokens),
                 whole(row.cached_tokens),
                 whole(row.output_tokens),
                 whole(row.reasoning_tokens),
-                money(row.cost),
+                row.unpriced === row.requests && row.requests > 0 ? "–" : money(row.cost),
               ],
             }))}
           />

@@ -10,7 +10,7 @@ use crate::upstreams::{self, Scripted, UPSTREAM_KEY, answer, json_answer, upstre
 const PATH: &str = "/v1/images/generations";
 
 /// A gateway with the image model `mine` at these upstreams, with the limits of a model of the catalog or none.
-fn config(upstreams: Vec<Upstream>, limits: Option<&str>) -> Config {
+pub(crate) fn config(upstreams: Vec<Upstream>, limits: Option<&str>) -> Config {
     let mut config = upstreams::config(upstreams);
     config.models[0].kind = ModelKind::Image;
     config.models[0].limits = limits.map(str::to_owned);

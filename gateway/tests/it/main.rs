@@ -39,6 +39,7 @@ mod nodes;
 mod offers;
 mod operator;
 mod origins;
+mod prices;
 mod quirks;
 mod redis;
 mod refusals;

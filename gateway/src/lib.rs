@@ -83,13 +83,16 @@ pub use crate::access::{
 };
 pub use crate::budgets::models_outside_budget;
 pub use crate::config::schema as config_schema;
-pub use crate::config::{Capabilities, Roles, TokenLimit};
+pub use crate::config::{
+    ApplicationDefault, ClientCredentials, KeyCommand, KeyFile, KeyPlace, KeySource, Preset, Setting, preset,
+    presets,
+};
+pub use crate::config::{Capabilities, Envelope, Paths, Roles, TokenLimit};
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
 pub use crate::config::{
     ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE, SharedConfig, Sharing, Watch,
     check_base_url, check_model_id,
 };
-pub use crate::config::{KeyCommand, KeyPlace, Preset, Setting, preset, presets};
 pub use crate::config::{ListedModel, PriceList, PriceTier, PricesOf, TokenPrice};
 pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};
 pub use crate::fault::{FAULT_HEADER, FAULTS, Faults, InvalidFault};

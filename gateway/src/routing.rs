@@ -328,7 +328,7 @@ impl Provider {
     fn has_keys_of(&self, other: &Upstream) -> bool {
         let texts =
             |upstream: &Upstream| upstream.keys.iter().map(|key| key.expose().to_owned()).collect::<Vec<_>>();
-        texts(&self.upstream) == texts(other) && self.upstream.key_command == other.key_command
+        texts(&self.upstream) == texts(other) && self.upstream.key_source == other.key_source
     }
 }
 

@@ -154,7 +154,8 @@ impl Endpoint {
     }
 
     /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys. A request that
-    /// was lost as the upstream closed an unused connection is sent once more, but not one for a video, which might be made twice.
+    /// was lost as the upstream closed an unused connection is sent once more, but not one for a video, which might be made twice. So is
+    /// one whose key the upstream refused, once its source has given another key.
     pub(crate) async fn send(
         &self,
         request: Request<'_>,
@@ -162,8 +163,15 @@ impl Endpoint {
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
         let may_repeat = request.action != Action::Video;
         self.keys.ready().await?;
-        let request = request.build(self, key).map_err(NoAnswer::Broken)?;
-        self.exchange(request, self.timeout, may_repeat).await
+        let since = self.keys.since();
+        let built = request.build(self, key).map_err(NoAnswer::Broken)?;
+        let answer = self.exchange(built, self.timeout, may_repeat).await?;
+        if answer.status() == StatusCode::UNAUTHORIZED && self.keys.replaced(since).await {
+            drop(answer);
+            let built = request.build(self, key).map_err(NoAnswer::Broken)?;
+            return self.exchange(built, self.timeout, may_repeat).await;
+        }
+        Ok(answer)
     }
 
     /// The same about a response that the upstream stores. A key that there is no more is replaced by the first. `mark`: of

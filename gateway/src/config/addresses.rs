@@ -100,6 +100,22 @@ pub(super) fn is_public_host(url: &Url) -> bool {
     }
 }
 
+/// Whether a secret may be sent to a token endpoint: by https, or on this machine. Errors: why not; never quotes it.
+pub(crate) fn check_token_url(text: &str) -> Result<(), &'static str> {
+    let url = base_url(text)?;
+    let is_local = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost",
+        None => false,
+    };
+    if url.scheme() == "https" || is_local {
+        Ok(())
+    } else {
+        Err("must begin with https://: it is sent secrets")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +138,20 @@ mod tests {
         ] {
             let why = base_url(wrong).expect_err(wrong);
             assert!(!why.contains("canary"));
+        }
+    }
+
+    #[test]
+    fn a_token_endpoint_is_reached_by_https_or_on_this_machine() {
+        for right in
+            ["https://tokens.example/a", "http://127.0.0.1:1/token", "http://[::1]:1", "http://localhost/a"]
+        {
+            assert_eq!(check_token_url(right), Ok(()), "{right}");
+        }
+        for wrong in
+            ["http://tokens.example/a", "http://10.0.0.1/a", "http://localhost.example", "ftp://a", ""]
+        {
+            assert!(check_token_url(wrong).is_err(), "{wrong}");
         }
     }
 

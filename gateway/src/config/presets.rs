@@ -11,11 +11,13 @@ use super::places::Path;
 use super::toml_as_json::table;
 
 /// The files, by the name of the provider.
-const FILES: [(&str, &str); 22] = [
+const FILES: [(&str, &str); 24] = [
     ("openai", include_str!("../../providers/openai.toml")),
     ("anthropic", include_str!("../../providers/anthropic.toml")),
     ("gemini", include_str!("../../providers/gemini.toml")),
     ("gemini-compatible", include_str!("../../providers/gemini-compatible.toml")),
+    ("vertex-gemini", include_str!("../../providers/vertex-gemini.toml")),
+    ("vertex-anthropic", include_str!("../../providers/vertex-anthropic.toml")),
     ("azure-openai", include_str!("../../providers/azure-openai.toml")),
     ("openrouter", include_str!("../../providers/openrouter.toml")),
     ("groq", include_str!("../../providers/groq.toml")),

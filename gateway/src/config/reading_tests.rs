@@ -107,7 +107,12 @@ fn every_example_of_the_starting_file_is_right() {
 fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>) {
     let keys = schema["properties"].as_object();
     // A table that says one of several things.
-    let one_of = [&["env", "file"][..], &["command", "env", "file", "ttl"], &["header", "prefix", "query"]];
+    let one_of = [
+        &["env", "file"][..],
+        &["application_default", "command", "credentials_file", "env", "file", "oauth", "ttl"],
+        &["answer", "count_tokens", "images", "stream", "videos"],
+        &["header", "prefix", "query"],
+    ];
     let is_choice = keys.is_some_and(|keys| {
         let mut names: Vec<&str> = keys.keys().map(String::as_str).collect();
         names.sort_unstable();

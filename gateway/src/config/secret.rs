@@ -76,10 +76,38 @@ impl fmt::Display for Secret {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Credential {
-    /// What a program prints. It holds for a while.
+    /// What a program prints. It is valid for a while.
     Command { command: Vec<String>, ttl: Time },
+    /// What a file holds that another program rewrites.
+    File { file: PathBuf, ttl: Time },
+    /// An access token that the gateway gets as a client of a token server.
+    OAuth { oauth: OAuth },
+    /// An access token by the credentials of a service account or of a user.
+    CredentialsFile { credentials_file: PathBuf },
+    /// An access token by the application default credentials of this machine.
+    ApplicationDefault {
+        #[serde(rename = "application_default")]
+        _is_wanted: bool,
+    },
     /// Where other secrets are, too.
     Kept(Secret),
+}
+
+/// The gateway as a client of a token server.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OAuth {
+    /// The token endpoint, such as "https://login.example/oauth2/token".
+    #[schemars(length(max = 2048))]
+    pub(super) token_url: String,
+    /// The id of the gateway at the token server.
+    #[schemars(length(min = 1, max = 1024))]
+    pub(super) client_id: String,
+    /// The secret of the gateway at the token server.
+    pub(super) client_secret: Secret,
+    /// What the access token is for. Default: as the token server decides.
+    #[schemars(length(min = 1, max = 1024))]
+    pub(super) scope: Option<String>,
 }
 
 /// The value of a header or of a parameter: a text, or a secret.
@@ -160,15 +188,39 @@ impl JsonSchema for Credential {
         });
         properties["ttl"] = Time::json_schema(generator).into();
         properties["ttl"]["description"] =
-            "How long what the command prints holds; it runs again before that.".into();
+            "How long what the command prints or the file holds is valid; it runs or is read again before that.".into();
+        properties["oauth"] = OAuth::json_schema(generator).into();
+        properties["oauth"]["description"] =
+            "Get access tokens from a token server by the grant of client credentials.".into();
+        properties["credentials_file"] = serde_json::json!({
+            "type": "string",
+            "description": "Path of the JSON file of a service account or of a user's login, by which the gateway gets access tokens.",
+            "minLength": 1,
+        });
+        properties["application_default"] = serde_json::json!({
+            "type": "boolean",
+            "description": "Get access tokens by the application default credentials of this machine.",
+            "const": true,
+            "errorMessage": "must be true, or the key must not be there",
+        });
+        let only = json_schema!({
+            "maxProperties": 1,
+            "errorMessage": "a key that the gateway gets from a token server stands alone: remove the other keys",
+        });
+        let has_ttl = json_schema!({
+            "oneOf": [{ "required": ["command"] }, { "required": ["file"] }],
+            "errorMessage": "ttl stands beside command or file",
+        });
         json_schema!({
             "type": "object",
             "minProperties": 1,
             "maxProperties": 2,
             "properties": properties,
             "additionalProperties": false,
-            "dependentRequired": { "command": ["ttl"], "ttl": ["command"] },
-            "dependentSchemas": { "env": alone, "file": alone },
+            "dependentRequired": { "command": ["ttl"] },
+            "dependentSchemas": {
+                "env": alone, "oauth": only, "credentials_file": only, "application_default": only, "ttl": has_ttl,
+            },
             "errorMessage": NOT_IN_THE_FILE,
         })
     }

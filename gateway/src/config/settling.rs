@@ -2,6 +2,7 @@
 
 mod envelope;
 mod families;
+mod key_source;
 mod models;
 mod upstreams;
 
@@ -333,12 +334,20 @@ impl<'f> Settling<'f> {
         read
     }
 
+    /// Whether the document may name a secret.
+    fn may_name(&mut self, secret: &Secret, at: &Path) -> bool {
+        if self.sharing.is_none_or(|sharing| sharing.allows(secret)) {
+            return true;
+        }
+        let message = format!(
+            "a document that gateways share may not name {secret}: store.shared_secrets of their own files lists what they send"
+        );
+        self.missing(at.clone(), true, message);
+        false
+    }
+
     fn secret(&mut self, secret: &Secret, at: &Path) -> Option<String> {
-        if self.sharing.is_some_and(|sharing| !sharing.allows(secret)) {
-            let message = format!(
-                "a document that gateways share may not name {secret}: store.shared_secrets of their own files lists what they send"
-            );
-            self.missing(at.clone(), true, message);
+        if !self.may_name(secret, at) {
             return None;
         }
         if let Secret::File(path) = secret {

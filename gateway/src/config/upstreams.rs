@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::capabilities::Capabilities;
 use super::envelope::Envelope;
-use super::keys::{KeyCommand, KeyPlace, Setting};
+use super::key_source::KeySource;
+use super::keys::{KeyPlace, Setting};
 pub use crate::usage::{Price, PriceTier, TokenPrice};
 
 /// What an upstream speaks, and how it is called.
@@ -50,8 +51,8 @@ pub struct Upstream {
     pub base_url: String,
     /// Its keys; the next is used where one is refused for its rate or quota. Empty: none is sent.
     pub keys: Vec<ApiKey>,
-    /// The program that prints its key, instead of `keys`.
-    pub key_command: Option<KeyCommand>,
+    /// Where its key comes from if it is valid for a while, instead of `keys`.
+    pub key_source: Option<KeySource>,
     /// Where a key stands in a request. `None`: as the kind says.
     pub key_place: Option<KeyPlace>,
     /// Headers that each request to it has. They go before those of clients and of the gateway.
@@ -89,7 +90,7 @@ impl Upstream {
             kind,
             base_url: base_url.into(),
             keys: Vec::new(),
-            key_command: None,
+            key_source: None,
             key_place: None,
             set_headers: Vec::new(),
             set_query: Vec::new(),
@@ -108,7 +109,7 @@ impl Upstream {
 
     /// How many keys it has.
     pub(crate) fn key_count(&self) -> usize {
-        if self.key_command.is_some() { 1 } else { self.keys.len() }
+        if self.key_source.is_some() { 1 } else { self.keys.len() }
     }
 
     /// Whether it is told which trace its requests are part of.

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue, header};
 use percent_encoding::utf8_percent_encode;
 
 use super::escaping::SEGMENT;
-use crate::config::{KeyPlace, Kind, Upstream};
+use crate::config::{KeyPlace, KeySource, Kind, Upstream};
 
 /// Header with the key, in the messages protocol.
 const MESSAGES_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
@@ -36,6 +36,7 @@ impl Place {
     /// Errors: a header has no such name.
     pub(super) fn of(upstream: &Upstream) -> Result<Self, String> {
         let header = |name, prefix: &str| Self::Header { name, prefix: prefix.to_owned() };
+        let gives_access_tokens = upstream.key_source.as_ref().is_some_and(KeySource::gives_access_tokens);
         Ok(match (&upstream.key_place, upstream.kind) {
             (Some(KeyPlace::Header { name, prefix }), _) => {
                 let name = HeaderName::try_from(name)
@@ -43,6 +44,7 @@ impl Place {
                 header(name, prefix)
             }
             (Some(KeyPlace::Query(name)), _) => Self::Query(utf8_percent_encode(name, SEGMENT).to_string()),
+            (None, _) if gives_access_tokens => header(header::AUTHORIZATION, "Bearer "),
             (None, Kind::Messages) => header(MESSAGES_KEY_HEADER, ""),
             (None, Kind::Native) => header(NATIVE_KEY_HEADER, ""),
             (None, _) => header(header::AUTHORIZATION, "Bearer "),

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use gatewright::redact::ChangingSecrets;
 use ring::digest::{SHA256, digest};
+use tokio::time::Instant;
 
 use super::NoAnswer;
 use super::credential::Credential;
 use super::key_place::{Place, Presented};
-use crate::config::Upstream;
+use crate::config::{KeySource, Upstream};
 
 /// The keys of an upstream.
 pub(super) enum Keys {
     /// Those of the configuration, each with its mark: a digest, by which it is known again when the list has changed.
     Listed(Vec<(Presented, i64)>),
-    /// What a program prints, and the mark of the program.
-    Printed(Arc<Credential>, i64),
+    /// The key of a source that is valid for a while, and the mark of the source.
+    Renewed(Arc<Credential>, i64),
 }
 
 /// How many there are.
@@ -27,16 +28,19 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// `before`: those of the upstream so far. A program that stays the same goes on with what it printed.
+    /// `before`: those of the upstream so far. A source that stays the same goes on with its key.
     pub(super) fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, String> {
         let place = Place::of(upstream)?;
-        if let Some(command) = &upstream.key_command {
-            let mark = mark(&command.words.join("\0"));
-            let credential = match before {
-                Some(Self::Printed(before, _)) if before.is_of(command, &place) => Arc::clone(before),
-                _ => Credential::new(&upstream.name, command.clone(), place),
+        if let Some(source) = &upstream.key_source {
+            let mark = match source {
+                KeySource::Command(command) => mark(&command.words.join("\0")),
+                source => mark(&format!("{source:?}")),
             };
-            return Ok(Self::Printed(credential, mark));
+            let credential = match before {
+                Some(Self::Renewed(before, _)) if before.is_of(source, &place) => Arc::clone(before),
+                _ => Credential::new(&upstream.name, source.clone(), place),
+            };
+            return Ok(Self::Renewed(credential, mark));
         }
         let listed = upstream.keys.iter().map(|key| {
             let presented = place.present(key.expose()).ok_or("a key is no header value")?;
@@ -49,14 +53,14 @@ impl Keys {
     pub(super) fn get(&self, key: Option<usize>) -> Option<Presented> {
         match self {
             Self::Listed(listed) => listed.get(key?).map(|(presented, _)| presented.clone()),
-            Self::Printed(credential, _) => key.and_then(|_| credential.get()),
+            Self::Renewed(credential, _) => key.and_then(|_| credential.get()),
         }
     }
 
     pub(super) fn count(&self) -> usize {
         match self {
             Self::Listed(listed) => listed.len(),
-            Self::Printed(..) => 1,
+            Self::Renewed(..) => 1,
         }
     }
 
@@ -64,21 +68,21 @@ impl Keys {
     pub(super) fn mark_of(&self, key: usize) -> Option<i64> {
         match self {
             Self::Listed(listed) => listed.get(key).map(|(_, mark)| *mark),
-            Self::Printed(_, mark) => (key == 0).then_some(*mark),
+            Self::Renewed(_, mark) => (key == 0).then_some(*mark),
         }
     }
 
     pub(super) fn marked(&self, mark: i64) -> Option<usize> {
         match self {
             Self::Listed(listed) => listed.iter().position(|(_, own)| *own == mark),
-            Self::Printed(_, own) => (*own == mark).then_some(0),
+            Self::Renewed(_, own) => (*own == mark).then_some(0),
         }
     }
 
-    /// Waits until there is a key, which is at once but for a program that has printed none yet.
+    /// Waits until there is a key, which is at once but for a source that has given none yet.
     pub(super) async fn ready(&self) -> Result<(), NoAnswer> {
         match self {
-            Self::Printed(credential, _) if !credential.holds() => {
+            Self::Renewed(credential, _) if !credential.holds() => {
                 Box::pin(credential.wait()).await.map_err(|why| NoAnswer::Broken(why.to_string()))
             }
             _ => Ok(()),
@@ -87,8 +91,24 @@ impl Keys {
 
     /// The upstream refused the key.
     pub(super) fn refused(&self) {
-        if let Self::Printed(credential, _) = self {
+        if let Self::Renewed(credential, _) = self {
             credential.refused();
+        }
+    }
+
+    /// Since when the newest key of a source is there.
+    pub(super) fn since(&self) -> Option<Instant> {
+        match self {
+            Self::Listed(_) => None,
+            Self::Renewed(credential, _) => credential.since(),
+        }
+    }
+
+    /// Waits for another key of a source in place of one that the upstream refused. False if there is none.
+    pub(super) async fn replaced(&self, since: Option<Instant>) -> bool {
+        match (self, since) {
+            (Self::Renewed(credential, _), Some(since)) => Box::pin(credential.replaced(since)).await,
+            _ => false,
         }
     }
 
@@ -96,7 +116,7 @@ impl Keys {
     pub(super) fn changing_secrets(&self) -> Option<ChangingSecrets> {
         match self {
             Self::Listed(_) => None,
-            Self::Printed(credential, _) => Some(credential.secrets()),
+            Self::Renewed(credential, _) => Some(credential.secrets()),
         }
     }
 }

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{AboutStored, Action, Endpoint, LookUp, Request, Stored};
-use crate::config::{Kind, Preset, presets, read_text};
+use crate::config::{ApplicationDefault, KeySource, Kind, Preset, presets, read_text};
 use crate::conversation::Protocol;
 
 /// The lines of the head of each request, in lower case but for the first.
@@ -38,8 +38,18 @@ async fn answer(mut connection: TcpStream, heads: Heads) {
             head.lines().next().unwrap_or_default().clone_into(&mut lines[0]);
             let length = lines.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
             received.drain(..(end + 4 + length.unwrap_or(0)).min(received.len()));
-            heads.lock().expect("no panic").push(lines);
-            let sent = connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
+            // The metadata server of the machine gives access tokens.
+            let document = if lines[0].contains("/computeMetadata/") {
+                r#"{"access_token":"Token-of-machine","expires_in":3600}"#
+            } else {
+                heads.lock().expect("no panic").push(lines);
+                "{}"
+            };
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nmetadata-flavor: Google\r\ncontent-length: {}\r\n\r\n",
+                document.len()
+            );
+            let sent = connection.write_all(format!("{head}{document}").as_bytes()).await;
             sent.expect("the gateway reads");
         }
         match connection.read(&mut packet).await {
@@ -61,8 +71,8 @@ fn path_of(preset: &Preset) -> &str {
     authority.find('/').map_or("", |at| &authority[at..])
 }
 
-/// What upstreams of a kind are asked for, and the end of the target of each.
-fn asked(kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
+/// What an upstream of a provider is asked for, and the end of the target of each.
+fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
     let (turn, stream) = (Action::Answer { stream: false }, Action::Answer { stream: true });
     let chat = [
         (Protocol::Chat, turn, "/chat/completions"),
@@ -76,6 +86,16 @@ fn asked(kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
         (Protocol::Responses, Action::Compact, "/responses/compact"),
     ];
     match kind {
+        _ if provider == "vertex-anthropic" => vec![
+            (Protocol::Messages, turn, "/publishers/anthropic/models/m:rawPredict"),
+            (Protocol::Messages, stream, "/publishers/anthropic/models/m:streamRawPredict"),
+            (Protocol::Messages, Action::CountTokens, "/publishers/anthropic/models/count-tokens:rawPredict"),
+        ],
+        _ if provider == "vertex-gemini" => vec![
+            (Protocol::Native, turn, "/publishers/google/models/m:generateContent"),
+            (Protocol::Native, stream, "/publishers/google/models/m:streamGenerateContent?alt=sse"),
+            (Protocol::Native, Action::CountTokens, "/publishers/google/models/m:countTokens"),
+        ],
         Kind::Messages => vec![
             (Protocol::Messages, turn, "/messages"),
             (Protocol::Messages, stream, "/messages"),
@@ -108,13 +128,16 @@ async fn requests_to_each_provider_have_its_address_and_its_key() {
             preset.name
         );
         let file = read_text(&text, set).unwrap_or_else(|problems| panic!("{problems}"));
-        let upstream = &file.config.upstreams[0];
-        let endpoint = Endpoint::new(upstream, None).expect("an endpoint");
-        let key = upstream.keys.first().map(|_| 0);
+        let mut upstream = file.config.upstreams[0].clone();
+        if let Some(KeySource::ApplicationDefault(places)) = &mut upstream.key_source {
+            *places = ApplicationDefault::of_metadata_server(origin.trim_start_matches("http://"));
+        }
+        let endpoint = Endpoint::new(&upstream, None).expect("an endpoint");
+        let key = (upstream.key_count() > 0).then_some(0);
         let query = if preset.name == "azure-openai" { "api-version=v1" } else { "" };
         let (client, mut expected) = (HeaderMap::new(), Vec::new());
 
-        for (protocol, action, end) in asked(upstream.kind) {
+        for (protocol, action, end) in asked(preset.name, upstream.kind) {
             let (model, body, id) = ("m", Bytes::from_static(b"{}"), "req_1");
             let request =
                 Request { protocol, action, model, body, client: &client, relayed: true, id, trace: None };
@@ -149,9 +172,13 @@ async fn requests_to_each_provider_have_its_address_and_its_key() {
             (_, Kind::Native) => ("x-goog-api-key", ""),
             _ => ("authorization", "bearer "),
         };
-        let shown = preset.key_variable().map(|variable| {
-            format!("{header}: {prefix}{}", format!("Key-in-{variable}").to_ascii_lowercase())
-        });
+        let shown = match (preset.key_variable(), &upstream.key_source) {
+            (Some(variable), _) => {
+                Some(format!("{header}: {prefix}key-in-{}", variable.to_ascii_lowercase()))
+            }
+            (None, Some(_)) => Some("authorization: bearer token-of-machine".to_owned()),
+            (None, None) => None,
+        };
         for head in &heads {
             let of_keys = ["authorization: ", "api-key: ", "x-api-key: ", "x-goog-api-key: "];
             let keys = head.iter().filter(|line| of_keys.iter().any(|name| line.starts_with(name)));

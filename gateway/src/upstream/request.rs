@@ -79,7 +79,7 @@ pub(crate) struct Request<'a> {
 
 impl Request<'_> {
     pub(super) fn build(
-        self,
+        &self,
         endpoint: &Endpoint,
         key: Option<usize>,
     ) -> Result<http::Request<Bytes>, String> {

@@ -13,6 +13,7 @@ mod connections;
 #[cfg(feature = "console")]
 mod console;
 mod effects;
+mod envelopes;
 mod examples;
 mod failover;
 mod fault_matrix;

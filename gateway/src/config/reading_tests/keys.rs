@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Absent, CANARY, Part, parse, read, set, with, wrong};
-use crate::config::{KeyPlace, Sharing, Upstream};
+use crate::config::{KeyFile, KeyPlace, KeySource, Sharing, Upstream};
 
 fn upstream(lines: &str) -> Upstream {
     let read = read(&with(lines, "")).unwrap_or_else(|problems| panic!("{problems}"));
@@ -70,13 +70,13 @@ fn headers_and_parameters_of_each_request_are_texts_or_secrets() {
 #[test]
 fn a_key_may_be_what_a_program_prints() {
     let one = upstream("key = { command = [\"print-key\", \"canary\"], ttl = \"50m\" }");
-    let command = one.key_command.expect("a command");
+    let Some(KeySource::Command(command)) = one.key_source else { panic!("{one:?}") };
     assert_eq!((command.words.len(), command.ttl), (2, Duration::from_mins(50)));
     assert_eq!(command.folder, Path::new("/etc/gatewright"));
     assert!(one.keys.is_empty() && !format!("{command:?}").contains("canary"));
     for (lines, told) in [
         ("key = { command = [\"a\"] }", "upstreams.one.key: the key ttl is missing"),
-        ("key = { ttl = \"1m\" }", "upstreams.one.key: the key command is missing"),
+        ("key = { ttl = \"1m\" }", "upstreams.one.key: ttl stands beside command or file"),
         (
             "key = { command = [], ttl = \"1m\" }",
             "upstreams.one.key.command: must have 1 or more in its list",
@@ -89,7 +89,7 @@ fn a_key_may_be_what_a_program_prints() {
         ("key = { command = [\"a\"], ttl = \"25h\" }", "upstreams.one.key.ttl: must be 24h or less"),
         (
             "key = [{ command = [\"a\"], ttl = \"1m\" }]",
-            "upstreams.one.key[0]: a command stands alone and not in a list",
+            "upstreams.one.key[0]: a key that is valid for a while stands alone and not in a list",
         ),
         ("key = { command = [\"a\"], env = \"A\" }", "does not stand in the file"),
     ] {
@@ -110,4 +110,91 @@ fn a_document_that_gateways_share_runs_no_program_and_may_name_a_provider() {
     let secret = "provider = \"openai\"\nset_headers = { x-a = { env = \"HOME\" } }";
     assert!(shared(secret).expect_err("a secret").to_string().contains("may not name the variable HOME"));
     assert_eq!(shared("provider = \"openai\"").expect("a document").config.upstreams[0].keys.len(), 1);
+}
+
+#[test]
+fn a_key_may_be_an_access_token() {
+    let source = |lines: &str| upstream(lines).key_source.expect("a source");
+    let file = source("key = { file = \"run/token\", ttl = \"1m\" }");
+    assert_eq!(file, KeySource::File(KeyFile::new("/etc/gatewright/run/token", Duration::from_mins(1))));
+    let oauth = "key = { oauth = { token_url = \"https://login.example/token\", client_id = \"id\", client_secret = { env = \
+                 \"SECRET\" }, scope = \"all\" } }";
+    let KeySource::ClientCredentials(client) = source(oauth) else { panic!("{oauth}") };
+    assert_eq!((&*client.client_secret, client.scope.as_deref()), (CANARY, Some("all")));
+    let account = source("key = { credentials_file = \"/keys/account.json\" }");
+    assert_eq!(account, KeySource::CredentialsFile("/keys/account.json".into()));
+    let KeySource::ApplicationDefault(places) = source("key = { application_default = true }") else {
+        panic!("the application default credentials")
+    };
+    // Every variable is set.
+    assert_eq!((places.file, &*places.metadata_host), (Some(CANARY.into()), CANARY));
+    for (lines, told) in [
+        ("key = { oauth = { client_id = \"id\" } }", "upstreams.one.key.oauth: the key token_url is missing"),
+        (
+            "key = { oauth = { token_url = \"http://login.example\", client_id = \"id\", client_secret = { env = \"A\" } } }",
+            "upstreams.one.key.oauth.token_url: must begin with https://",
+        ),
+        ("key = { application_default = false }", "must be true, or the key must not be there"),
+        ("key = { credentials_file = \"a\", ttl = \"1m\" }", "stands alone: remove the other keys"),
+        ("key = { file = \"a\", ttl = \"1s\" }", "upstreams.one.key.ttl: must be 10s or more"),
+        ("key = [{ application_default = true }]", "stands alone and not in a list"),
+    ] {
+        assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
+    }
+}
+
+#[test]
+fn paths_and_members_of_bodies_may_differ_from_the_protocol() {
+    let envelope = |lines: &str| {
+        let text = format!(
+            "[upstreams.one]\nbase_url = \"https://one.example/v1\"\n{lines}\n[models.m]\ntargets = [{{ upstream = \"one\" }}]\n"
+        );
+        read(&text)
+    };
+    let read = envelope(
+        "kind = \"messages\"\npaths = { answer = \"/m/{model}:a\", count_tokens = \"/count\" }\nset_body = { version = \"v1\", deep = { \
+         a = [1] } }\nomit_body = [\"stream\"]\nbetas_in_body = true",
+    );
+    let one = read.unwrap_or_else(|problems| panic!("{problems}")).config.upstreams.swap_remove(0).envelope;
+    assert_eq!(one.paths.answer.as_deref(), Some("/m/{model}:a"));
+    assert_eq!(serde_json::Value::from(one.set_body).to_string(), r#"{"version":"v1","deep":{"a":[1]}}"#);
+    assert!(one.omit_body == ["stream"] && one.betas_in_body);
+    for (lines, told) in [
+        ("kind = \"chat\"\npaths = { answer = \"a\" }", "paths.answer: must begin with /"),
+        (
+            "kind = \"chat\"\npaths = { answer = \"/{modle}/a\" }",
+            "paths.answer: {modle} stands for nothing; a path may hold {model}",
+        ),
+        ("kind = \"chat\"\npaths = { answer = \"/a b\" }", "paths.answer: must be a path of visible ASCII"),
+        ("kind = \"chat\"\npaths = { answer = \"/a#b\" }", "paths.answer: must be a path of visible ASCII"),
+        ("kind = \"chat\"\npaths = { answr = \"/a\" }", "there is no such key; did you mean answer?"),
+        (
+            "kind = \"chat\"\npaths = { count_tokens = \"/a\" }",
+            "the kind chat counts no tokens: remove the key",
+        ),
+        ("kind = \"chat\"\npaths = { videos = \"/{model}\" }", "must have neither a query nor {model}"),
+        ("kind = \"responses\"\npaths = { answer = \"/a\" }", "the kind responses speaks two protocols"),
+        (
+            "kind = \"gatewright\"\npaths = { images = \"/a\" }",
+            "another gateway has the paths of the protocols",
+        ),
+        ("kind = \"native\"\npaths = { answer = \"/a\" }", "paths: the key stream is missing beside answer"),
+        ("kind = \"messages\"\npaths = { images = \"/a\" }", "makes neither images nor videos"),
+        (
+            "kind = \"chat\"\nset_body = { model = \"a\" }",
+            "set_body.model: cannot be set: the gateway writes it",
+        ),
+        ("kind = \"chat\"\nset_body = { a = nan }", "set_body.a: must be a value that JSON has"),
+        (
+            "kind = \"chat\"\nset_body = { a = 1 }\nomit_body = [\"a\"]",
+            "set_body.a: stands in omit_body, too",
+        ),
+        ("kind = \"chat\"\nomit_body = [\"messages\"]", "omit_body[0]: cannot be left out"),
+        ("kind = \"chat\"\nomit_body = [\"model\"]", "omit_body[0]: write {model} into the path instead"),
+        ("kind = \"simulator\"\nset_body = { a = 1 }", "the simulator takes the bodies of the protocols"),
+        ("kind = \"chat\"\nbetas_in_body = true", "betas_in_body: only the kind messages has beta features"),
+    ] {
+        let told_of = envelope(lines).expect_err(lines).to_string();
+        assert!(told_of.contains(told), "{lines}: {told_of}");
+    }
 }

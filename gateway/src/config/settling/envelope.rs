@@ -19,6 +19,10 @@ impl Settling<'_> {
     pub(super) fn check_envelope(&mut self, kind: Kind, envelope: &Envelope, at: &Path) {
         let Envelope { paths, set_body, omit_body, betas_in_body } = envelope;
         self.check_paths(kind, paths, &at.to("paths"));
+        if kind == Kind::Simulator && !(set_body.is_empty() && omit_body.is_empty()) {
+            let message = "the simulator takes the bodies of the protocols: remove set_body and omit_body";
+            self.wrong(at.clone(), message);
+        }
         for (name, value) in set_body {
             let at = at.to("set_body").to(name.as_str());
             if OWN_MEMBERS.contains(&name.as_str()) {

@@ -1,7 +1,5 @@
 //! The upstreams of a configuration file.
 
-use std::time::Duration;
-
 use http::header::{self, HeaderName, HeaderValue};
 use indexmap::IndexMap;
 
@@ -9,11 +7,10 @@ use super::super::addresses::{base_url, is_exposed, operation_of};
 use super::super::capabilities::Capabilities;
 use super::super::envelope::Envelope;
 use super::super::file;
-use super::super::keys::{KeyCommand, KeyPlace, Setting};
+use super::super::keys::{KeyPlace, Setting};
 use super::super::places::Path;
 use super::super::presets::preset;
 use super::super::secret::{self, Credential};
-use super::super::units::Time;
 use super::super::upstreams::{Kind, Upstream};
 use super::Settling;
 
@@ -68,8 +65,6 @@ const NEVER_SET: [&HeaderName; 11] = [
     &header::UPGRADE,
 ];
 
-/// Shortest time for which the key of a command holds: it runs more often than that.
-const MIN_TTL: Duration = Duration::from_secs(10);
 /// Longest name of an upstream.
 const LONGEST_NAME: usize = 64;
 
@@ -143,26 +138,12 @@ impl Settling<'_> {
                         );
                     }
                 }
-                Credential::Command { .. } if index.is_some() => {
-                    self.wrong(at, "a command stands alone and not in a list: its key is the only one");
-                }
-                Credential::Command { .. } if self.sharing.is_some() => {
-                    let message = "a document that gateways share runs no commands: write { env = \"NAME\" } or { file = \
-                                   \"path\" }";
+                _ if index.is_some() => {
+                    let message =
+                        "a key that is valid for a while stands alone and not in a list: it is the only one";
                     self.wrong(at, message);
                 }
-                Credential::Command { command, ttl: Time(ttl) } => {
-                    if ttl < MIN_TTL {
-                        self.wrong(at.to("ttl"), "must be 10s or more");
-                    }
-                    if command.first().is_none_or(String::is_empty) {
-                        self.wrong(at.to("command"), "must begin with the name of a program");
-                    }
-                    let mut run = KeyCommand::new(command, Duration::ZERO);
-                    self.wait(&mut run.ttl, Some(Time(ttl)), &at.to("ttl"));
-                    self.folder.clone_into(&mut run.folder);
-                    upstream.key_command = Some(run);
-                }
+                credential => upstream.key_source = self.key_source(credential, &at),
             }
         }
     }

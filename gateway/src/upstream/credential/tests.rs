@@ -4,11 +4,13 @@ use std::path::Path;
 use http::{HeaderName, HeaderValue};
 
 use super::*;
+use crate::config::KeyCommand;
 
 /// A program that prints what a file holds, and notes each run in another one.
-fn command(folder: &Path, ttl: Duration) -> KeyCommand {
+fn command(folder: &Path, ttl: Duration) -> KeySource {
     let script = "echo run >> runs; cat key";
-    KeyCommand { folder: folder.to_owned(), ..KeyCommand::new(["sh", "-c", script], ttl) }
+    let command = KeyCommand::new(["sh", "-c", script], ttl);
+    KeySource::Command(KeyCommand { folder: folder.to_owned(), ..command })
 }
 
 fn place() -> Place {
@@ -98,13 +100,16 @@ async fn what_is_no_key_is_told_without_what_was_printed() {
         (&*long, NoKey::NotAKey),
     ] {
         let command = KeyCommand::new(["sh", "-c", script], Duration::from_mins(1));
-        let credential = Credential::new("one", command, place());
+        let credential = Credential::new("one", KeySource::Command(command), place());
         let told = credential.wait().await.expect_err(script);
         assert_eq!(told, why, "{script}");
-        assert!(!format!("{told} {told:?} {:?}", credential.command).contains("canary"), "{script}");
+        assert!(!format!("{told} {told:?} {:?}", credential.source).contains("canary"), "{script}");
     }
     let missing = KeyCommand::new(["there-is-no-such-program"], Duration::from_mins(1));
-    assert_eq!(Credential::new("one", missing, place()).wait().await, Err(NoKey::NotStarted));
+    assert_eq!(
+        Credential::new("one", KeySource::Command(missing), place()).wait().await,
+        Err(NoKey::NotStarted)
+    );
 }
 
 #[tokio::test]

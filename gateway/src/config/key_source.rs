@@ -1,0 +1,129 @@
+//! Sources of keys and access tokens that are valid for a while: the gateway gets a new one before the current one expires.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::keys::KeyCommand;
+
+/// Where the key of an upstream comes from, if it is valid for a while.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KeySource {
+    /// A program that prints it.
+    Command(KeyCommand),
+    /// A file that another program rewrites.
+    File(KeyFile),
+    /// A token server, which knows the gateway as a client.
+    ClientCredentials(ClientCredentials),
+    /// A token server, by the credentials of a service account or of a user in a JSON file.
+    CredentialsFile(PathBuf),
+    /// The application default credentials of this machine.
+    ApplicationDefault(ApplicationDefault),
+}
+
+impl KeySource {
+    /// Whether it gives access tokens, which are sent as bearer tokens.
+    pub(crate) fn gives_access_tokens(&self) -> bool {
+        matches!(self, Self::ClientCredentials(_) | Self::CredentialsFile(_) | Self::ApplicationDefault(_))
+    }
+
+    /// How long a key is valid, where the configuration says it and not the source.
+    pub(crate) fn ttl(&self) -> Option<Duration> {
+        match self {
+            Self::Command(command) => Some(command.ttl),
+            Self::File(file) => Some(file.ttl),
+            _ => None,
+        }
+    }
+}
+
+/// What the source is, for messages.
+impl fmt::Display for KeySource {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(formatter, "the program {}", command.program()),
+            Self::File(file) => write!(formatter, "the file {}", file.path.display()),
+            Self::ClientCredentials(client) => write!(formatter, "the token server {}", client.token_url),
+            Self::CredentialsFile(path) => write!(formatter, "the credentials in {}", path.display()),
+            Self::ApplicationDefault(_) => formatter.write_str("the application default credentials"),
+        }
+    }
+}
+
+/// A file that holds a key and that another program rewrites, such as a projected token of a service account.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyFile {
+    /// The file.
+    pub path: PathBuf,
+    /// How long what was read is valid. The file is read again before that.
+    pub ttl: Duration,
+}
+
+impl KeyFile {
+    /// A file that is read again before a time is over.
+    pub fn new(path: impl Into<PathBuf>, ttl: Duration) -> Self {
+        Self { path: path.into(), ttl }
+    }
+}
+
+/// The gateway as a client of a token server (RFC 6749, section 4.4). `Debug` hides the secret.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientCredentials {
+    /// The token endpoint: https, or on this machine.
+    pub token_url: String,
+    /// The id of the client.
+    pub client_id: String,
+    /// The secret of the client.
+    pub client_secret: String,
+    /// What the token is for.
+    pub scope: Option<String>,
+}
+
+impl ClientCredentials {
+    /// A client without a scope.
+    pub fn new(
+        token_url: impl Into<String>,
+        client_id: impl Into<String>,
+        client_secret: impl Into<String>,
+    ) -> Self {
+        Self {
+            token_url: token_url.into(),
+            client_id: client_id.into(),
+            client_secret: client_secret.into(),
+            scope: None,
+        }
+    }
+}
+
+impl fmt::Debug for ClientCredentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("ClientCredentials")
+            .field("token_url", &self.token_url)
+            .field("client_id", &self.client_id)
+            .field("scope", &self.scope)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where application default credentials are looked for, in this order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApplicationDefault {
+    /// The file that `GOOGLE_APPLICATION_CREDENTIALS` names. If it is set, nothing else is tried.
+    pub file: Option<PathBuf>,
+    /// The file in which a user's login is kept, if there is one.
+    pub login_file: Option<PathBuf>,
+    /// The host of the metadata server, with a port if it is not 80.
+    pub metadata_host: String,
+}
+
+impl ApplicationDefault {
+    /// Those of a metadata server alone.
+    pub fn of_metadata_server(host: impl Into<String>) -> Self {
+        Self { file: None, login_file: None, metadata_host: host.into() }
+    }
+}

@@ -1,0 +1,42 @@
+//! A key that a program prints.
+
+use std::process::Stdio;
+
+#[cfg(unix)]
+use process_wrap::tokio::ProcessGroup;
+use process_wrap::tokio::{CommandWrap, KillOnDrop};
+use tokio::io::AsyncReadExt as _;
+
+use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
+use crate::config::KeyCommand;
+
+/// What the program prints. It gets no input, and its errors are nobody's.
+pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {
+    let (program, arguments) = command.words.split_first().ok_or(NoKey::NotStarted)?;
+    let mut wrapped = CommandWrap::with_new(program, |process| {
+        process.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        if !command.folder.as_os_str().is_empty() {
+            process.current_dir(&command.folder);
+        }
+    });
+    wrapped.wrap(KillOnDrop);
+    #[cfg(unix)]
+    wrapped.wrap(ProcessGroup::leader());
+    let mut child = wrapped.spawn().map_err(|_| NoKey::NotStarted)?;
+    let printing = async {
+        let mut printed = Vec::new();
+        let output = child.stdout().take().ok_or(NoKey::NotStarted)?;
+        output.take(MAX_KEY_BYTES as u64 + 1).read_to_end(&mut printed).await.map_err(|_| NoKey::Failed)?;
+        if printed.len() > MAX_KEY_BYTES {
+            return Err(NoKey::NotAKey);
+        }
+        match child.wait().await {
+            Ok(status) if status.success() => Ok(printed),
+            _ => Err(NoKey::Failed),
+        }
+    };
+    let printed = tokio::time::timeout(MAX_TIME, printing).await.unwrap_or(Err(NoKey::TooLong));
+    // Also what it left behind in its group.
+    _ = child.start_kill();
+    key_in(printed?).ok_or(NoKey::NotAKey)
+}

@@ -1,0 +1,93 @@
+//! Requests for access tokens (RFC 6749): one request, one answer, within bounds.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use gatewright::redact::Redactor;
+use gatewright::visible::visible;
+use http::{HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt as _, Limited};
+use serde_json::Value;
+use url::form_urlencoded;
+
+use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
+use crate::config::check_token_url;
+use crate::upstream::connections;
+
+/// Longest time to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum size of an answer, in bytes.
+const MAX_ANSWER_BYTES: usize = 64 * 1024;
+/// Maximum length of what a token server says of an error, in characters.
+const MAX_ERROR_CHARS: usize = 300;
+/// How long a token is valid of which the server does not say it.
+const ASSUMED_TTL: Duration = Duration::from_mins(5);
+/// Longest time for which a token is used.
+const MAX_TTL: Duration = Duration::from_hours(24);
+
+/// A key or an access token, and how long it is valid.
+pub(super) struct Token {
+    pub(super) key: String,
+    pub(super) ttl: Duration,
+}
+
+/// Posts a form to a token endpoint. `secrets`: those of the form, which an answer may quote.
+pub(super) async fn post(url: &str, form: &[(&str, &str)], secrets: &[&str]) -> Result<Token, NoKey> {
+    check_token_url(url)
+        .map_err(|why| NoKey::Credentials(format!("the address of the token server {why}")))?;
+    let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+    let mut request = Request::new(Bytes::from(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri(url)?;
+    let form_type = HeaderValue::from_static("application/x-www-form-urlencoded");
+    request.headers_mut().insert(header::CONTENT_TYPE, form_type);
+    let (head, body) = exchange(request).await?;
+    read(head.status, &body, secrets).map_err(|why| NoKey::NoToken(format!("the token server {url} {why}")))
+}
+
+/// Sends a request, and reads the whole answer.
+pub(super) async fn exchange(mut request: Request<Bytes>) -> Result<(http::response::Parts, Bytes), NoKey> {
+    request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    let server = request.uri().clone();
+    let host = server.authority().map(ToString::to_string).unwrap_or_default();
+    let failed = |why: &str| NoKey::NoToken(format!("the token server {host} cannot be reached: {why}"));
+    let connections = connections::open(server, CONNECT_TIMEOUT).map_err(|why| failed(&why))?;
+    let exchanging = async {
+        let answer = connections.send(&request).await;
+        let answer = answer.map_err(|error| failed(&connections::reason(&error).whole))?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+        let body = body.map_err(|_| {
+            failed(&format!("its answer broke off or is longer than {MAX_ANSWER_BYTES} bytes"))
+        })?;
+        Ok((head, body.to_bytes()))
+    };
+    tokio::time::timeout(MAX_TIME, exchanging).await.unwrap_or(Err(NoKey::TooLong))
+}
+
+pub(super) fn uri(url: &str) -> Result<Uri, NoKey> {
+    url.parse().map_err(|_| NoKey::Credentials("the address of the token server is not a URL".to_owned()))
+}
+
+/// The token in an answer. Errors: continue a sentence about the server.
+pub(super) fn read(status: StatusCode, body: &[u8], secrets: &[&str]) -> Result<Token, String> {
+    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+    if !status.is_success() {
+        let code = answer["error"].as_str().unwrap_or("no error code");
+        let description = answer["error_description"].as_str().unwrap_or_default();
+        let said = Redactor::new(secrets.iter().copied()).redact(&format!("{code} {description}"));
+        let said: String = said.chars().take(MAX_ERROR_CHARS).collect();
+        return Err(format!("answered {}: {}", status.as_u16(), visible(said.trim())));
+    }
+    let token = answer["access_token"].as_str().unwrap_or_default();
+    let key = key_in(token.as_bytes().to_vec()).ok_or_else(|| {
+        format!("answered without access_token: visible ASCII of at most {MAX_KEY_BYTES} bytes")
+    })?;
+    let seconds = &answer["expires_in"];
+    let seconds = seconds.as_u64().or_else(|| seconds.as_str()?.parse().ok());
+    let ttl = seconds.map_or(ASSUMED_TTL, Duration::from_secs).min(MAX_TTL);
+    if ttl.is_zero() {
+        return Err("answered with a token that has expired".to_owned());
+    }
+    Ok(Token { key, ttl })
+}

@@ -1,6 +1,7 @@
 //! Providers over HTTP: one address, one pool of connections and the keys of each. Nothing else opens connections to
 //! providers.
 
+mod action;
 mod connections;
 mod credential;
 mod envelope;
@@ -23,8 +24,9 @@ use gatewright_connect::Pool;
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use percent_encoding::utf8_percent_encode;
 
+pub(crate) use self::action::Action;
 pub(crate) use self::look_up::LookUp;
-pub(crate) use self::request::{AboutStored, Action, Request, Stored};
+pub(crate) use self::request::{AboutStored, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
 use self::envelope::Envelope;

@@ -8,8 +8,8 @@ use http::{HeaderMap, HeaderName};
 use percent_encoding::{AsciiSet, utf8_percent_encode};
 use serde_json::Value;
 
+use super::action::Action;
 use super::escaping::SEGMENT;
-use super::request::Action;
 use crate::config::{self, MODEL_PLACEHOLDER, Paths};
 use crate::wire::peek::{members, place, spliced};
 

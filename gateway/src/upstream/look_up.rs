@@ -8,8 +8,9 @@ use http::{HeaderValue, Uri, header};
 use percent_encoding::utf8_percent_encode;
 
 use super::Endpoint;
+use super::action::Action;
 use super::escaping::SEGMENT;
-use super::request::{Action, introduce, videos};
+use super::request::{introduce, videos};
 use crate::config::Kind;
 
 /// Longest time to the head of an answer. It waits for no work.

@@ -8,6 +8,7 @@ use percent_encoding::utf8_percent_encode;
 
 use uuid::Uuid;
 
+use super::action::Action;
 use super::envelope::BETA_HEADER;
 use super::escaping::SEGMENT;
 use super::key_place::Presented;
@@ -21,21 +22,6 @@ const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 const MESSAGES_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// What an upstream is asked to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// The next turn of a conversation, whole or as a stream.
-    Answer { stream: bool },
-    /// Count the tokens of a conversation.
-    CountTokens,
-    /// Compact a conversation.
-    Compact,
-    /// Draw images.
-    Image,
-    /// Take on a video.
-    Video,
-}
 
 /// What is done with a response that an upstream stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The gateway over real sockets, rule by rule. Each test cites the section of the specification it holds to.
 
+mod access_tokens;
 mod asked_faults;
 mod auth;
 mod bucket;

@@ -1,0 +1,76 @@
+//! Upstreams that take access tokens, which the gateway gets from a token server.
+
+use std::time::Duration;
+
+use gatewright_gateway::{ClientCredentials, KeySource, Kind};
+use serde_json::{Value, json};
+
+use crate::support::{Server, start_with};
+use crate::upstreams::{Scripted, Seen, Step, completion, config, json_answer, question, upstream};
+
+const CHAT: &str = "/v1/chat/completions";
+
+fn token(key: &str, seconds: u64) -> Vec<Step> {
+    json_answer(200, &json!({ "access_token": key, "expires_in": seconds, "token_type": "Bearer" }))
+}
+
+/// A gateway whose upstream takes the tokens of a server.
+async fn in_front_of(provider: &Scripted, token_url: &str) -> Server {
+    let client = ClientCredentials::new(token_url, "gateway", "client-canary");
+    let mut one = upstream("one", Kind::Chat, &provider.url);
+    one.keys.clear();
+    one.key_source = Some(KeySource::ClientCredentials(client));
+    start_with(config(vec![one])).await
+}
+
+/// Refuses a token that was revoked.
+fn without_first(seen: &Seen) -> Vec<Step> {
+    if seen.header("authorization") == Some("Bearer token-1") {
+        return json_answer(
+            401,
+            &json!({ "error": { "message": "token-1 was revoked", "code": "invalid" } }),
+        );
+    }
+    json_answer(200, &completion("hello"))
+}
+
+/// Waits until a condition is true, for ten seconds.
+async fn until(condition: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if condition() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it did not become true");
+}
+
+#[tokio::test]
+async fn a_request_whose_token_is_refused_is_sent_once_more_with_another_one() {
+    let provider = Scripted::answering(without_first).await;
+    // The pause between two tokens is a twentieth of their time.
+    let tokens = Scripted::start([token("token-1", 20), token("token-2", 3600)]).await;
+    let server = in_front_of(&provider, &tokens.url).await;
+    until(|| tokens.count() == 1).await;
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    server.ask(CHAT, &question(false)).await;
+    let seen = provider.seen();
+    let sent = seen.iter().map(|request| request.header("authorization"));
+    assert_eq!(sent.collect::<Vec<_>>(), [Some("Bearer token-1"), Some("Bearer token-2")]);
+    assert_eq!(seen[0].body, seen[1].body);
+    assert_eq!(tokens.count(), 2);
+}
+
+#[tokio::test]
+async fn clients_learn_that_there_is_no_token_and_not_where_it_would_come_from() {
+    let provider = Scripted::start([json_answer(200, &completion("hello"))]).await;
+    let refusal: Value = json!({ "error": "invalid_client", "error_description": "client-canary is wrong" });
+    let tokens = Scripted::start([json_answer(401, &refusal)]).await;
+    let server = in_front_of(&provider, &tokens.url).await;
+    let (status, answer) = server.refused(CHAT, &question(false)).await;
+    assert!(status >= 500, "{answer}");
+    let answer = answer.to_string();
+    assert!(answer.contains("the token server gave no access token"), "{answer}");
+    assert!(!answer.contains("127.0.0.1") && !answer.contains("canary"), "{answer}");
+    assert_eq!(provider.count(), 0);
+}

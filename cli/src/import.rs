@@ -3,6 +3,9 @@
 mod litellm;
 mod writing;
 
+#[cfg(test)]
+pub(crate) use self::litellm::mixed;
+
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};

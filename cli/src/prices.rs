@@ -107,4 +107,6 @@ fn header(source: &Source) -> String {
 }
 
 #[cfg(test)]
+mod mixed;
+#[cfg(test)]
 mod tests;

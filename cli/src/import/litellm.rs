@@ -2,7 +2,7 @@
 //! is listed by its path.
 
 #[cfg(test)]
-mod mixed;
+pub(crate) mod mixed;
 mod providers;
 mod setting;
 

@@ -4,9 +4,9 @@ use super::collect;
 use super::collected::{Collected, Wanted};
 
 /// Of LiteLLM's form: each kind of entry that it has, with prices of our own.
-const LITELLM: &str = include_str!("../../tests/program/prices/litellm.json");
+pub(super) const LITELLM: &str = include_str!("../../tests/program/prices/litellm.json");
 /// Of the form of models.dev.
-const MODELS_DEV: &str = include_str!("../../tests/program/prices/models-dev.json");
+pub(super) const MODELS_DEV: &str = include_str!("../../tests/program/prices/models-dev.json");
 
 fn all(text: &str) -> Collected {
     collect(text, Wanted::default()).unwrap_or_else(|why| panic!("{why}"))

@@ -222,13 +222,11 @@ impl Reading {
     }
 
     fn table(&mut self, value: Value, at: &Path) -> Option<Map<String, Value>> {
-        match value {
-            Value::Object(members) => Some(members),
-            _ => {
-                self.wrong(at.clone(), "must be a table");
-                None
-            }
-        }
+        let Value::Object(members) = value else {
+            self.wrong(at.clone(), "must be a table");
+            return None;
+        };
+        Some(members)
     }
 
     fn model(&mut self, value: Value, at: &Path) -> Option<ListedModel> {

@@ -128,13 +128,11 @@ impl<'f> Settling<'f> {
                 Err(why) => self.wrong(at.to("faults").to(index), first_line(&why)),
             }
         }
-        let at = root.to("prices").to("file");
-        if shares && file.prices.file.is_some() {
-            let message = "the models are in the store, where gateways share them: state the price of each target there, and take \
-                           prices out here";
-            self.wrong(at, message);
-        } else if let Some(path) = file.prices.file {
-            self.prices(path, &at);
+        // Gateways that share their models read them by their own price file.
+        let stated = file.prices.file.map(|path| self.folder.join(path));
+        let prices = stated.or_else(|| self.sharing.and_then(|sharing| sharing.prices.clone()));
+        if let Some(path) = prices.clone() {
+            self.prices(path, &root.to("prices").to("file"));
         }
         if shares {
             self.shared(
@@ -145,6 +143,7 @@ impl<'f> Settling<'f> {
                     ("models", file.models.is_empty()),
                 ],
                 shared_secrets,
+                prices,
             );
         } else {
             self.upstreams_and_models(&mut config, file.upstreams, &file.families, file.models);
@@ -240,7 +239,13 @@ impl<'f> Settling<'f> {
     }
 
     /// The store has upstreams and models. `tables`: those of which there must be none here, and whether there is none.
-    fn shared(&mut self, config: &mut Config, tables: &[(&str, bool)], secrets: Option<Vec<String>>) {
+    fn shared(
+        &mut self,
+        config: &mut Config,
+        tables: &[(&str, bool)],
+        secrets: Option<Vec<String>>,
+        prices: Option<PathBuf>,
+    ) {
         for (table, _) in tables.iter().filter(|(_, is_absent)| !is_absent) {
             let message = "stands here and in the store: store.shared_config says that gateways share it there; put it there with \
                            gatewright config push, or take store.shared_config out";
@@ -250,6 +255,7 @@ impl<'f> Settling<'f> {
         config.models.clear();
         let mut sharing = Sharing::new(self.folder);
         sharing.secrets = secrets.unwrap_or(sharing.secrets);
+        sharing.prices = prices;
         config.shared_config = Some(sharing);
     }
 

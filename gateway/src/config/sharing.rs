@@ -19,12 +19,15 @@ pub struct Sharing {
     /// Which secrets it may name, and so send to providers: names of variables, and paths of files as they are written there. A
     /// `*` at the beginning or the end stands for anything. Default: `*_API_KEY` and `keys/*`.
     pub secrets: Vec<String>,
+    /// The gateway's own price file, for the targets of a document that state no price. Default: none.
+    pub prices: Option<PathBuf>,
 }
 
 impl Sharing {
     /// With the default secrets.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), secrets: vec!["*_API_KEY".to_owned(), "keys/*".to_owned()] }
+        let secrets = vec!["*_API_KEY".to_owned(), "keys/*".to_owned()];
+        Self { folder: folder.into(), secrets, prices: None }
     }
 
     /// Whether a document may name a secret.

@@ -10,14 +10,14 @@ use super::import;
 const TRIED: u64 = 200;
 
 /// Numbers without a pattern, the same each time.
-struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    fn of(number: u64) -> Self {
+    pub(crate) fn of(number: u64) -> Self {
         Self(0x9e37_79b9_7f4a_7c15 ^ (number + 1).wrapping_mul(0xd134_2543_de82_ef95))
     }
 
-    fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -49,7 +49,7 @@ fn file() -> Value {
 }
 
 /// Some value within a value.
-fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
+pub(crate) fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
     let length = value.as_object().map(serde_json::Map::len).or(value.as_array().map(Vec::len));
     let length = length.unwrap_or_default();
     if length == 0 || chance.below(8) == 0 {

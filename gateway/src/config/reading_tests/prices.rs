@@ -1,8 +1,7 @@
 //! Prices of targets: what they state themselves, and what the price file says of their provider.
 
-use std::path::Path;
-
 use super::{Absent, ConfigFile, Part, Problems, parse, set, with, wrong};
+use crate::config::SharedConfig;
 
 const UPSTREAMS: &str = r#"
 [prices]
@@ -25,14 +24,8 @@ targets = [
 ]
 "#;
 
-const PRICES: &str = r#"
-[providers.groq.large]
-input = 1
-output = 2
-[upstreams.other.own]
-input = 3
-output = 4
-"#;
+const PRICES: &str =
+    "[providers.groq.large]\ninput = 1\noutput = 2\n[upstreams.other.own]\ninput = 3\noutput = 4\n";
 
 fn read_beside(prices: Option<&str>, absent: Absent) -> Result<ConfigFile, Problems> {
     let folder = tempfile::tempdir().expect("a folder");
@@ -92,10 +85,20 @@ fn a_price_that_is_not_whole_or_out_of_order_is_refused() {
 }
 
 #[test]
-fn gateways_that_share_their_models_have_no_price_file_of_their_own() {
-    let text = "[store]\ndata = \"d\"\nshared_config = true\n[prices]\nfile = \"prices.toml\"\n";
-    let told = wrong(text);
-    assert!(told.contains("prices.file: the models are in the store"), "{told}");
-    let parsed = parse(text, "gatewright.toml", Path::new("/nowhere"), set, Absent::IsWrong, Part::Whole);
-    assert!(parsed.is_err());
+fn gateways_that_share_their_models_price_them_by_a_file_of_their_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let own = "[store]\ndata = \"d\"\nshared_config = true\n[prices]\nfile = \"prices.toml\"\n";
+    let document =
+        "[upstreams.other]\nkind = \"simulator\"\n[models.own]\ntargets = [{ upstream = \"other\" }]\n";
+    let path = folder.path().join("prices.toml");
+    std::fs::write(&path, PRICES).expect("written");
+    let read = parse(own, "gatewright.toml", folder.path(), set, Absent::IsWrong, Part::Whole);
+    let sharing = read.expect("a configuration").config.shared_config.expect("it shares");
+    let shared = SharedConfig::read(document, "it", &sharing).unwrap_or_else(|problems| panic!("{problems}"));
+    let price = shared.models[0].targets[0].price.as_ref().expect("a price");
+    assert!((price.tokens.input - 3.0).abs() < f64::EPSILON);
+    assert_eq!(shared.files, [path.clone()], "it is watched");
+    std::fs::remove_file(path).expect("removed");
+    let absent = SharedConfig::read(document, "it", &sharing).expect_err("it is not there").to_string();
+    assert!(absent.contains("prices.file: the file ") && absent.contains("does not exist"), "{absent}");
 }

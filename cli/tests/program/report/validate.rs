@@ -96,7 +96,7 @@ fn advisories_count_only_when_strict() {
 fn unreadable_file_exits_with_2_and_the_others_are_judged() {
     let output = run_with_input(&["report", "validate", "missing.json", "-"], b"[]");
     assert_snapshot!(transcript(&output));
-    let folder = run(&["report", "validate", env!("CARGO_MANIFEST_DIR")]);
+    let folder = run(&["report", "validate", concat!(env!("CARGO_MANIFEST_DIR"), "/src")]);
     assert_eq!(folder.status.code(), Some(2), "a folder is no file");
 }
 

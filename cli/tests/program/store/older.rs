@@ -11,7 +11,7 @@ use sqlx::{AssertSqlSafe, Connection as _};
 use super::{gatewright, keys, run, text, told};
 
 /// The version of the tables of this program.
-const LATEST: &str = "8";
+const LATEST: &str = "9";
 
 /// Runs statements on the database of a data folder.
 pub(crate) fn execute(data: &Path, statements: &str) {

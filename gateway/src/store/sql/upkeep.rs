@@ -61,8 +61,8 @@ impl Table {
         format!("SELECT {} FROM {} ORDER BY {}", columns.join(", "), self.name, self.order)
     }
 
-    fn insert(&self) -> String {
-        let names: Vec<&str> = self.columns.iter().map(|(name, _)| *name).collect();
+    fn insert(&self, columns: &[(&str, Kind)]) -> String {
+        let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
         let values: Vec<String> = (1..=names.len()).map(|number| format!("${number}")).collect();
         format!("INSERT INTO {} ({}) VALUES ({})", self.name, names.join(", "), values.join(", "))
     }
@@ -95,10 +95,12 @@ impl Table {
         if let Some(unknown) = row.keys().find(|name| !known(name)) {
             return Err(format!("the table {} has no column {unknown:?}", self.name));
         }
-        let mut insert = sqlx::query(AssertSqlSafe(self.insert()));
-        for (name, kind) in self.columns {
-            let value = row.get(*name).unwrap_or(&Value::Null);
-            insert = bind(insert, value, *kind)
+        // An export of an earlier version lacks columns that came later: they have their defaults.
+        let columns = self.columns.iter().filter(|(name, _)| row.contains_key(*name));
+        let columns: Vec<(&str, Kind)> = columns.copied().collect();
+        let mut insert = sqlx::query(AssertSqlSafe(self.insert(&columns)));
+        for (name, kind) in &columns {
+            insert = bind(insert, &row[*name], *kind)
                 .ok_or_else(|| format!("{name} of {} is no {kind:?}", self.name))?;
         }
         insert.execute(&mut **writing).await.map_err(|error| error.to_string())?;

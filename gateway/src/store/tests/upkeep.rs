@@ -125,3 +125,14 @@ async fn rows_that_cannot_be_read_leave_nothing_behind() {
         assert_eq!(exported(&*to.one).await.lines().count(), 2, "{why}");
     }
 }
+
+#[tokio::test]
+async fn rows_of_an_earlier_version_have_the_defaults_of_later_columns() {
+    let (from, to) = (sqlite(), sqlite());
+    fill(&*from.one).await;
+    let rows = exported(&*from.one).await;
+    let earlier = rows.replace(",\"unpriced\":9", "").replace(",\"unpriced\":0", "");
+    assert!(!earlier.contains("unpriced") && rows.contains("unpriced"), "{rows}");
+    to.one.import(&mut Cursor::new(&earlier)).await.expect("imported");
+    assert_eq!(exported(&*to.one).await, rows.replace("\"unpriced\":9", "\"unpriced\":0"));
+}

@@ -41,17 +41,23 @@ fn models_of_one_provider_are_written_for_one_upstream() {
 
 #[test]
 fn what_cannot_be_imported_is_refused_with_the_reason() {
-    let told = import("models-dev.json", &["--provider", "opnai"]);
-    assert!(told.starts_with("exit code 2\n"), "{told}");
-    assert!(told.contains("models-dev.json: it has no provider \"opnai\"; did you mean openai?"), "{told}");
-    let told = import("litellm.json", &["--upstream", "mine"]);
-    assert!(told.starts_with("exit code 2\n") && told.contains("--provider <NAME>"), "{told}");
+    let output = import("models-dev.json", &["--provider", "opnai"]);
+    assert!(output.starts_with("exit code 2\n"), "{output}");
+    assert!(
+        output.contains("models-dev.json: it has no provider \"opnai\"; did you mean openai?"),
+        "{output}"
+    );
+    let output = import("litellm.json", &["--upstream", "mine"]);
+    assert!(output.starts_with("exit code 2\n") && output.contains("--provider <NAME>"), "{output}");
     let two = ["--provider", "openai", "--provider", "gemini", "--upstream", "mine"];
     assert!(import("litellm.json", &two).contains("--upstream takes the models of one provider"));
-    let told = transcript(&run_with_input(&["prices", "import", "-"], b"{\"a\": 1}"));
-    assert!(told.contains("standard input: it is neither LiteLLM's"), "{told}");
-    let told = transcript(&run(&["prices", "import", "/nowhere/prices.json"]));
-    assert!(told.starts_with("exit code 2\n") && told.contains("cannot read /nowhere/prices.json"), "{told}");
+    let output = transcript(&run_with_input(&["prices", "import", "-"], b"{\"a\": 1}"));
+    assert!(output.contains("standard input: it is neither LiteLLM's"), "{output}");
+    let output = transcript(&run(&["prices", "import", "/nowhere/prices.json"]));
+    assert!(
+        output.starts_with("exit code 2\n") && output.contains("cannot read /nowhere/prices.json"),
+        "{output}"
+    );
 }
 
 #[test]
@@ -60,11 +66,11 @@ fn the_list_is_never_replaced_by_the_result() {
     let file = folder.path().join("list.json");
     std::fs::copy(list("litellm.json"), &file).expect("copied");
     let file = file.to_str().expect("a path");
-    let told = transcript(&run(&["prices", "import", file, "-o", file]));
-    assert!(told.starts_with("exit code 2\n") && told.contains("are the same file"), "{told}");
+    let output = transcript(&run(&["prices", "import", file, "-o", file]));
+    assert!(output.starts_with("exit code 2\n") && output.contains("are the same file"), "{output}");
 }
 
-/// A server that gives one answer, and then what it was asked.
+/// A server that sends one response. Returns its port, and the head of the request once it has come.
 fn serve(answer: Vec<u8>) -> (u16, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -92,12 +98,12 @@ fn answer(body: &[u8]) -> Vec<u8> {
 fn a_list_is_downloaded_and_its_address_is_named_without_what_may_be_secret() {
     let (port, served) = serve(answer(&std::fs::read(list("models-dev.json")).expect("a list")));
     let url = format!("http://user:canary-1@127.0.0.1:{port}/api.json?token=canary-2");
-    let told = transcript(&run(&["prices", "import", &url]));
-    assert!(told.starts_with("exit code 0\n"), "{told}");
-    assert!(told.contains(&format!("prices import of http://127.0.0.1:{port}/api.json.\n")), "{told}");
+    let output = transcript(&run(&["prices", "import", &url]));
+    assert!(output.starts_with("exit code 0\n"), "{output}");
+    assert!(output.contains(&format!("prices import of http://127.0.0.1:{port}/api.json.\n")), "{output}");
     assert!(
-        told.contains("[providers.openai.small-1]\ninput = 0.15\n") && !told.contains("canary"),
-        "{told}"
+        output.contains("[providers.openai.small-1]\ninput = 0.15\n") && !output.contains("canary"),
+        "{output}"
     );
     assert!(served.join().expect("served").starts_with("GET /api.json?token=canary-2 HTTP/1.1\r\n"));
 }
@@ -105,16 +111,22 @@ fn a_list_is_downloaded_and_its_address_is_named_without_what_may_be_secret() {
 #[test]
 fn a_download_is_bounded_and_follows_nothing_from_this_machine() {
     let (port, served) = serve(answer(&vec![b' '; 16 * 1024 * 1024 + 1]));
-    let told = transcript(&run(&["prices", "import", &format!("http://127.0.0.1:{port}/")]));
-    assert!(told.starts_with("exit code 2\n") && told.contains("is longer than 16777216 bytes"), "{told}");
+    let output = transcript(&run(&["prices", "import", &format!("http://127.0.0.1:{port}/")]));
+    assert!(
+        output.starts_with("exit code 2\n") && output.contains("is longer than 16777216 bytes"),
+        "{output}"
+    );
     served.join().expect("served");
     let moved = b"HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n";
     let (port, served) = serve(moved.to_vec());
-    let told = transcript(&run(&["prices", "import", &format!("http://localhost:{port}/")]));
-    assert!(told.starts_with("exit code 1\n") && told.contains("the server answers 302 Found"), "{told}");
+    let output = transcript(&run(&["prices", "import", &format!("http://localhost:{port}/")]));
+    assert!(
+        output.starts_with("exit code 1\n") && output.contains("the server answers 302 Found"),
+        "{output}"
+    );
     served.join().expect("served");
-    let told = transcript(&run(&["prices", "import", "http://prices.example/list.json"]));
-    assert!(told.starts_with("exit code 2\n") && told.contains("come over https alone"), "{told}");
+    let output = transcript(&run(&["prices", "import", "http://prices.example/list.json"]));
+    assert!(output.starts_with("exit code 2\n") && output.contains("come over https alone"), "{output}");
 }
 
 /// A folder with a configuration of two upstreams and, where it is wanted, the price file of an import.
@@ -147,18 +159,21 @@ fn a_check_of_a_configuration_names_the_models_that_no_file_prices() {
     assert_snapshot!(check(folder.path()));
     std::fs::write(folder.path().join("prices.toml"), "[providers.openai.small-1]\ninput = -1\noutput = 1\n")
         .expect("written");
-    let told = check(folder.path());
-    assert!(told.starts_with("exit code 1\n"), "{told}");
+    let output = check(folder.path());
+    assert!(output.starts_with("exit code 1\n"), "{output}");
     let expected = "prices.toml:2:9: providers.openai.small-1.input: must be from 0 to 1000000000";
-    assert!(told.contains(expected), "{told}");
+    assert!(output.contains(expected), "{output}");
 }
 
 #[test]
 fn a_price_file_that_is_not_there_is_a_warning_of_a_check() {
-    let told = check(configured(false).path());
-    assert!(told.starts_with("exit code 0\n"), "{told}");
-    assert!(told.contains("gatewright.toml:2:8: prices.file: the file prices.toml does not exist"), "{told}");
-    assert!(told.contains("gatewright prices import makes one"), "{told}");
+    let output = check(configured(false).path());
+    assert!(output.starts_with("exit code 0\n"), "{output}");
+    assert!(
+        output.contains("gatewright.toml:2:8: prices.file: the file prices.toml does not exist"),
+        "{output}"
+    );
+    assert!(output.contains("gatewright prices import makes one"), "{output}");
 }
 
 #[test]
@@ -175,11 +190,11 @@ fn a_check_names_the_keys_whose_budget_of_money_does_not_limit_a_model() {
     let mut command = gatewright();
     command.current_dir(folder.path()).env("OPENAI_API_KEY", "k");
     command.args(["config", "check", "--keys", "--data", "data"]);
-    let told = transcript(&command.output().expect("the program runs"));
+    let output = transcript(&command.output().expect("the program runs"));
     let expected = "gatewright.toml: the key \"limited\" has a budget of money, which does not limit its use of \"small-1\": no \
                     price is known of a target";
-    assert!(told.contains(expected), "{told}");
-    assert!(!told.contains("elsewhere") && !told.contains("\"unlimited\""), "{told}");
+    assert!(output.contains(expected), "{output}");
+    assert!(!output.contains("elsewhere") && !output.contains("\"unlimited\""), "{output}");
 }
 
 /// Requests, tokens of prompts, cost and unpriced requests of a model, as the store counts them.

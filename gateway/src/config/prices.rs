@@ -1,5 +1,5 @@
-//! Prices and limits of models as data: a file that `gatewright prices import` writes and an operator may change. It is read here, and
-//! written here, so that both agree on its form.
+//! Price files: prices and limits of models, which `gatewright prices import` writes and operators may edit. One module reads and
+//! writes them, so that both agree on the form.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -118,9 +118,9 @@ impl PriceList {
         if reading.wrong.is_empty() {
             return Ok(list);
         }
-        let told = reading.wrong.into_iter();
-        let told = told.map(|(path, message)| problem(places.of(&path), path.to_string(), message));
-        Err(Problems::new(told.collect()))
+        let wrong = reading.wrong.into_iter();
+        let problems = wrong.map(|(path, message)| problem(places.of(&path), path.to_string(), message));
+        Err(Problems::new(problems.collect()))
     }
 
     /// The model of an upstream: what the list says of the upstream itself goes before what it says of its provider.

@@ -88,10 +88,10 @@ fn what_is_wrong_is_named_with_its_place() {
     ] {
         assert!(in_model(lines).contains(expected), "{lines}: {}", in_model(lines));
     }
-    let told = wrong("[provider.one.m]\ninput = 1\noutput = 1\n");
-    assert_eq!(told, "prices.toml:1:2: provider: there is no such table; did you mean providers?");
-    let told = wrong("[providers.one.m-1.5]\ninput = 1\noutput = 1\n");
-    assert!(told.contains("if the name of the model has a dot before 5, quote it"), "{told}");
+    let problems = wrong("[provider.one.m]\ninput = 1\noutput = 1\n");
+    assert_eq!(problems, "prices.toml:1:2: provider: there is no such table; did you mean providers?");
+    let problems = wrong("[providers.one.m-1.5]\ninput = 1\noutput = 1\n");
+    assert!(problems.contains("if the name of the model has a dot before 5, quote it"), "{problems}");
     assert!(wrong("[providers\n").starts_with("prices.toml:1:"), "no TOML");
     assert!(wrong("providers = 1").contains("providers: must be a table"));
 }
@@ -101,6 +101,6 @@ fn a_file_is_bounded_in_bytes_and_models() {
     let long = "#".repeat(usize::try_from(MAX_BYTES).expect("small") + 1);
     assert!(wrong(&long).contains("it is longer than 16777216 bytes"));
     let many: String = (0..=MAX_MODELS).map(|id| format!("{id} = {{ input = 1, output = 1 }}\n")).collect();
-    let told = wrong(&format!("[providers.one]\n{many}"));
-    assert!(told.contains("is one model too many: a price file has 100000 at most"), "{told}");
+    let problems = wrong(&format!("[providers.one]\n{many}"));
+    assert!(problems.contains("is one model too many: a price file has 100000 at most"), "{problems}");
 }

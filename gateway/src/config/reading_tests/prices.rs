@@ -62,8 +62,11 @@ fn models_without_a_price_are_named_with_the_way_out_and_the_simulator_needs_non
 fn a_price_file_that_is_wrong_or_not_there_is_named() {
     let broken =
         read_beside(Some("[providers.groq.large]\ninput = 1\n"), Absent::IsWrong).expect_err("wrong");
-    let told = broken.to_string();
-    assert!(told.contains("prices.toml:1:17: providers.groq.large: must state input and output"), "{told}");
+    let problems = broken.to_string();
+    assert!(
+        problems.contains("prices.toml:1:17: providers.groq.large: must state input and output"),
+        "{problems}"
+    );
     let absent = read_beside(None, Absent::IsWrong).expect_err("wrong").to_string();
     assert!(absent.starts_with("gatewright.toml:3:8: prices.file: the file "), "{absent}");
     assert!(absent.contains("does not exist: gatewright prices import makes one"), "{absent}");
@@ -75,13 +78,16 @@ fn a_price_file_that_is_wrong_or_not_there_is_named() {
 fn a_price_that_is_not_whole_or_out_of_order_is_refused() {
     let priced =
         |price: &str| wrong(&with("", "").replace("\"one\" }", &format!("\"one\", price = {price} }}")));
-    let told = priced("{ input = 1 }");
-    assert!(told.contains("models.m.targets[0].price: must state input and output"), "{told}");
-    let told = priced("{ input = 1, output = -1 }");
-    assert!(told.contains("models.m.targets[0].price.output: must be 0 or more"), "{told}");
+    let problems = priced("{ input = 1 }");
+    assert!(problems.contains("models.m.targets[0].price: must state input and output"), "{problems}");
+    let problems = priced("{ input = 1, output = -1 }");
+    assert!(problems.contains("models.m.targets[0].price.output: must be 0 or more"), "{problems}");
     let tiers = "[{ above = 2, input = 1, output = 1 }, { above = 1, input = 1, output = 1 }]";
-    let told = priced(&format!("{{ input = 1, output = 1, tiers = {tiers} }}"));
-    assert!(told.contains("models.m.targets[0].price.tiers: must be in the order of above"), "{told}");
+    let problems = priced(&format!("{{ input = 1, output = 1, tiers = {tiers} }}"));
+    assert!(
+        problems.contains("models.m.targets[0].price.tiers: must be in the order of above"),
+        "{problems}"
+    );
 }
 
 #[test]

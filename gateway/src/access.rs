@@ -1,9 +1,8 @@
 //! Access: who may call the gateway, what, and how much.
 
+mod authenticator;
 mod data;
 mod data_folder;
-mod gatekeeper;
-mod hanging;
 mod keyring;
 mod nodes;
 mod notices;
@@ -12,17 +11,18 @@ mod presented;
 mod refusal;
 mod registry;
 mod settling;
+mod stall_detector;
 mod tasks;
 mod upkeep;
 
 pub use gatewright::{ApiKey, InvalidKey};
 
+#[cfg(feature = "console")]
+pub(crate) use self::authenticator::Principal;
+pub(crate) use self::authenticator::{Authenticator, Changed};
 pub(crate) use self::data::Data;
 pub use self::data::InvalidData;
 pub use self::data_folder::{NoHome, default_data_folder};
-#[cfg(feature = "console")]
-pub(crate) use self::gatekeeper::Visitor;
-pub(crate) use self::gatekeeper::{Changed, Gatekeeper};
 pub use self::nodes::Node;
 pub use self::notices::Notification;
 pub use self::pepper::{InvalidPepper, Pepper};

@@ -8,7 +8,7 @@ use arc_swap::ArcSwap;
 use gatewright::webhook::Secret;
 use http::header;
 
-use crate::access::{ApiKey, Changed, Data, Gatekeeper, Registry, Writer, start};
+use crate::access::{ApiKey, Authenticator, Changed, Data, Registry, Writer, start};
 use crate::bounds::room::{Room, Share};
 use crate::config::{Config, Model, Upstream};
 use crate::counters::Counters;
@@ -19,10 +19,10 @@ use crate::outgoing::{Fetcher, Outbox};
 use crate::routing::{InvalidRoutes, Routes};
 use crate::shared::Shared;
 use crate::store::{self, AnswerRoom, Files, History, HistoryKeeper, Replays, Sealer, Store};
-use crate::tasks::Crew;
+use crate::tasks::TaskRunner;
 use crate::usage::{Caller, Ledger};
 use crate::wire::{ApiError, Call};
-use crate::work::Workshop;
+use crate::work::BlockingPool;
 
 /// The state of a gateway, without its socket.
 pub(crate) struct App {
@@ -35,7 +35,7 @@ pub(crate) struct App {
     #[cfg(feature = "console")]
     pub(crate) renderings: tokio::sync::Semaphore,
     pub(crate) key: ApiKey,
-    pub(crate) gatekeeper: Arc<Gatekeeper>,
+    pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) registry: Registry,
     /// What metrics say about usage is in its counters.
     pub(crate) ledger: Arc<Ledger>,
@@ -53,15 +53,15 @@ pub(crate) struct App {
     pub(crate) store: Arc<dyn Store>,
     /// Whether what the store keeps outlives the process.
     pub(crate) lasting: bool,
-    pub(crate) crew: Arc<Crew>,
+    pub(crate) task_runner: Arc<TaskRunner>,
     pub(crate) history: Arc<History>,
     /// Writes responses into the store, and which upstreams store them.
     pub(crate) history_keeper: Arc<HistoryKeeper>,
     /// The memory of answers under way.
     pub(crate) room: Arc<Room>,
-    pub(crate) workshop: Workshop,
+    pub(crate) blocking_pool: BlockingPool,
     /// The workers that draw images: an image takes a processor for longer than other work.
-    pub(crate) studio: Workshop,
+    pub(crate) image_pool: BlockingPool,
     pub(crate) metrics: Arc<Metrics>,
     /// The requests that operators see.
     pub(crate) recent: Arc<Recent>,
@@ -95,18 +95,18 @@ impl App {
         let (pause, private) = (config.webhook_backoff, config.allow_private_webhooks);
         let outbox = Outbox::start(Arc::clone(&data.store), secrets, pause, private);
         let (kept, lasting) = (Arc::clone(&data.store), data.lasting);
-        let crew = Crew::new(Arc::clone(&data.store), Arc::clone(&outbox), lasting, config.video_lease);
+        let crew = TaskRunner::new(Arc::clone(&data.store), Arc::clone(&outbox), lasting, config.video_lease);
         let key = config.key.clone().unwrap_or_else(random_key);
         let metrics = Arc::<Metrics>::default();
         let (store, measured) = (Arc::clone(&data.store), Arc::clone(&metrics));
         let writer = Arc::new(Writer::new(store, measured, data.journals.as_deref()));
         let ledger = Arc::clone(writer.ledger());
         let (admin, counting) = (config.admin_key.as_ref(), counters.clone());
-        let gatekeeper = Arc::new(Gatekeeper::new(data.clone(), &key, admin, &ledger, counting));
+        let authenticator = Arc::new(Authenticator::new(data.clone(), &key, admin, &ledger, counting));
         let history = Arc::new(History::new(data.lasting));
-        let (of_keys, most) = (Arc::downgrade(&gatekeeper), config.max_percent_per_key);
+        let (of_keys, most) = (Arc::downgrade(&authenticator), config.max_percent_per_key);
         let part = move || match of_keys.upgrade() {
-            Some(gatekeeper) if gatekeeper.has_other_keys() => most,
+            Some(authenticator) if authenticator.has_other_keys() => most,
             _ => 100,
         };
         let (sealer, spool) = (Sealer::new(data.derived("seal of copies")), data.open_spool());
@@ -119,13 +119,13 @@ impl App {
         let (contents, records) = (data.contents.clone(), Arc::clone(&data.store));
         let files = Files::start(contents, records, key_of_addresses, config.max_file_bytes);
         let registry = Registry::new(data);
-        start(&gatekeeper, &writer);
+        start(&authenticator, &writer);
         Ok(Self {
             routes: ArcSwap::from_pointee(routes),
             shared,
             #[cfg(feature = "console")]
             renderings: tokio::sync::Semaphore::new(2),
-            gatekeeper,
+            authenticator,
             registry,
             ledger,
             counters,
@@ -139,12 +139,12 @@ impl App {
             files,
             store: kept,
             lasting,
-            crew: Arc::new(crew),
+            task_runner: Arc::new(crew),
             history,
             history_keeper,
             room: Room::new(config.max_held_bytes),
-            workshop: Workshop::default(),
-            studio: Workshop::default(),
+            blocking_pool: BlockingPool::default(),
+            image_pool: BlockingPool::default(),
             metrics,
             recent: Arc::default(),
             failed_once: FailedOnce::default(),
@@ -163,7 +163,7 @@ impl App {
             None if config.shared_config.is_some() => {}
             None => self.route(&config.upstreams, &config.models)?,
         }
-        Ok(self.gatekeeper.configure(self.key_of(config), config.admin_key.as_ref()))
+        Ok(self.authenticator.configure(self.key_of(config), config.admin_key.as_ref()))
     }
 
     /// Takes over upstreams and models. Errors: they contradict each other; all stays as before.
@@ -192,7 +192,7 @@ impl App {
         owner: &Arc<str>,
         bytes: usize,
     ) -> Result<store::Room, ApiError> {
-        let limit = self.gatekeeper.file_bytes(owner).await.map_err(|error| store::untold(&error))?;
+        let limit = self.authenticator.file_bytes(owner).await.map_err(|error| store::untold(&error))?;
         let most = store::MostOfKey { hundredths: self.hundredths_of_key(), bytes: limit };
         self.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }
@@ -204,7 +204,7 @@ impl App {
 
     /// How much one key may take of what all share, in hundredths: all of it while there is no other key.
     pub(crate) fn hundredths_of_key(&self) -> u8 {
-        if self.gatekeeper.has_other_keys() { self.config.max_percent_per_key } else { 100 }
+        if self.authenticator.has_other_keys() { self.config.max_percent_per_key } else { 100 }
     }
 
     /// Scheme, host and port for file URLs: as configured, else as the client called the gateway.

@@ -10,7 +10,9 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
 
-pub(crate) use self::answer::{Answer, Beyond, Choice, Citation, Delta, End, Failure, FailureKind, Usage};
+pub(crate) use self::answer::{
+    Answer, Choice, Citation, Delta, End, Failure, FailureKind, ProviderExtra, Usage,
+};
 
 /// A wire protocol of text models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

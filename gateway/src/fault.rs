@@ -20,7 +20,7 @@ use gatewright::operations::{self, Operation};
 use serde_json::Value;
 
 pub(crate) use self::once::FailedOnce;
-use crate::wire::peek;
+use crate::wire::lazy_json;
 
 /// Request header with faults.
 pub const FAULT_HEADER: &str = "x-gatewright-fault";
@@ -220,7 +220,7 @@ impl Faults {
         }
         let Ok(text) = std::str::from_utf8(body) else { return };
         let mut left = String::with_capacity(text.len());
-        let read = peek::members(text, |name, value| {
+        let read = lazy_json::members(text, |name, value| {
             if !TOOLS.contains(&name) {
                 left.push(if left.is_empty() { '{' } else { ',' });
                 _ = write!(left, "{}:{}", Value::from(name), value.get());

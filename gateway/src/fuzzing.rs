@@ -20,7 +20,7 @@ use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::client_schema::ClientSchema;
 use crate::conversation::{Delta, Protocol};
 use crate::protocols::judge::judge;
-use crate::protocols::{Asked, Defaults, grammar};
+use crate::protocols::{Defaults, ResponseContext, grammar};
 use crate::simulator;
 use crate::simulator::conversation::{Content, Format, Prompt, Tool, ToolChoice, Turn};
 
@@ -74,7 +74,7 @@ pub fn translate(input: &[u8]) -> Option<usize> {
     let (&[protocol, kind], text) = input.split_first_chunk()?;
     let source = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
     let text = str::from_utf8(text).ok()?;
-    let asked = Asked {
+    let context = ResponseContext {
         model: "m".to_owned(),
         request: Value::Object(Map::new()),
         include_usage: true,
@@ -86,14 +86,15 @@ pub fn translate(input: &[u8]) -> Option<usize> {
         0 => translate_request(source, &serde_json::from_str(text).ok()?),
         1 => {
             let answer = source.answer_in(serde_json::from_str(text).ok()?).ok()?;
-            let written = PROTOCOLS.map(|target| target.answer_out(answer.clone(), &asked).to_string().len());
+            let written =
+                PROTOCOLS.map(|target| target.answer_out(answer.clone(), &context).to_string().len());
             Some(written.iter().sum())
         }
         2 => Some(source.failure_in(500, text.as_bytes()).message.len()),
         _ => {
             let deltas = read_stream(source, text)?;
             let written = PROTOCOLS.map(|target| {
-                let (mut writer, mut bytes) = (target.stream_out(asked.clone()), Vec::new());
+                let (mut writer, mut bytes) = (target.stream_out(context.clone()), Vec::new());
                 for delta in &deltas {
                     writer.delta(delta.clone(), &mut bytes);
                 }
@@ -216,7 +217,7 @@ fn broken_by_stream(source: Protocol, deltas: &[Delta]) -> Option<Vec<String>> {
         return None;
     }
     let broken = PROTOCOLS.into_iter().filter(|target| *target != source).flat_map(|target| {
-        let asked = Asked {
+        let context = ResponseContext {
             model: "m".to_owned(),
             request: Value::Object(Map::new()),
             include_usage: true,
@@ -224,7 +225,7 @@ fn broken_by_stream(source: Protocol, deltas: &[Delta]) -> Option<Vec<String>> {
             id: "id".to_owned(),
             created: 1,
         };
-        let (mut writer, mut bytes) = (target.stream_out(asked), Vec::new());
+        let (mut writer, mut bytes) = (target.stream_out(context), Vec::new());
         for delta in deltas {
             writer.delta(delta.clone(), &mut bytes);
         }

@@ -50,7 +50,6 @@ mod fault;
 pub mod fuzzing;
 #[expect(unreachable_pub, reason = "generated code says pub; what of it is public is re-exported below")]
 mod generated;
-mod kept;
 mod keys;
 mod listed;
 mod media;
@@ -68,6 +67,7 @@ mod shared;
 mod simulator;
 mod spent;
 mod store;
+mod stored_responses;
 mod supervised;
 mod tasks;
 mod upstream;

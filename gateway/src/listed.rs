@@ -58,7 +58,7 @@ impl Listed {
 async fn tell(app: Weak<App>, mut node: NodeRecord) {
     while let Some(app) = app.upgrade() {
         node.seen = unix_seconds();
-        (node.in_flight, node.leases) = (app.metrics.in_flight.now(), app.crew.under_way());
+        (node.in_flight, node.leases) = (app.metrics.in_flight.now(), app.task_runner.under_way());
         node.config = app.shared.as_ref().and_then(Shared::number);
         if let Err(error) = app.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
             // Whoever needs the store says that it is away.

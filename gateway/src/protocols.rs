@@ -14,7 +14,6 @@
 
 mod answer_adapter;
 mod answer_format;
-mod beyond;
 mod cache_marks;
 mod calls;
 mod chat;
@@ -31,6 +30,7 @@ mod messages;
 mod native;
 mod pieces;
 mod proof;
+mod provider_extra;
 mod responses;
 mod sequence;
 mod stop_sequences;
@@ -47,10 +47,10 @@ mod whole_json;
 use serde_json::Value;
 
 pub(crate) use self::answer_adapter::AnswerAdapter;
-use self::beyond::Beyond;
 pub(crate) use self::chat::has_functions;
 pub(crate) use self::failure::code_of;
 pub(crate) use self::proof::{Marking, mark};
+use self::provider_extra::AnswerExtra;
 use self::sequence::Sequenced;
 pub(crate) use self::sequence::failure_of;
 pub(crate) use self::surrogates::mended as without_half_characters;
@@ -95,7 +95,7 @@ pub(crate) struct Malformed(pub(crate) String);
 
 /// What a client's answer repeats of its request, or the gateway decides.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ResponseContext {
     /// The model as the client called it.
     pub(crate) model: String,
     /// The client's request, for answers that repeat parts of it (responses).
@@ -181,17 +181,17 @@ impl Protocol {
     }
 
     /// Writes a client's answer.
-    pub(crate) fn answer_out(self, mut answer: Answer, asked: &Asked) -> Value {
+    pub(crate) fn answer_out(self, mut answer: Answer, context: &ResponseContext) -> Value {
         if answer.source != self {
             sequence::settle_calls(&mut answer);
             sequence::settle_ends(&mut answer);
         }
-        let beyond = Beyond::take(&mut answer, self);
+        let beyond = AnswerExtra::take(&mut answer, self);
         let mut document = match self {
-            Self::Chat => chat::answer_out(answer, asked),
-            Self::Responses => responses::answer_out(answer, asked),
-            Self::Messages => messages::answer_out(answer, asked),
-            Self::Native => native::answer_out(answer, asked),
+            Self::Chat => chat::answer_out(answer, context),
+            Self::Responses => responses::answer_out(answer, context),
+            Self::Messages => messages::answer_out(answer, context),
+            Self::Native => native::answer_out(answer, context),
         };
         beyond.add(&mut document);
         document
@@ -209,12 +209,12 @@ impl Protocol {
     }
 
     /// Writes a client's stream.
-    pub(crate) fn stream_out(self, asked: Asked) -> Box<dyn StreamOut> {
+    pub(crate) fn stream_out(self, context: ResponseContext) -> Box<dyn StreamOut> {
         match self {
-            Self::Chat => chat::stream_out(asked),
-            Self::Responses => responses::stream_out(asked),
-            Self::Messages => messages::stream_out(asked),
-            Self::Native => native::stream_out(asked),
+            Self::Chat => chat::stream_out(context),
+            Self::Responses => responses::stream_out(context),
+            Self::Messages => messages::stream_out(context),
+            Self::Native => native::stream_out(context),
         }
     }
 

@@ -16,7 +16,7 @@ use gatewright::catalog;
 use self::breaker::Breaker;
 use self::keys::Keys;
 use self::load::Load;
-pub(crate) use self::plan::{Claim, Plan, Unavailable, Why};
+pub(crate) use self::plan::{Plan, Unavailable, UpstreamAttempt, Why};
 use crate::config::{Capabilities, Kind, Model, ModelKind, Target, Upstream};
 use crate::conversation::Protocol;
 use crate::observe::Attempts;

@@ -214,7 +214,7 @@ impl Gateway {
             draining.cancel();
             open.close();
             open.wait().await;
-            app.crew.ended().await;
+            app.task_runner.ended().await;
             app.outbox.settled(app.lasting).await;
         };
         if tokio::time::timeout(config.shutdown_grace, ended).await.is_err() {
@@ -223,7 +223,7 @@ impl Gateway {
         // What abandoned requests took is recorded below.
         cut.cancel();
         open.wait().await;
-        let unfinished = app.crew.stop().await;
+        let unfinished = app.task_runner.stop().await;
         record_last(&app).await;
         listed.end().await;
         if let Err(error) = app.store.checkpoint().await {

@@ -36,9 +36,9 @@ pub(crate) use self::files::{
     Contents, Files, LIFETIME, MostOfKey, OpenFile, PREFIX, Room, missing_files, untold,
 };
 pub(crate) use self::history::{Documents, History, Holder, Known, LONGEST};
-pub(crate) use self::history_keeper::{HistoryKeeper, Storing, Untold};
+pub(crate) use self::history_keeper::{HistoryKeeper, StoreUnavailable, Storing};
 pub(crate) use self::memory::MemoryStore;
-pub(crate) use self::replays::{Asked, Begun, KEY_HEADER, REPLAYED_HEADER, Replays, UnderWay};
+pub(crate) use self::replays::{Begun, IdempotentRequest, KEY_HEADER, REPLAYED_HEADER, Replays, UnderWay};
 pub(crate) use self::sealing::Sealer;
 pub(crate) use self::spool::{ENDING_OF_LOCKS, Spool};
 pub(crate) use self::sql::SqlStore;

@@ -22,7 +22,7 @@ pub(crate) use self::ledger::Ledger;
 pub(crate) use self::meter::Left;
 pub(crate) use self::price::{Consumption, Rates};
 pub use self::price::{Price, PriceTier, TokenPrice};
-pub(crate) use self::report::Asked;
+pub(crate) use self::report::ResolvedUsageQuery;
 pub use self::report::{UsageQuery, UsageRow};
 pub(crate) use self::spending::Spending;
 pub(crate) use self::totals::{Mark, Place, Rows, Totals};

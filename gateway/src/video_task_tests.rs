@@ -41,7 +41,7 @@ async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
     // Section 3: pending is "queued, waiting to start".
     let config = Config { video_time: Duration::from_hours(1), ..Config::default() };
     let gateway = Embedded::new(config).expect("a gateway");
-    let taken = [(), ()].map(|()| gateway.app().crew.schedule.free_place().expect("both places"));
+    let taken = [(), ()].map(|()| gateway.app().task_runner.schedule.free_place().expect("both places"));
     let task = submit(&gateway, "a kite", 3).await;
     assert_eq!((text(&task["status"]), status(&gateway, &task).await.as_str()), ("pending", "pending"));
     // A task that is to fail is not encoded, and needs no encoder.
@@ -51,7 +51,7 @@ async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
         tokio::task::yield_now().await;
     }
     assert_eq!(status(&gateway, &task).await, "processing");
-    assert_eq!(gateway.app().crew.stop().await.len(), 2);
+    assert_eq!(gateway.app().task_runner.stop().await.len(), 2);
     assert_eq!(status(&gateway, &task).await, "failed");
 }
 
@@ -59,7 +59,7 @@ async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
 async fn the_estimated_time_grows_with_the_duration_and_with_what_comes_before() {
     // 2.7.
     let gateway = Embedded::new(Config::default()).expect("a gateway");
-    let _taken = [(), ()].map(|()| gateway.app().crew.schedule.free_place().expect("both places"));
+    let _taken = [(), ()].map(|()| gateway.app().task_runner.schedule.free_place().expect("both places"));
     let mut estimates = Vec::new();
     for duration_s in [3, 15, 15, 15, 15] {
         let task = submit(&gateway, "a kite", duration_s).await;
@@ -94,10 +94,10 @@ async fn the_limit_of_a_key_holds_for_its_videos_under_way_also_once_it_is_revok
     let most = async |id: &str| app.room_for_files(&id.into(), 0).await.expect("nothing").most();
     // Before it is in memory, with it there, and after it has gone.
     assert_eq!(most(&key.id).await, 300);
-    app.gatekeeper.refresh().await.expect("a store");
+    app.authenticator.refresh().await.expect("a store");
     assert_eq!(most(&key.id).await, 300);
     app.registry.revoke(&key.id).await.expect("revoked");
-    app.gatekeeper.refresh().await.expect("a store");
+    app.authenticator.refresh().await.expect("a store");
     assert_eq!(most(&key.id).await, 300);
     // A name is no id, and the key of the configuration has no limits.
     assert_eq!((most("default").await, most("limited").await), (1_000, 1_000));

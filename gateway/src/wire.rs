@@ -5,7 +5,7 @@ pub(crate) mod content_coding;
 mod error;
 mod held;
 pub(crate) mod json;
-pub(crate) mod peek;
+pub(crate) mod lazy_json;
 pub(crate) mod peeked;
 mod presence;
 mod response;

@@ -11,18 +11,18 @@ use crate::wire::ApiError;
 
 /// The pool for long work, shared by its clones.
 #[derive(Debug, Clone)]
-pub(crate) struct Workshop {
+pub(crate) struct BlockingPool {
     places: Arc<Semaphore>,
 }
 
-impl Default for Workshop {
+impl Default for BlockingPool {
     /// One place per processor.
     fn default() -> Self {
         Self::of(std::thread::available_parallelism().map_or(2, Into::into))
     }
 }
 
-impl Workshop {
+impl BlockingPool {
     /// `places`: maximum number of concurrent jobs.
     pub(crate) fn of(places: usize) -> Self {
         Self { places: Arc::new(Semaphore::new(places)) }
@@ -68,10 +68,10 @@ mod tests {
 
     #[tokio::test]
     async fn work_ends_and_gives_its_place_back_when_the_client_goes() {
-        let workshop = Workshop::of(1);
+        let blocking_pool = BlockingPool::of(1);
         let begun = Arc::new(AtomicUsize::new(0));
         let beginning = Arc::clone(&begun);
-        let mut waiting = Box::pin(workshop.work(move |budget| {
+        let mut waiting = Box::pin(blocking_pool.work(move |budget| {
             beginning.fetch_add(1, Ordering::SeqCst);
             work_until_left(budget);
             Ok(())
@@ -80,19 +80,19 @@ mod tests {
             assert!((&mut waiting).now_or_never().is_none());
             tokio::task::yield_now().await;
         }
-        assert_eq!(workshop.places.available_permits(), 0);
+        assert_eq!(blocking_pool.places.available_permits(), 0);
         drop(waiting);
         // If the work did not end, it would keep the only place, and this would wait forever.
-        assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7));
+        assert_eq!(blocking_pool.work(|_| Ok(7)).await.ok(), Some(7));
     }
 
     #[tokio::test]
     async fn no_more_is_worked_at_once_than_there_are_places() {
-        let workshop = Workshop::of(2);
+        let blocking_pool = BlockingPool::of(2);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let works = (0..20).map(|_| {
             let (now, most) = (Arc::clone(&now), Arc::clone(&most));
-            workshop.work(move |_| {
+            blocking_pool.work(move |_| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 std::thread::yield_now();
                 now.fetch_sub(1, Ordering::SeqCst);
@@ -106,10 +106,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_of_the_work_is_one_of_the_caller() {
-        let workshop = Workshop::default();
-        let work = workshop.work::<()>(|_| panic!("on purpose"));
+        let blocking_pool = BlockingPool::default();
+        let work = blocking_pool.work::<()>(|_| panic!("on purpose"));
         let caught = std::panic::AssertUnwindSafe(work).catch_unwind().await;
         assert!(caught.is_err());
-        assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7));
+        assert_eq!(blocking_pool.work(|_| Ok(7)).await.ok(), Some(7));
     }
 }

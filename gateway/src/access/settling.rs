@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 pub(crate) use self::writing::Writer;
-use super::gatekeeper::Gatekeeper;
-use super::hanging::BEAT;
+use super::authenticator::Authenticator;
+use super::stall_detector::BEAT;
 use crate::store::StoreError;
 use crate::supervised::supervise;
 
@@ -28,9 +28,9 @@ const SPENDING_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between two of these comparisons, where they take long.
 const LONGEST_SPENDING_PAUSE: Duration = Duration::from_secs(3);
 
-/// Starts the tasks. They end when the gatekeeper is gone. Needs a Tokio runtime.
-pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
-    let alive = Arc::downgrade(gatekeeper);
+/// Starts the tasks. They end when the authenticator is gone. Needs a Tokio runtime.
+pub(crate) fn start(authenticator: &Arc<Authenticator>, writer: &Arc<Writer>) {
+    let alive = Arc::downgrade(authenticator);
     let (writing, living) = (Arc::clone(writer), Weak::clone(&alive));
     supervise("usage", PAUSE, move || write_usage(Arc::clone(&writing), Weak::clone(&living)));
     let beating = Weak::clone(&alive);
@@ -39,7 +39,7 @@ pub(crate) fn start(gatekeeper: &Arc<Gatekeeper>, writer: &Arc<Writer>) {
     supervise("keys", PAUSE, move || follow_keys(Weak::clone(&alive), Arc::clone(&writer)));
 }
 
-async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
+async fn write_usage(writer: Arc<Writer>, alive: Weak<Authenticator>) {
     let mut writing = Log::of("usage is not written; it waits");
     let mut following = Log::of("what other gateways spend of budgets is not seen");
     let mut next = Instant::now();
@@ -55,9 +55,9 @@ async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
         let begun = Instant::now();
         if outcome.is_ok()
             && begun >= next
-            && let Some(gatekeeper) = alive.upgrade()
+            && let Some(authenticator) = alive.upgrade()
         {
-            following.note(&gatekeeper.follow_spending().await);
+            following.note(&authenticator.follow_spending().await);
             // A store with much usage is not kept busy by this. One that was away for a while is asked again soon.
             next = begun + (begun.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
         }
@@ -66,28 +66,28 @@ async fn write_usage(writer: Arc<Writer>, alive: Weak<Gatekeeper>) {
     }
 }
 
-async fn beat(alive: Weak<Gatekeeper>) {
-    while let Some(gatekeeper) = alive.upgrade() {
-        gatekeeper.hanging().beat();
-        drop(gatekeeper);
+async fn beat(alive: Weak<Authenticator>) {
+    while let Some(authenticator) = alive.upgrade() {
+        authenticator.hanging().beat();
+        drop(authenticator);
         tokio::time::sleep(BEAT).await;
     }
 }
 
-async fn follow_keys(alive: Weak<Gatekeeper>, writer: Arc<Writer>) {
+async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<Writer>) {
     let mut log = Log::of("changes of keys are not seen; those in memory stay valid");
     // What was left of usage counts in the budgets of the keys. A store that is away has no keys either.
     _ = writer.write().await;
     drop(writer);
-    while let Some(gatekeeper) = alive.upgrade() {
-        let has_hung = gatekeeper.hanging().beat();
-        let outcome = gatekeeper.refresh().await;
+    while let Some(authenticator) = alive.upgrade() {
+        let has_hung = authenticator.hanging().beat();
+        let outcome = authenticator.refresh().await;
         if has_hung {
-            gatekeeper.hanging().is_over();
+            authenticator.hanging().is_over();
         }
         log.note(&outcome);
-        let store = Arc::clone(gatekeeper.store());
-        drop(gatekeeper);
+        let store = Arc::clone(authenticator.store());
+        drop(authenticator);
         // Many changes in a row are read together.
         tokio::time::sleep(LEAST_PAUSE).await;
         _ = tokio::time::timeout(REST, store.keys_changed()).await;

@@ -235,12 +235,12 @@ pub(crate) struct Failure {
     /// The member of the request at fault, in the provider's words.
     pub(crate) param: Option<String>,
     /// What else its document says.
-    pub(crate) beyond: Option<Box<Beyond>>,
+    pub(crate) beyond: Option<Box<ProviderExtra>>,
 }
 
 /// What a provider's error says beyond the words that all protocols have: for clients of its protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Beyond {
+pub(crate) struct ProviderExtra {
     pub(crate) protocol: Protocol,
     /// Further members of the error.
     pub(crate) error: Map<String, Value>,
@@ -248,7 +248,7 @@ pub(crate) struct Beyond {
     pub(crate) beside: Map<String, Value>,
 }
 
-impl Beyond {
+impl ProviderExtra {
     /// Writes it into the gateway's own document of the error, in the same protocol. Members that the document has stay as they
     /// are, with two exceptions: the name of the kind of error is the provider's, and its details stand before the gateway's.
     pub(crate) fn write(&self, document: &mut Value) {

@@ -100,14 +100,14 @@ fn tag_of(file: &OpenFile<'_>) -> String {
 
 /// The requested byte range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum RequestedRange {
     /// From a start to an inclusive end, or to the end of the file.
     From(u64, Option<u64>),
     /// The last bytes, this many.
     Last(u64),
 }
 
-impl Asked {
+impl RequestedRange {
     /// Start and exclusive end in a file of `total` bytes, if the range lies in it.
     fn within(self, total: u64) -> Option<(u64, u64)> {
         let (start, end) = match self {
@@ -120,14 +120,14 @@ impl Asked {
 
 /// Parses `bytes=0-99`, `bytes=100-` or `bytes=-50`. Ignores anything else, including several ranges, as RFC 9110
 /// allows.
-fn single_range(value: &str) -> Option<Asked> {
+fn single_range(value: &str) -> Option<RequestedRange> {
     let (start, end) = value.strip_prefix("bytes=")?.split_once('-')?;
     if start.is_empty() {
-        return end.parse().ok().map(Asked::Last);
+        return end.parse().ok().map(RequestedRange::Last);
     }
     let start = start.parse().ok()?;
     let end = if end.is_empty() { None } else { Some(end.parse().ok().filter(|end| *end >= start)?) };
-    Some(Asked::From(start, end))
+    Some(RequestedRange::From(start, end))
 }
 
 #[cfg(test)]
@@ -136,14 +136,14 @@ mod tests {
 
     #[test]
     fn ranges_are_read_as_the_standard_says() {
-        assert_eq!(single_range("bytes=0-99"), Some(Asked::From(0, Some(99))));
-        assert_eq!(single_range("bytes=5-"), Some(Asked::From(5, None)));
-        assert_eq!(single_range("bytes=-3"), Some(Asked::Last(3)));
+        assert_eq!(single_range("bytes=0-99"), Some(RequestedRange::From(0, Some(99))));
+        assert_eq!(single_range("bytes=5-"), Some(RequestedRange::From(5, None)));
+        assert_eq!(single_range("bytes=-3"), Some(RequestedRange::Last(3)));
         for ignored in ["", "bytes=", "bytes=9-1", "bytes=0-1,3-4", "lines=0-1", "bytes=a-b"] {
             assert_eq!(single_range(ignored), None, "{ignored}");
         }
-        assert_eq!(Asked::From(0, Some(99)).within(10), Some((0, 10)));
-        assert_eq!(Asked::From(10, None).within(10), None);
-        assert_eq!(Asked::Last(3).within(10), Some((7, 10)));
+        assert_eq!(RequestedRange::From(0, Some(99)).within(10), Some((0, 10)));
+        assert_eq!(RequestedRange::From(10, None).within(10), None);
+        assert_eq!(RequestedRange::Last(3).within(10), Some((7, 10)));
     }
 }

@@ -54,8 +54,8 @@ impl Job {
             size,
             duration_s,
             room: app.room_for_files(owner, video::expected_bytes(size, duration_s)).await?,
-            place: app.crew.schedule.free_place(),
-            ahead: Ahead::new(&app.crew.schedule, duration_s),
+            place: app.task_runner.schedule.free_place(),
+            ahead: Ahead::new(&app.task_runner.schedule, duration_s),
         })
     }
 
@@ -98,7 +98,7 @@ impl Job {
         };
         let place = match place {
             Some(place) => place,
-            None => match app.crew.schedule.place().await {
+            None => match app.task_runner.schedule.place().await {
                 Some(place) => place,
                 None => return State::failed(STOPPED),
             },
@@ -172,7 +172,7 @@ mod tests {
         let (video_time, video_timeout) = (Duration::from_hours(1), Duration::from_millis(500));
         let config = Config { video_time, video_timeout, ..Config::default() };
         let gateway = Embedded::new(config).expect("a gateway");
-        let _taken = [(), ()].map(|()| gateway.app().crew.schedule.free_place().expect("both places"));
+        let _taken = [(), ()].map(|()| gateway.app().task_runner.schedule.free_place().expect("both places"));
         // One finds no encoder, the other needs none, and would end after an hour.
         for (prompt, begins) in [("a kite", "pending"), ("[fail]", "processing")] {
             let body = json!({ "model": "video_model_1", "prompt": prompt });

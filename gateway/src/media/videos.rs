@@ -13,11 +13,11 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 use uuid::Uuid;
 
-use super::errand::{self, Errand, Left, Maker, Receiver};
-use super::following::Following;
+use super::poller::Following;
 use super::record::record_of;
 use super::simulated::Job;
-use super::wanted::Wanted;
+use super::task_payload::{self, Left, Maker, Receiver, TaskPayload};
+use super::video_params::Wanted;
 use crate::app::App;
 use crate::clock::{millis, unix_seconds, whole_seconds};
 use crate::config::ModelKind;
@@ -27,7 +27,7 @@ use crate::observe::Origin;
 use crate::outgoing::notice;
 use crate::protocols::{Film, Stage};
 use crate::relay::{self, Accepted, Order, Remote};
-use crate::routing::Claim;
+use crate::routing::UpstreamAttempt;
 use crate::store::{FileName, Resumed, Room, State, Task};
 use crate::tasks::{Held, UnderWay};
 use crate::usage::Charge;
@@ -49,20 +49,20 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
         state: State::Pending,
     };
     // Before anybody is asked: a video without a task would be lost.
-    let held = app.crew.add(&task, webhook.is_some(), app.hundredths_of_key()).await?;
+    let held = app.task_runner.add(&task, webhook.is_some(), app.hundredths_of_key()).await?;
     let public = app.public_url(&order.call);
     let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
     let (told, answer) = oneshot::channel();
-    app.crew.spawn(work.begin(order, told, Span::current()));
+    app.task_runner.spawn(work.begin(order, told, Span::current()));
     let stopping = || ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "the gateway is shutting down");
     answer.await.unwrap_or_else(|_| Err(stopping()))
 }
 
 /// Goes on with a task that another process has left.
 pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
-    let Resumed { task, errand, .. } = resumed;
-    let errand = match Left::read(&errand, held.now()) {
-        Left::Errand(errand) => errand,
+    let Resumed { task, task_payload, .. } = resumed;
+    let task_payload = match Left::read(&task_payload, held.now()) {
+        Left::TaskPayload(task_payload) => task_payload,
         Left::Newer => {
             // Whoever can read it takes it over when this lease has run out.
             tracing::warn!(task = task.id, "a video task waits for a newer gateway");
@@ -71,24 +71,24 @@ pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
         Left::Unreadable(error) => {
             tracing::error!(task = task.id, %error, "what is left of a video task cannot be read");
             let task = Task { state: State::failed("what was left of the task cannot be read"), ..task };
-            let notice = Receiver::of(&errand).map(|Receiver { public, webhook }| {
+            let notice = Receiver::of(&task_payload).map(|Receiver { public, webhook }| {
                 notice(&task, &webhook, &record_of(&task, &app.files, &public))
             });
-            app.crew.spawn(async move { _ = held.end(&task.state, notice.as_ref()).await });
+            app.task_runner.spawn(async move { _ = held.end(&task.state, notice.as_ref()).await });
             return;
         }
     };
     tracing::info!(task = task.id, "goes on with a video task");
-    let Errand { version: _, wanted, public, webhook, deadline, maker } = errand;
+    let TaskPayload { version: _, wanted, public, webhook, deadline, maker } = task_payload;
     let deadline = held.at(deadline);
     let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
-    app.crew.spawn(work.go_on(maker, deadline));
+    app.task_runner.spawn(work.go_on(maker, deadline));
 }
 
 /// `GET /v1/videos/generations/{task_id}`.
 pub(crate) async fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
     let id = call.path("task_id");
-    let task = app.crew.find(call.caller.id(), id).await?.ok_or_else(|| {
+    let task = app.task_runner.find(call.caller.id(), id).await?.ok_or_else(|| {
         ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no video task {id:?}")).param("task_id")
     })?;
     Ok(json_response(&record_of(&task, &app.files, &app.public_url(call))))
@@ -212,7 +212,7 @@ impl Work {
                 tracing::warn!(task = self.task.id, "another gateway has taken the video task over");
                 self.discard().await;
             }
-            () = self.app.crew.stopped() => {
+            () = self.app.task_runner.stopped() => {
                 tracing::warn!(task = self.task.id, "left: the gateway stopped");
                 self.held.leave();
             }
@@ -230,13 +230,13 @@ impl Work {
             Some(self.app.room_for_files(&self.task.owner, self.wanted.expected_bytes()).await?)
         };
         match relay::submit(&self.app.metrics, &order).await? {
-            Accepted::Simulator { claim, charge } => self.simulate(&order, claim, charge).await,
+            Accepted::Simulator { attempt, charge } => self.simulate(&order, attempt, charge).await,
             Accepted::Upstream { remote, report, dropped } => {
                 let state = match report.stage {
                     Stage::Waiting => State::Pending,
                     _ => State::Processing,
                 };
-                let estimates = &self.app.crew.schedule.estimates;
+                let estimates = &self.app.task_runner.schedule.estimates;
                 let usual = || estimates.of(&model, self.wanted.duration_s, state == State::Pending);
                 let estimate = report.estimated_time.unwrap_or_else(|| whole_seconds(usual()));
                 // Whoever comes next waits behind it.
@@ -260,18 +260,18 @@ impl Work {
     }
 
     fn under_way(&self) -> UnderWay {
-        self.app.crew.schedule.estimates.under_way(&self.task.model, self.wanted.duration_s)
+        self.app.task_runner.schedule.estimates.under_way(&self.task.model, self.wanted.duration_s)
     }
 
     async fn simulate(
         &self,
         order: &Order,
-        mut claim: Claim,
+        mut attempt: UpstreamAttempt,
         mut charge: Charge,
     ) -> Result<(Making, Instant, Response), ApiError> {
         let Wanted { duration_s, size } = self.wanted;
-        let estimate = self.app.config.video_time + self.app.crew.schedule.wait(duration_s);
-        let model = &claim.destination.model;
+        let estimate = self.app.config.video_time + self.app.task_runner.schedule.wait(duration_s);
+        let model = &attempt.destination.model;
         // Its own limits hold, too, where the configuration gives the model those of another.
         let rules = Rules::default().private_webhooks(self.app.config.allow_private_webhooks);
         let prepared = models::video_model(model, order.call.operation)
@@ -291,11 +291,11 @@ impl Work {
                 return Err(error);
             }
         };
-        claim.succeeded(std::time::Instant::now());
+        attempt.succeeded(std::time::Instant::now());
         charge.told(Usage::default());
         charge.set_video_seconds(duration_s.into());
         charge.complete();
-        let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
+        let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let origin = Origin::new(Arc::clone(&order.route.id), upstream);
         let maker = Maker::Simulator { prompt };
         let (deadline, response) = self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
@@ -313,16 +313,16 @@ impl Work {
     ) -> Result<(Instant, Response), ApiError> {
         // Whoever takes the task over may have another clock.
         let deadline = self.held.now().saturating_add(millis(self.app.config.video_timeout));
-        let errand = Errand {
-            version: errand::VERSION,
+        let task_payload = TaskPayload {
+            version: task_payload::VERSION,
             wanted: self.wanted,
             public: self.public.clone(),
             webhook: self.webhook.clone(),
             deadline,
             maker,
         };
-        let errand = serde_json::to_string(&errand).expect("plain values");
-        self.held.accept(&state, &errand).await?;
+        let task_payload = serde_json::to_string(&task_payload).expect("plain values");
+        self.held.accept(&state, &task_payload).await?;
         let task = Task { state, ..self.task.clone() };
         let mut record = record_of(&task, &self.app.files, &self.public);
         record["estimated_time"] = json!(estimate);
@@ -366,7 +366,7 @@ impl Work {
     async fn discard(&self) {
         let Some(file) = self.made().take() else { return };
         let Task { id, owner, .. } = &self.task;
-        match self.app.crew.find(owner, id).await {
+        match self.app.task_runner.find(owner, id).await {
             Ok(Some(Task { state: State::Completed(output), .. })) if output.file.name == file => {}
             Ok(_) => self.app.files.discard(file).await,
             // It expires.
@@ -402,7 +402,7 @@ mod tests {
         };
         let room = app.room_for_files(&task.owner, 4).await.expect("room");
         let kept = room.keep(Kind::Mp4, vec![b"film".to_vec()], LIFETIME).await.expect("it is kept");
-        let held = app.crew.add(&task, false, 100).await.expect("a place");
+        let held = app.task_runner.add(&task, false, 100).await.expect("a place");
         held.accept(&State::Processing, "").await.expect("accepted");
         let wanted = Wanted { duration_s: 3, size: (1280, 720) };
         let (public, webhook, made) = Default::default();
@@ -439,7 +439,8 @@ mod tests {
         assert!(is_there(&work, &file).await);
         work.guard(work.finish(completed(&file))).await;
         assert!(!is_there(&work, &file).await);
-        let goes_on = work.app.crew.find("default", "video_1").await.expect("an answer").expect("a task");
+        let goes_on =
+            work.app.task_runner.find("default", "video_1").await.expect("an answer").expect("a task");
         assert_eq!(goes_on.state, State::Processing);
     }
 

@@ -20,7 +20,7 @@ use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::registry::LookupSpan;
 
 use super::origin::Origin;
-use super::said::{OTHER, Said};
+use super::response_inspector::{OTHER, Said};
 
 /// Target of the spans that are exported; no log shows it unless asked for.
 const TARGET: &str = "gatewright_trace";

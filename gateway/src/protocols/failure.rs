@@ -3,7 +3,7 @@
 use gatewright::{ErrorBody, ErrorCode};
 use serde_json::{Map, Value};
 
-use crate::conversation::{Beyond, Failure, FailureKind, Protocol};
+use crate::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
 
 /// Maximum length of a provider's message, in bytes.
 const MESSAGE_BYTES: usize = 2_000;
@@ -19,7 +19,7 @@ pub(super) fn read(status: u16, body: &[u8]) -> Failure {
 }
 
 /// What a document says of an error beyond the words that every protocol has. None of one that is long, or has no error within.
-pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<Beyond> {
+pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<ProviderExtra> {
     if body.len() > DOCUMENT_BYTES {
         return None;
     }
@@ -37,7 +37,7 @@ pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<Beyond> {
         beside.remove(told);
     }
     let says_more = |members: &Map<String, Value>| !members.is_empty();
-    (says_more(&error) || says_more(&beside)).then_some(Beyond { protocol, error, beside })
+    (says_more(&error) || says_more(&beside)).then_some(ProviderExtra { protocol, error, beside })
 }
 
 /// Reads an error inside a stream, whose status was a good one.

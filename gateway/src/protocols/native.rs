@@ -17,7 +17,7 @@ mod stream_out;
 #[cfg(test)]
 mod tests;
 
-use super::{Asked, StreamIn, StreamOut};
+use super::{ResponseContext, StreamIn, StreamOut};
 
 pub(super) use self::answer::{answer_in, answer_out};
 pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
@@ -33,6 +33,6 @@ pub(super) fn stream_in() -> Box<dyn StreamIn> {
 }
 
 /// Writes a client's stream.
-pub(super) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
-    Box::new(stream_out::Documents::new(asked))
+pub(super) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
+    Box::new(stream_out::Documents::new(context))
 }

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Asked, Malformed, frames, sequence};
+use super::{Malformed, ResponseContext, frames, sequence};
 use crate::conversation::{Answer, Choice, Delta, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage};
 
 impl Protocol {
     /// The stream that a provider of this protocol would have sent in place of one document, as server-sent events.
     /// Errors: the document is no answer of the protocol.
-    pub(crate) fn streamed(self, document: Value, asked: Asked) -> Result<Vec<u8>, Malformed> {
+    pub(crate) fn streamed(self, document: Value, context: ResponseContext) -> Result<Vec<u8>, Malformed> {
         let mut bytes = Vec::new();
         if let (Self::Native, Value::Array(events)) = (self, &document) {
             // Without `alt=sse`, its stream is a list of events.
@@ -20,7 +20,7 @@ impl Protocol {
         let mut answer = self.answer_in(document)?;
         sequence::settle_calls(&mut answer);
         sequence::settle_ends(&mut answer);
-        let mut writer = self.stream_out(asked);
+        let mut writer = self.stream_out(context);
         for delta in pieces(answer) {
             writer.delta(delta, &mut bytes);
         }
@@ -116,8 +116,8 @@ mod tests {
     use super::*;
     use crate::conversation::End;
 
-    fn asked() -> Asked {
-        Asked {
+    fn response_context() -> ResponseContext {
+        ResponseContext {
             model: "m".to_owned(),
             request: Value::Object(serde_json::Map::new()),
             include_usage: true,
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn a_document_becomes_a_stream_that_says_the_same() {
         for (protocol, document) in documents() {
-            let bytes = protocol.streamed(document, asked()).expect("an answer");
+            let bytes = protocol.streamed(document, response_context()).expect("an answer");
             let said = grammar::transcript(protocol, &bytes);
             assert!(said.faults.is_empty(), "{}: {}", said.faults[0], String::from_utf8_lossy(&bytes));
             let (mut reader, mut deltas) = (protocol.stream_in(), Vec::new());
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_list_of_native_events_becomes_those_events() {
         let list = json!([{ "candidates": [] }, { "usageMetadata": {} }]);
-        let bytes = Protocol::Native.streamed(list, asked()).expect("events");
+        let bytes = Protocol::Native.streamed(list, response_context()).expect("events");
         let expected = "data: {\"candidates\":[]}\n\ndata: {\"usageMetadata\":{}}\n\n";
         assert_eq!(String::from_utf8(bytes).expect("text"), expected);
     }
@@ -243,7 +243,7 @@ mod tests {
     fn a_document_that_is_no_answer_becomes_no_stream() {
         for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native] {
             let document = json!("text");
-            assert!(protocol.streamed(document, asked()).is_err(), "{protocol:?}");
+            assert!(protocol.streamed(document, response_context()).is_err(), "{protocol:?}");
         }
     }
 }

@@ -131,11 +131,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::protocols::Asked;
+    use crate::protocols::ResponseContext;
 
     /// The thought and its proof, as a client of responses gets them.
     fn read_by_responses() -> (Value, String) {
-        let asked = Asked {
+        let context = ResponseContext {
             model: "m".to_owned(),
             request: json!({}),
             include_usage: true,
@@ -153,7 +153,7 @@ mod tests {
         });
         let mut answer = Protocol::Messages.answer_in(document).expect("an answer");
         mark(&mut answer, Protocol::Responses);
-        let whole = Protocol::Responses.answer_out(answer, &asked);
+        let whole = Protocol::Responses.answer_out(answer, &context);
         let events = [
             json!({ "type": "message_start", "message": { "id": "msg_1" } }),
             json!({ "type": "content_block_start", "index": 0,
@@ -166,7 +166,7 @@ mod tests {
         ];
         let incoming = Protocol::Messages.stream_in();
         let mut reader = Marking::new(incoming, Protocol::Messages, Protocol::Responses);
-        let (mut writer, mut bytes) = (Protocol::Responses.stream_out(asked), Vec::new());
+        let (mut writer, mut bytes) = (Protocol::Responses.stream_out(context), Vec::new());
         for event in events {
             let mut deltas = Vec::new();
             reader.event(None, &event.to_string(), &mut deltas).expect("an event");

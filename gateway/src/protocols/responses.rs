@@ -12,7 +12,7 @@ mod stream_in;
 mod stream_out;
 mod tools;
 
-use super::{Asked, StreamIn, StreamOut};
+use super::{ResponseContext, StreamIn, StreamOut};
 
 pub(super) use self::answer::answer_out;
 pub(super) use self::answer_in::answer_in;
@@ -30,6 +30,6 @@ pub(super) fn stream_in() -> Box<dyn StreamIn> {
 }
 
 /// Writes a client's stream.
-pub(super) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
-    Box::new(stream_out::Events::new(asked))
+pub(super) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
+    Box::new(stream_out::Events::new(context))
 }

@@ -21,7 +21,7 @@ mod strict;
 
 use serde_json::{Value, json};
 
-use super::{Asked, Defaults, Malformed};
+use super::{Defaults, Malformed, ResponseContext};
 use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Delta, Protocol};
 
@@ -56,8 +56,8 @@ fn cases(folder: &str, file: &str) -> Vec<Value> {
     }
 }
 
-fn asked(model: &str) -> Asked {
-    Asked {
+fn response_context(model: &str) -> ResponseContext {
+    ResponseContext {
         model: model.to_owned(),
         request: json!({}),
         include_usage: true,
@@ -86,7 +86,7 @@ fn deltas(protocol: Protocol, events: &Value) -> Result<Vec<Delta>, Malformed> {
 
 /// Writes a stream.
 fn written(protocol: Protocol, deltas: &[Delta]) -> String {
-    let mut writer = protocol.stream_out(asked("m"));
+    let mut writer = protocol.stream_out(response_context("m"));
     let mut bytes = Vec::new();
     for delta in deltas {
         writer.delta(delta.clone(), &mut bytes);

@@ -10,19 +10,19 @@ use http::{HeaderMap, HeaderName, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value;
 
-use super::continued::Keeper;
+use super::conversation_state::ResponseRecorder;
 use super::failure::Fault;
-use super::observer::Observer;
-use super::packing::Parcel;
-use super::passing::{Events, Passing};
+use super::passthrough_stream::{Events, PassthroughStream};
+use super::prepare::UpstreamRequest;
 use super::stream::Stream;
-use super::translating::Translating;
-use super::translation::Answering;
-use super::{Journey, LONG_BODY, document, pictures, translation};
+use super::stream_inspector::StreamInspector;
+use super::translate_request::Answering;
+use super::translate_stream::StreamTranslation;
+use super::{LONG_BODY, RequestContext, document, pictures, translate_request};
 use crate::bounds::room::Share;
 use crate::conversation::{Protocol, Usage};
 use crate::protocols;
-use crate::routing::Claim;
+use crate::routing::UpstreamAttempt;
 use crate::upstream::{Action, NoAnswer, Request};
 use crate::wire::Presence;
 use crate::wire::content_coding::{self, Unlabelled};
@@ -48,28 +48,28 @@ pub(super) enum Answered {
 
 /// Asks the upstream of a claim. `trace`: headers by which it continues the trace.
 pub(super) async fn ask(
-    journey: &Journey,
-    parcel: &Parcel,
-    claim: &Claim,
+    request_context: &RequestContext,
+    upstream_request: &UpstreamRequest,
+    attempt: &UpstreamAttempt,
     trace: Option<&HeaderMap>,
 ) -> Result<Answered, Fault> {
-    let destination = &claim.destination;
+    let destination = &attempt.destination;
     let endpoint = &destination.provider.endpoint;
-    let protocol = parcel.protocol;
+    let protocol = upstream_request.protocol;
     let request = Request {
         protocol,
-        action: journey.action,
+        action: request_context.action,
         model: &destination.model,
-        body: parcel.body.clone(),
-        client: &journey.call.headers,
-        relayed: parcel.asked.is_none(),
-        id: &journey.call.request_id,
+        body: upstream_request.body.clone(),
+        client: &request_context.call.headers,
+        relayed: upstream_request.context.is_none(),
+        id: &request_context.call.request_id,
         trace,
     };
-    let answer = endpoint.send(request, claim.key()).await;
+    let answer = endpoint.send(request, attempt.key()).await;
     let (head, body) = opened(answer, protocol, &endpoint.redactor).await?;
     let media_type = text(&head.headers, &header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
-    let streams = journey.action == Action::Answer { stream: true };
+    let streams = request_context.action == Action::Answer { stream: true };
     let (is_stream, body) = if media_type.starts_with("text/event-stream") {
         (true, body)
     } else if streams && !media_type.starts_with("application/json") {
@@ -81,7 +81,7 @@ pub(super) async fn ask(
     } else {
         (false, body)
     };
-    passed(journey, parcel, claim, body, is_stream).await
+    passed(request_context, upstream_request, attempt, body, is_stream).await
 }
 
 /// Head and body of a successful answer, without its content codings.
@@ -154,63 +154,68 @@ where
 
 /// What the client gets of a successful answer.
 pub(super) async fn passed(
-    journey: &Journey,
-    parcel: &Parcel,
-    claim: &Claim,
+    request_context: &RequestContext,
+    upstream_request: &UpstreamRequest,
+    attempt: &UpstreamAttempt,
     body: Body,
     is_stream: bool,
 ) -> Result<Answered, Fault> {
-    let endpoint = &claim.destination.provider.endpoint;
+    let endpoint = &attempt.destination.provider.endpoint;
     let redactor = &endpoint.redactor;
-    let streams = journey.action == Action::Answer { stream: true };
+    let streams = request_context.action == Action::Answer { stream: true };
     let body = if is_stream && streams {
         body
     } else {
-        let mut share = journey.app.share_of(&journey.call.caller);
+        let mut share = request_context.app.share_of(&request_context.call.caller);
         let most = document::MOST_BYTES;
         let document = document::read(body, most, endpoint.idle_timeout, redactor, &mut share).await?;
         if !streams {
-            return passed_document(journey, parcel, claim, document, share).await;
+            return passed_document(request_context, upstream_request, attempt, document, share).await;
         }
         // Few upstreams answer so: what it takes has no place in every stream.
-        Box::pin(as_events(journey, parcel, claim, document, share)).await?
+        Box::pin(as_events(request_context, upstream_request, attempt, document, share)).await?
     };
     // A client of the embedded provider may stop sending: its answer costs nothing.
-    let is_embedded = claim.destination.provider.is_simulator();
-    let presence = if is_embedded { Presence::default() } else { journey.call.presence.clone() };
-    let stores = parcel.keeper.is_some();
-    let events: Box<dyn Events> = match &parcel.asked {
+    let is_embedded = attempt.destination.provider.is_simulator();
+    let presence = if is_embedded { Presence::default() } else { request_context.call.presence.clone() };
+    let stores = upstream_request.recorder.is_some();
+    let events: Box<dyn Events> = match &upstream_request.context {
         None => {
-            let hide_usage = !journey.asked.include_usage && !is_embedded;
-            let observer = Observer::new(parcel.protocol, &journey.asked.model, hide_usage);
-            let observer = match parcel.protocol {
-                Protocol::Chat => observer.wanting(journey.asked.choices),
-                _ => observer,
+            let hide_usage = !request_context.meta.include_usage && !is_embedded;
+            let inspector =
+                StreamInspector::new(upstream_request.protocol, &request_context.meta.model, hide_usage);
+            let inspector = match upstream_request.protocol {
+                Protocol::Chat => inspector.wanting(request_context.meta.choices),
+                _ => inspector,
             };
-            let keeper = keeper(journey, parcel, claim);
-            Box::new(Passing::new(parcel.protocol, journey.framing, observer).keeping(keeper))
+            let recorder = recorder(request_context, upstream_request, attempt);
+            Box::new(
+                PassthroughStream::new(upstream_request.protocol, request_context.framing, inspector)
+                    .keeping(recorder),
+            )
         }
-        Some(asked) => {
-            let keeper = parcel.keeper.clone();
-            let (from, to) = (parcel.protocol, journey.protocol);
-            let events = Translating::new(from, to, journey.framing, (**asked).clone(), keeper)
-                .adapted_by(parcel.adapter.clone());
-            let events = match parcel.estimate {
+        Some(context) => {
+            let recorder = upstream_request.recorder.clone();
+            let (from, to) = (upstream_request.protocol, request_context.protocol);
+            let events =
+                StreamTranslation::new(from, to, request_context.framing, (**context).clone(), recorder)
+                    .adapted_by(upstream_request.adapter.clone());
+            let events = match upstream_request.estimate {
                 Some(tokens) => events.estimating(tokens),
                 None => events,
             };
             let events = match from {
-                Protocol::Chat => events.wanting(journey.asked.choices),
+                Protocol::Chat => events.wanting(request_context.meta.choices),
                 _ => events,
             };
-            Box::new(if parcel.compacts.is_some() { events.compacting() } else { events })
+            Box::new(if upstream_request.compacts.is_some() { events.compacting() } else { events })
         }
     };
-    let share = journey.app.share_of(&journey.call.caller);
-    let (patience, workshop) = (endpoint.idle_timeout, journey.app.workshop.clone());
-    let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, workshop);
+    let share = request_context.app.share_of(&request_context.call.caller);
+    let (patience, blocking_pool) = (endpoint.idle_timeout, request_context.app.blocking_pool.clone());
+    let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, blocking_pool);
     if stores {
-        stream = stream.storing(&journey.app.history_keeper);
+        stream = stream.storing(&request_context.app.history_keeper);
     }
     if !is_embedded {
         stream.begin().await?;
@@ -220,22 +225,25 @@ pub(super) async fn passed(
 
 /// The events in place of a document with which the upstream answers a request for a stream.
 async fn as_events(
-    journey: &Journey,
-    parcel: &Parcel,
-    claim: &Claim,
+    request_context: &RequestContext,
+    upstream_request: &UpstreamRequest,
+    attempt: &UpstreamAttempt,
     document: Bytes,
     mut share: Share,
 ) -> Result<Body, Fault> {
-    let from = parcel.protocol;
-    let asked = protocols::Asked { include_usage: true, ..translation::asked_of(journey, from, Value::Null) };
-    let redactor = claim.destination.provider.endpoint.redactor.clone();
+    let from = upstream_request.protocol;
+    let context = protocols::ResponseContext {
+        include_usage: true,
+        ..translate_request::response_context(request_context, from, Value::Null)
+    };
+    let redactor = attempt.destination.provider.endpoint.redactor.clone();
     let is_long = document.len() > LONG_BODY;
     let write = move || {
-        let events = translation::streamed(from, &document, asked, &redactor, &mut share)?;
+        let events = translate_request::streamed(from, &document, context, &redactor, &mut share)?;
         Ok((events, share))
     };
     let written = if is_long {
-        let worked = journey.app.workshop.work(move |_| Ok(write())).await;
+        let worked = request_context.app.blocking_pool.work(move |_| Ok(write())).await;
         worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
     } else {
         write()
@@ -249,69 +257,75 @@ async fn as_events(
 }
 
 /// Stores an answer that is relayed.
-fn keeper(journey: &Journey, parcel: &Parcel, claim: &Claim) -> Option<Keeper> {
-    parcel.keeper.clone().map(|keeper| keeper.held(claim, &journey.asked.model))
+fn recorder(
+    request_context: &RequestContext,
+    upstream_request: &UpstreamRequest,
+    attempt: &UpstreamAttempt,
+) -> Option<ResponseRecorder> {
+    upstream_request.recorder.clone().map(|recorder| recorder.held(attempt, &request_context.meta.model))
 }
 
 /// Stores a whole answer that is relayed.
-fn keep(keeper: Option<&Keeper>, document: &Bytes) {
-    if let Some(keeper) = keeper {
+fn keep(recorder: Option<&ResponseRecorder>, document: &Bytes) {
+    if let Some(recorder) = recorder {
         // What was passed is text.
-        keeper.keep_relayed(std::str::from_utf8(document).unwrap_or_default());
+        recorder.keep_relayed(std::str::from_utf8(document).unwrap_or_default());
     }
 }
 
 /// What the client gets of a whole answer. A long one is read on a thread of its own, so that others do not wait for it.
 async fn passed_document(
-    journey: &Journey,
-    parcel: &Parcel,
-    claim: &Claim,
+    request_context: &RequestContext,
+    upstream_request: &UpstreamRequest,
+    attempt: &UpstreamAttempt,
     document: Bytes,
     mut share: Share,
 ) -> Result<Answered, Fault> {
-    let (from, to, model) = (parcel.protocol, journey.protocol, journey.asked.model.clone());
-    let redactor = claim.destination.provider.endpoint.redactor.clone();
-    let (asked, adapter, compacts) = (parcel.asked.clone(), parcel.adapter.clone(), parcel.compacts);
-    let keeper = match &asked {
-        Some(_) => parcel.keeper.clone(),
-        None => keeper(journey, parcel, claim),
+    let (from, to, model) =
+        (upstream_request.protocol, request_context.protocol, request_context.meta.model.clone());
+    let redactor = attempt.destination.provider.endpoint.redactor.clone();
+    let (context, adapter, compacts) =
+        (upstream_request.context.clone(), upstream_request.adapter.clone(), upstream_request.compacts);
+    let recorder = match &context {
+        Some(_) => upstream_request.recorder.clone(),
+        None => recorder(request_context, upstream_request, attempt),
     };
-    let (is_long, stores) = (document.len() > LONG_BODY, keeper.is_some());
-    let draws = journey.action == Action::Image;
+    let (is_long, stores) = (document.len() > LONG_BODY, recorder.is_some());
+    let draws = request_context.action == Action::Image;
     let pass = move || {
         if draws {
             let (usage, images) = pictures::usage(&document, &redactor)?;
             return Ok(Answered::Document { document, usage: Some(usage), images, share });
         }
-        let (document, usage) = if let Some(asked) = asked {
-            let keeper = keeper.as_ref();
-            let answering = Answering { from, to, asked: &asked, adapter, keeper, compacts };
-            translation::document(answering, &document, &redactor, &mut share)?
+        let (document, usage) = if let Some(context) = context {
+            let recorder = recorder.as_ref();
+            let answering = Answering { from, to, context: &context, adapter, recorder, compacts };
+            translate_request::document(answering, &document, &redactor, &mut share)?
         } else {
-            let mut observer = Observer::new(from, &model, false);
+            let mut inspector = StreamInspector::new(from, &model, false);
             let (taken, came) = (share.bytes(), document.as_ptr());
-            let document = document::passed(&document, &mut observer, &redactor, &mut share)?;
+            let document = document::passed(&document, &mut inspector, &redactor, &mut share)?;
             if document.as_ptr() == came {
                 // With the room that it was read into.
                 share.hold(taken).map_err(|why| Fault::no_room(why, &redactor))?;
-                keep(keeper.as_ref(), &document);
-                return Ok(Answered::Document { document, usage: observer.usage, images: 0, share });
+                keep(recorder.as_ref(), &document);
+                return Ok(Answered::Document { document, usage: inspector.usage, images: 0, share });
             }
-            keep(keeper.as_ref(), &document);
-            (document, observer.usage)
+            keep(recorder.as_ref(), &document);
+            (document, inspector.usage)
         };
         // What it was made of is gone.
         share.hold(document.len()).map_err(|why| Fault::no_room(why, &redactor))?;
         Ok(Answered::Document { document, usage, images: 0, share })
     };
     let passed = if is_long {
-        let worked = journey.app.workshop.work(move |_| Ok(pass())).await;
+        let worked = request_context.app.blocking_pool.work(move |_| Ok(pass())).await;
         worked.unwrap_or_else(|stopping| Err(Fault::stopping(&stopping)))
     } else {
         pass()
     };
     if stores && passed.is_ok() {
-        journey.app.history_keeper.written().await;
+        request_context.app.history_keeper.written().await;
     }
     passed
 }

@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::document;
-use super::observer::Observer;
+use super::stream_inspector::StreamInspector;
 use crate::app::App;
 use crate::conversation::Protocol;
 use crate::routing::Provider;
@@ -66,7 +66,7 @@ impl Background {
     pub(super) fn follow(self, app: &Arc<App>, mut charge: Charge) {
         let Ok(place) = PLACES.try_acquire() else { return };
         let worker = Arc::clone(app);
-        app.crew.spawn(async move {
+        app.task_runner.spawn(async move {
             let _place = place;
             self.wait(&worker, &mut charge).await;
         });
@@ -116,9 +116,9 @@ impl Background {
         if id_under_way(&document).is_some() {
             return false;
         }
-        let mut observer = Observer::new(Protocol::Responses, &self.model, false);
-        if document::passed(&document, &mut observer, &endpoint.redactor, &mut share).is_ok()
-            && let Some(usage) = observer.usage
+        let mut inspector = StreamInspector::new(Protocol::Responses, &self.model, false);
+        if document::passed(&document, &mut inspector, &endpoint.redactor, &mut share).is_ok()
+            && let Some(usage) = inspector.usage
         {
             charge.told(usage);
         }

@@ -10,8 +10,8 @@ use crate::compaction::sealed;
 use crate::conversation::{
     Answer, Choice, Delta, End, Failure, FailureKind, Part, PartKind, Protocol, Usage,
 };
-use crate::kept::new_id;
-use crate::protocols::{Asked, Malformed, StreamIn};
+use crate::protocols::{Malformed, ResponseContext, StreamIn};
+use crate::stored_responses::new_id;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call};
 
@@ -111,9 +111,9 @@ pub(super) fn compacted(answer: Answer) -> Result<Answer, Failure> {
 }
 
 /// The document that answers the operation.
-pub(super) fn document(mut answer: Answer, asked: &Asked) -> Value {
+pub(super) fn document(mut answer: Answer, context: &ResponseContext) -> Value {
     answer.usage.get_or_insert_with(Usage::default);
-    let mut response = Protocol::Responses.answer_out(answer, asked);
+    let mut response = Protocol::Responses.answer_out(answer, context);
     json!({
         "id": response["id"],
         "object": "response.compaction",
@@ -245,7 +245,7 @@ mod tests {
         let choice = json!({ "index": 0, "message": { "role": "assistant", "content": "All is well." },
             "finish_reason": "stop" });
         let chat = json!({ "object": "chat.completion", "provider": "one", "choices": [choice] });
-        let asked = Asked {
+        let context = ResponseContext {
             model: "m".to_owned(),
             request: json!({}),
             include_usage: false,
@@ -254,7 +254,7 @@ mod tests {
             created: 1,
         };
         let answer = compacted(Protocol::Chat.answer_in(chat).expect("an answer")).expect("a summary");
-        let response = Protocol::Responses.answer_out(answer, &asked);
+        let response = Protocol::Responses.answer_out(answer, &context);
         assert_eq!(response["object"], "response");
         assert_eq!(response["output"][0]["type"], "compaction");
         let foreign: Vec<_> =

@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 pub(crate) use super::frames::Fields;
 use super::frames::{Frames, blocks};
-use super::observer::Observer;
-use super::passing::{Events, Framing, Passed, Passing};
-use super::translating::Translating;
+use super::passthrough_stream::{Events, Framing, Passed, PassthroughStream};
+use super::stream_inspector::StreamInspector;
+use super::translate_stream::StreamTranslation;
 use crate::conversation::{Protocol, Usage};
-use crate::protocols::Asked;
+use crate::protocols::ResponseContext;
 
 /// The model as clients call it.
 pub(crate) const MODEL: &str = "mine";
@@ -49,10 +49,14 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
     let mut events: Box<dyn Events> = match way {
         Way::Passed { hide_usage, array } => {
             let framing = if array { Framing::Array { opened: false } } else { Framing::Events };
-            Box::new(Passing::new(protocol, framing, Observer::new(protocol, MODEL, hide_usage)))
+            Box::new(PassthroughStream::new(
+                protocol,
+                framing,
+                StreamInspector::new(protocol, MODEL, hide_usage),
+            ))
         }
         Way::Read => {
-            let asked = Asked {
+            let context = ResponseContext {
                 model: MODEL.to_owned(),
                 request: Value::Object(Map::new()),
                 include_usage: true,
@@ -60,7 +64,7 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
                 id: "id".to_owned(),
                 created: 1,
             };
-            let events = Translating::new(protocol, protocol, Framing::Events, asked, None);
+            let events = StreamTranslation::new(protocol, protocol, Framing::Events, context, None);
             Box::new(if protocol == Protocol::Chat { events.wanting(1) } else { events })
         }
     };

@@ -9,9 +9,9 @@ use gatewright::redact::Redactor;
 use http_body_util::BodyExt as _;
 
 use super::failure::Fault;
-use super::observer::Observer;
+use super::stream_inspector::StreamInspector;
 use crate::bounds::room::Share;
-use crate::wire::peek::spliced;
+use crate::wire::lazy_json::spliced;
 
 /// Maximum size of an answer: room for pictures in base64.
 pub(crate) const MOST_BYTES: usize = 128 * 1024 * 1024;
@@ -61,16 +61,16 @@ pub(crate) async fn read(
 /// The answer as the client gets it: with the model as the client called it.
 pub(crate) fn passed(
     document: &Bytes,
-    observer: &mut Observer,
+    inspector: &mut StreamInspector,
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<Bytes, Fault> {
     // For the copy with another name.
     share.hold(2 * document.len()).map_err(|why| Fault::no_room(why, redactor))?;
     let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
-    match observer.document(text) {
+    match inspector.document(text) {
         Ok(None) => Ok(document.clone()),
-        Ok(Some(at)) => Ok(spliced(document, &[(at, observer.model())])),
+        Ok(Some(at)) => Ok(spliced(document, &[(at, inspector.model())])),
         Err(Some(failure)) => Err(Fault::of_event(failure, redactor)),
         Err(None) => Err(Fault::broken("is not a JSON object", redactor)),
     }

@@ -7,12 +7,12 @@ use http::header;
 
 use super::attempt::Answered;
 use super::failure::Fault;
-use super::packing::Parcel;
-use super::{Journey, attempt};
+use super::prepare::UpstreamRequest;
+use super::{RequestContext, attempt};
 use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
-use crate::routing::Claim;
+use crate::routing::UpstreamAttempt;
 use crate::simulator::protocols::{chat, images, native, responses};
 use crate::store::Storing;
 use crate::upstream::Action;
@@ -22,41 +22,53 @@ type Handler = fn(&App, &Call, &Budget) -> Result<Response, ApiError>;
 
 /// The answer of the embedded provider. Errors: its own, or a budget has no room for the request.
 pub(super) async fn answer(
-    journey: &Journey,
-    parcel: Parcel,
-    mut claim: Claim,
+    request_context: &RequestContext,
+    upstream_request: UpstreamRequest,
+    mut attempt: UpstreamAttempt,
 ) -> Result<Response, ApiError> {
-    let charge = journey.charge(&claim)?;
-    let mut attempted = journey.attempted(&claim);
-    match answered(journey, &parcel, &mut claim).await {
-        Ok(answered) => Ok(journey.respond(answered, &parcel, claim, charge, attempted)),
+    let charge = request_context.charge(&attempt)?;
+    let mut attempt_metrics = request_context.attempt_metrics(&attempt);
+    match answered(request_context, &upstream_request, &mut attempt).await {
+        Ok(answered) => {
+            Ok(request_context.respond(answered, &upstream_request, attempt, charge, attempt_metrics))
+        }
         Err(error) => {
-            attempted.refused(error.code().status);
+            attempt_metrics.refused(error.code().status);
             charge.void();
             Err(error)
         }
     }
 }
 
-async fn answered(journey: &Journey, parcel: &Parcel, claim: &mut Claim) -> Result<Answered, ApiError> {
-    let call = call_of(journey, parcel, &claim.destination.model);
-    let response = match journey.action {
-        Action::Image => images::create(&journey.app, &call).await?,
-        _ => worked_out(journey, parcel.protocol, call).await?,
+async fn answered(
+    request_context: &RequestContext,
+    upstream_request: &UpstreamRequest,
+    attempt: &mut UpstreamAttempt,
+) -> Result<Answered, ApiError> {
+    let call = call_of(request_context, upstream_request, &attempt.destination.model);
+    let response = match request_context.action {
+        Action::Image => images::create(&request_context.app, &call).await?,
+        _ => worked_out(request_context, upstream_request.protocol, call).await?,
     };
-    claim.succeeded(std::time::Instant::now());
+    attempt.succeeded(std::time::Instant::now());
     if response.extensions().get::<Storing>().is_some() {
-        journey.app.history_keeper.written().await;
+        request_context.app.history_keeper.written().await;
     }
     let (head, body) = response.into_parts();
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
     let is_stream = media_type.is_some_and(|value| value.starts_with(b"text/event-stream"));
-    attempt::passed(journey, parcel, claim, body, is_stream).await.map_err(Fault::into_error)
+    attempt::passed(request_context, upstream_request, attempt, body, is_stream)
+        .await
+        .map_err(Fault::into_error)
 }
 
 /// The next turn of a conversation, or what is asked about it.
-async fn worked_out(journey: &Journey, protocol: Protocol, call: Arc<Call>) -> Result<Response, ApiError> {
-    let handler: Handler = match (protocol, journey.action) {
+async fn worked_out(
+    request_context: &RequestContext,
+    protocol: Protocol,
+    call: Arc<Call>,
+) -> Result<Response, ApiError> {
+    let handler: Handler = match (protocol, request_context.action) {
         (Protocol::Responses, Action::Compact) => responses::compact,
         (Protocol::Responses, _) => responses::create,
         (Protocol::Native, Action::CountTokens) => native::count_tokens,
@@ -64,18 +76,18 @@ async fn worked_out(journey: &Journey, protocol: Protocol, call: Arc<Call>) -> R
         (Protocol::Native, _) => native::generate,
         (Protocol::Chat | Protocol::Messages, _) => chat::create,
     };
-    let app = Arc::clone(&journey.app);
-    journey.app.workshop.work(move |budget| handler(&app, &call, budget)).await
+    let app = Arc::clone(&request_context.app);
+    request_context.app.blocking_pool.work(move |budget| handler(&app, &call, budget)).await
 }
 
 /// The call in the words of the provider.
-fn call_of(journey: &Journey, parcel: &Parcel, model: &str) -> Arc<Call> {
-    if parcel.asked.is_none() && journey.asked.model == model {
-        return Arc::clone(&journey.call);
+fn call_of(request_context: &RequestContext, upstream_request: &UpstreamRequest, model: &str) -> Arc<Call> {
+    if upstream_request.context.is_none() && request_context.meta.model == model {
+        return Arc::clone(&request_context.call);
     }
-    let mut call = Call::clone(&journey.call);
-    call.body = parcel.body.clone();
-    if parcel.asked.is_some() {
+    let mut call = Call::clone(&request_context.call);
+    call.body = upstream_request.body.clone();
+    if upstream_request.context.is_some() {
         call.operation = &operations::CREATE_CHAT_COMPLETION;
         call.path.clear();
     }

@@ -8,10 +8,10 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::observer::Observer;
+use super::stream_inspector::StreamInspector;
 use crate::bounds::room::NoRoom;
 use crate::clock::{unix_seconds, whole_seconds};
-use crate::conversation::{Beyond, Failure, FailureKind, Protocol};
+use crate::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
 use crate::protocols::code_of;
 use crate::routing::{Unavailable, Why};
 use crate::upstream::{NoAnswer, retry_after};
@@ -239,16 +239,16 @@ pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
 }
 
 /// What the last event of a stream that failed says.
-pub(crate) struct LastWords<'a> {
+pub(crate) struct StreamError<'a> {
     code: &'static ErrorCode,
     /// The code: the provider's, where it has one.
     word: &'a str,
     message: &'a str,
     param: Option<&'a str>,
-    beyond: Option<&'a Beyond>,
+    beyond: Option<&'a ProviderExtra>,
 }
 
-impl<'a> LastWords<'a> {
+impl<'a> StreamError<'a> {
     pub(crate) fn of(failure: &'a Failure) -> Self {
         let (code, beyond) = (code_of(failure.kind), failure.beyond.as_deref());
         let word = failure.code.as_deref().unwrap_or(code.code);
@@ -262,8 +262,8 @@ impl<'a> LastWords<'a> {
 }
 
 /// The end of a stream that failed, in the words of its protocol and without the sign of success.
-pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Observer) -> String {
-    let LastWords { code, word, message, param, beyond } = *said;
+pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: &StreamInspector) -> String {
+    let StreamError { code, word, message, param, beyond } = *said;
     let whole = |mut document: Value| {
         if let Some(beyond) = beyond.filter(|beyond| beyond.protocol == protocol) {
             beyond.write(&mut document);
@@ -285,7 +285,7 @@ pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Ob
             format!("data: {}\n\n", whole(json!({ "error": error })))
         }
         Protocol::Responses => {
-            let begun = observer.begun.as_deref().and_then(|begun| serde_json::from_str(begun.get()).ok());
+            let begun = inspector.begun.as_deref().and_then(|begun| serde_json::from_str(begun.get()).ok());
             let mut response: Value = begun.unwrap_or_else(|| {
                 json!({
                     "id": format!("resp_{}", Uuid::new_v4().simple()), "object": "response",
@@ -294,10 +294,10 @@ pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Ob
                     "top_p": null, "tool_choice": "auto", "tools": [],
                 })
             });
-            response["model"] = serde_json::from_slice(observer.model()).unwrap_or_default();
+            response["model"] = serde_json::from_slice(inspector.model()).unwrap_or_default();
             response["status"] = "failed".into();
-            if response["output"].as_array().is_none_or(Vec::is_empty) && !observer.output.is_empty() {
-                response["output"] = observer
+            if response["output"].as_array().is_none_or(Vec::is_empty) && !inspector.output.is_empty() {
+                response["output"] = inspector
                     .output
                     .iter()
                     .filter_map(|item| serde_json::from_str::<Value>(item.get()).ok())
@@ -305,7 +305,7 @@ pub(crate) fn last_event(protocol: Protocol, said: &LastWords<'_>, observer: &Ob
             }
             response["error"] = json!({ "code": word, "message": message });
             let response = whole(response);
-            let number = observer.sequence_number.map_or(0, |number| number.saturating_add(1));
+            let number = inspector.sequence_number.map_or(0, |number| number.saturating_add(1));
             let event = json!({ "type": "response.failed", "sequence_number": number, "response": response });
             format!("event: response.failed\ndata: {event}\n\n")
         }
@@ -333,9 +333,9 @@ fn shown(failure: Failure, redactor: &Redactor) -> Failure {
         code: failure.code.map(|code| show(&code, MOST_WORD_BYTES)),
         param: failure.param.map(|param| show(&param, MOST_WORD_BYTES)),
         beyond: failure.beyond.map(|beyond| {
-            let Beyond { protocol, error, beside } = *beyond;
+            let ProviderExtra { protocol, error, beside } = *beyond;
             let members = |members| shown_members(members, &|text| show(text, MOST_MESSAGE_BYTES));
-            Box::new(Beyond { protocol, error: members(error), beside: members(beside) })
+            Box::new(ProviderExtra { protocol, error: members(error), beside: members(beside) })
         }),
     }
 }
@@ -401,8 +401,8 @@ mod tests {
         for (protocol, code) in
             [(Protocol::Chat, "/error/code"), (Protocol::Responses, "/response/error/code")]
         {
-            let observer = Observer::new(protocol, "mine", false);
-            let event = last_event(protocol, &LastWords::of(fault.failure()), &observer);
+            let inspector = StreamInspector::new(protocol, "mine", false);
+            let event = last_event(protocol, &StreamError::of(fault.failure()), &inspector);
             let data = event.lines().find_map(|line| line.strip_prefix("data: ")).expect("data");
             let data: Value = serde_json::from_str(data).expect("JSON");
             assert_eq!(data.pointer(code).and_then(Value::as_str), Some("context_length_exceeded"));
@@ -451,23 +451,23 @@ mod tests {
             r#"{"type":"error","sequence_number":6,"code":"server_error","message":"no"}"#,
             r#"{"type":"response.failed","sequence_number":6,"response":{"error":{"message":"no"}}}"#,
         ] {
-            let mut observer = Observer::new(Protocol::Responses, "mine", false);
-            observer.event(None, r#"{"type":"response.output_text.delta","sequence_number":5,"delta":"x"}"#);
-            observer.event(None, error);
+            let mut inspector = StreamInspector::new(Protocol::Responses, "mine", false);
+            inspector.event(None, r#"{"type":"response.output_text.delta","sequence_number":5,"delta":"x"}"#);
+            inspector.event(None, error);
             let failure = Failure::new(FailureKind::Server, "no");
-            let event = last_event(Protocol::Responses, &LastWords::of(&failure), &observer);
+            let event = last_event(Protocol::Responses, &StreamError::of(&failure), &inspector);
             assert!(event.contains(r#""sequence_number":6"#), "{event}");
         }
     }
 
     #[test]
     fn a_stream_of_responses_that_fails_repeats_its_response() {
-        let mut observer = Observer::new(Protocol::Responses, "mine", false);
+        let mut inspector = StreamInspector::new(Protocol::Responses, "mine", false);
         let created =
             r#"{"type":"response.created","sequence_number":4,"response":{"id":"r1","model":"theirs"}}"#;
-        observer.event(None, created);
+        inspector.event(None, created);
         let fault = Fault::broken("broke off", &Redactor::default());
-        let event = last_event(Protocol::Responses, &LastWords::of(fault.failure()), &observer);
+        let event = last_event(Protocol::Responses, &StreamError::of(fault.failure()), &inspector);
         let data: Value = event
             .strip_prefix("event: response.failed\ndata: ")
             .and_then(|data| serde_json::from_str(data.trim_end()).ok())
@@ -482,15 +482,15 @@ mod tests {
     #[test]
     fn a_stream_of_responses_that_fails_has_the_items_that_were_done() {
         let failed = |items: &[&str]| {
-            let mut observer = Observer::new(Protocol::Responses, "mine", false);
-            observer.event(None, r#"{"type":"response.created","response":{"id":"r1","output":[]}}"#);
+            let mut inspector = StreamInspector::new(Protocol::Responses, "mine", false);
+            inspector.event(None, r#"{"type":"response.created","response":{"id":"r1","output":[]}}"#);
             for item in items {
                 let event = format!(r#"{{"type":"response.output_item.done","item":{{"id":"{item}"}}}}"#);
-                observer.event(None, &event);
+                inspector.event(None, &event);
             }
-            observer.event(None, r#"{"type":"response.output_item.added","item":{"id":"open"}}"#);
+            inspector.event(None, r#"{"type":"response.output_item.added","item":{"id":"open"}}"#);
             let failure = Failure::new(FailureKind::Server, "no");
-            let event = last_event(Protocol::Responses, &LastWords::of(&failure), &observer);
+            let event = last_event(Protocol::Responses, &StreamError::of(&failure), &inspector);
             let data = event.lines().find_map(|line| line.strip_prefix("data: ")).expect("data");
             serde_json::from_str::<Value>(data).expect("JSON")["response"]["output"].clone()
         };

@@ -4,10 +4,10 @@ use bytes::Bytes;
 use gatewright::redact::Redactor;
 use serde_json::value::RawValue;
 
-use super::counted;
 use super::failure::Fault;
+use super::usage_reader;
 use crate::conversation::{Protocol, Usage};
-use crate::wire::peek::members;
+use crate::wire::lazy_json::members;
 
 /// The status of an answer whose body holds an error.
 const SUCCEEDED: u16 = 200;
@@ -20,7 +20,7 @@ pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64
     members(text, |name, value| match name {
         "data" => images = serde_json::from_str::<Vec<&RawValue>>(value.get()).ok(),
         // In the words of the responses protocol.
-        "usage" => usage = counted::usage(Protocol::Responses, value.get(), Usage::default()),
+        "usage" => usage = usage_reader::usage(Protocol::Responses, value.get(), Usage::default()),
         "error" => error = value.get() != "null",
         _ => {}
     })

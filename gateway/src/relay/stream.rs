@@ -18,12 +18,12 @@ use http_body_util::BodyExt as _;
 pub(crate) use self::account::Account;
 use super::failure::{Fault, Verdict};
 use super::frames::Frames;
-use super::observer::Progress;
-use super::passing::{Events, Framing};
+use super::passthrough_stream::{Events, Framing};
+use super::stream_inspector::Progress;
 use crate::bounds::room::Share;
 use crate::store::HistoryKeeper;
 use crate::wire::{Presence, Response};
-use crate::work::Workshop;
+use crate::work::BlockingPool;
 
 /// Silence after which a comment tells the client that its answer is still under way.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -42,7 +42,7 @@ pub(crate) struct Stream {
     /// The memory that it takes.
     share: Share,
     /// Where long events are read.
-    workshop: Workshop,
+    blocking_pool: BlockingPool,
     /// Written and not sent.
     out: BytesMut,
     /// How long the upstream has sent nothing.
@@ -93,7 +93,7 @@ impl Stream {
         idle_timeout: Duration,
         redactor: Redactor,
         share: Share,
-        workshop: Workshop,
+        blocking_pool: BlockingPool,
     ) -> Self {
         Self {
             body,
@@ -104,7 +104,7 @@ impl Stream {
             keep_alive: KEEP_ALIVE,
             redactor,
             share,
-            workshop,
+            blocking_pool,
             out: BytesMut::new(),
             silent: Duration::ZERO,
             then: Then::Listen,
@@ -117,8 +117,8 @@ impl Stream {
     }
 
     /// Of an answer that is stored.
-    pub(super) fn storing(mut self, keeper: &Arc<HistoryKeeper>) -> Self {
-        self.storing = Some(Arc::clone(keeper));
+    pub(super) fn storing(mut self, recorder: &Arc<HistoryKeeper>) -> Self {
+        self.storing = Some(Arc::clone(recorder));
         self
     }
 
@@ -140,10 +140,10 @@ impl Stream {
             if !self.out.is_empty() {
                 let progress = self.events.progress();
                 if progress >= Progress::Ended
-                    && let Some(keeper) = self.storing.take()
+                    && let Some(recorder) = self.storing.take()
                 {
                     // It takes room in every stream.
-                    Box::pin(keeper.written()).await;
+                    Box::pin(recorder.written()).await;
                 }
                 if progress == Progress::Ended {
                     // Before the client has the end: what it was told counts, also if the gateway is killed then.

@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::opened;
-use super::attempted::Attempted;
+use super::attempt_metrics::AttemptMetrics;
 use super::failure::Fault;
-use super::{document, next, translation, unanswered};
+use super::{document, failover, translate_request, unanswered};
 use crate::bounds::room::Room;
 use crate::config::Kind;
 use crate::conversation::{Protocol, Usage};
 use crate::observe::{Metrics, current_span};
 use crate::outgoing::Fetcher;
 use crate::protocols::{Film, Finished, Report, VideoForm};
-use crate::routing::{Claim, Plan, Provider, Route, Routes};
+use crate::routing::{Plan, Provider, Route, Routes, UpstreamAttempt};
 use crate::upstream::{Action, LookUp, NoAnswer, Request};
 use crate::usage::Charge;
 use crate::wire::{ApiError, Call};
@@ -50,7 +50,7 @@ pub(crate) enum Accepted {
         dropped: Option<HeaderValue>,
     },
     /// The embedded provider is to make it.
-    Simulator { claim: Claim, charge: Charge },
+    Simulator { attempt: UpstreamAttempt, charge: Charge },
 }
 
 /// A video at an upstream.
@@ -103,12 +103,12 @@ pub(crate) struct Content {
 pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &Order) -> Result<Accepted, ApiError> {
     let mut plan = order.route.plan(Some(Protocol::Chat));
     let mut fault = None;
-    while let Some(claim) = plan.next(Instant::now(), rand::random()) {
-        if claim.destination.provider.is_simulator() {
-            let charge = order.charge(&claim);
-            return Ok(Accepted::Simulator { claim, charge });
+    while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
+        if attempt.destination.provider.is_simulator() {
+            let charge = order.charge(&attempt);
+            return Ok(Accepted::Simulator { attempt, charge });
         }
-        match order.ask(metrics, &mut plan, claim).await? {
+        match order.ask(metrics, &mut plan, attempt).await? {
             Ok(accepted) => return Ok(accepted),
             Err(failed) => fault = Some(failed),
         }
@@ -122,45 +122,46 @@ impl Order {
         &self,
         metrics: &Arc<Metrics>,
         plan: &mut Plan,
-        mut claim: Claim,
+        mut attempt: UpstreamAttempt,
     ) -> Result<Result<Accepted, Fault>, ApiError> {
         let span = current_span();
-        let is_gateway = claim.destination.provider.endpoint.kind == Kind::Gatewright;
+        let is_gateway = attempt.destination.provider.endpoint.kind == Kind::Gatewright;
         let form = if is_gateway { VideoForm::Specified } else { VideoForm::Public };
-        let outgoing = form.request_out(&self.request, &claim.destination.model, self.film);
-        let strict = translation::is_strict(&self.call, &self.route);
-        let dropped = translation::reported(&outgoing.dropped, strict)?;
+        let outgoing = form.request_out(&self.request, &attempt.destination.model, self.film);
+        let strict = translate_request::is_strict(&self.call, &self.route);
+        let dropped = translate_request::reported(&outgoing.dropped, strict)?;
         let body: Bytes = outgoing.body.to_string().into();
         loop {
             if self.call.presence.has_ended() {
                 return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client has left"));
             }
-            let mut charge = self.charge(&claim);
-            let mut attempted = Attempted::at(&claim, metrics, span.as_ref(), self.call.operation, false);
-            let trace = attempted.trace(&claim.destination);
-            let fault = match self.attempt(&claim, form, body.clone(), trace.as_ref()).await {
+            let mut charge = self.charge(&attempt);
+            let mut attempt_metrics =
+                AttemptMetrics::at(&attempt, metrics, span.as_ref(), self.call.operation, false);
+            let trace = attempt_metrics.trace(&attempt.destination);
+            let fault = match self.attempt(&attempt, form, body.clone(), trace.as_ref()).await {
                 Ok(report) => {
-                    attempted.answered();
-                    claim.succeeded(Instant::now());
+                    attempt_metrics.answered();
+                    attempt.succeeded(Instant::now());
                     // Nobody can estimate the tokens of a video.
                     charge.told(Usage::default());
                     charge.set_video_seconds(self.duration_s.into());
                     charge.complete();
                     let remote = Remote {
-                        provider: Arc::clone(&claim.destination.provider),
-                        key: claim.key().and_then(|key| claim.destination.provider.endpoint.mark_of(key)),
+                        provider: Arc::clone(&attempt.destination.provider),
+                        key: attempt.key().and_then(|key| attempt.destination.provider.endpoint.mark_of(key)),
                         form,
                         id: report.id.clone(),
                         request_id: self.call.request_id.clone(),
                     };
                     return Ok(Ok(Accepted::Upstream { remote, report, dropped }));
                 }
-                Err(fault) => fault.at(&claim.destination.provider.endpoint.label),
+                Err(fault) => fault.at(&attempt.destination.provider.endpoint.label),
             };
-            attempted.failed(&fault);
-            drop(attempted);
+            attempt_metrics.failed(&fault);
+            drop(attempt_metrics);
             charge.void();
-            match next::after(fault, plan, &mut claim, &self.route.id) {
+            match failover::after(fault, plan, &mut attempt, &self.route.id) {
                 ControlFlow::Continue(()) => {}
                 ControlFlow::Break(outcome) => return outcome.map(Err),
             }
@@ -169,7 +170,7 @@ impl Order {
 
     async fn attempt(
         &self,
-        claim: &Claim,
+        attempt: &UpstreamAttempt,
         form: VideoForm,
         body: Bytes,
         trace: Option<&HeaderMap>,
@@ -177,21 +178,21 @@ impl Order {
         let request = Request {
             protocol: Protocol::Chat,
             action: Action::Video,
-            model: &claim.destination.model,
+            model: &attempt.destination.model,
             body,
             client: &self.call.headers,
             relayed: true,
             id: &self.call.request_id,
             trace,
         };
-        let provider = &claim.destination.provider;
-        report(provider, form, provider.endpoint.send(request, claim.key()).await).await
+        let provider = &attempt.destination.provider;
+        report(provider, form, provider.endpoint.send(request, attempt.key()).await).await
     }
 
-    fn charge(&self, claim: &Claim) -> Charge {
-        let upstream = Arc::clone(&claim.destination.provider.endpoint.name);
+    fn charge(&self, attempt: &UpstreamAttempt) -> Charge {
+        let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
-        charge.priced(claim.destination.rates.clone())
+        charge.priced(attempt.destination.rates.clone())
     }
 }
 

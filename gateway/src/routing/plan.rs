@@ -50,7 +50,7 @@ pub(crate) enum Why {
 /// A destination with everything needed to ask it: a key, a place among its requests and leave of its breaker. What
 /// came of it has to be told.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct UpstreamAttempt {
     pub(crate) destination: Arc<Destination>,
     key: Chosen,
     /// Until the outcome was told.
@@ -91,25 +91,25 @@ impl Plan {
     }
 
     /// Lets the destination of a claim be tried once more, before the others.
-    pub(crate) fn again(&mut self, claim: &Claim) {
+    pub(crate) fn again(&mut self, attempt: &UpstreamAttempt) {
         let destinations = &self.route.destinations;
-        let place = destinations.iter().position(|other| Arc::ptr_eq(other, &claim.destination));
+        let place = destinations.iter().position(|other| Arc::ptr_eq(other, &attempt.destination));
         if let Some(index) = place {
             self.tried &= !(1 << index);
-            self.first = Some((index, claim.key()));
+            self.first = Some((index, attempt.key()));
         }
     }
 
     /// The next destination: of the lowest order, by weight. `draw`: a random number.
-    pub(crate) fn next(&mut self, now: Instant, draw: u32) -> Option<Claim> {
+    pub(crate) fn next(&mut self, now: Instant, draw: u32) -> Option<UpstreamAttempt> {
         while self.attempts < MOST_ATTEMPTS
             && let Some((index, key)) = self.first.take().or_else(|| Some((self.pick(draw)?, None)))
         {
             self.tried |= 1 << index;
-            match Claim::of(&self.route.destinations[index], key, now) {
-                Ok(claim) => {
+            match UpstreamAttempt::of(&self.route.destinations[index], key, now) {
+                Ok(attempt) => {
                     self.attempts += 1;
-                    return Some(claim);
+                    return Some(attempt);
                 }
                 Err(unavailable) => {
                     let earlier = self.unavailable.filter(|other| other.until <= unavailable.until);
@@ -122,25 +122,25 @@ impl Plan {
 
     /// The same destination with its next key. None if each of its keys has to wait, or the request has been tried often
     /// enough.
-    pub(crate) fn next_key(&mut self, claim: &mut Claim, now: Instant) -> bool {
+    pub(crate) fn next_key(&mut self, attempt: &mut UpstreamAttempt, now: Instant) -> bool {
         if self.attempts >= MOST_ATTEMPTS {
             return false;
         }
-        let Ok(chosen) = claim.destination.keys.choose(now) else { return false };
+        let Ok(chosen) = attempt.destination.keys.choose(now) else { return false };
         self.attempts += 1;
-        claim.key = chosen;
+        attempt.key = chosen;
         true
     }
 
     /// The same destination with a key after the one that was used, which need not wait for that. None if there is none, or
     /// the request has been tried often enough.
-    pub(crate) fn further_key(&mut self, claim: &mut Claim, now: Instant) -> bool {
+    pub(crate) fn further_key(&mut self, attempt: &mut UpstreamAttempt, now: Instant) -> bool {
         if self.attempts >= MOST_ATTEMPTS {
             return false;
         }
-        let Some(chosen) = claim.destination.keys.after(claim.key, now) else { return false };
+        let Some(chosen) = attempt.destination.keys.after(attempt.key, now) else { return false };
         self.attempts += 1;
-        claim.key = chosen;
+        attempt.key = chosen;
         true
     }
 
@@ -172,7 +172,7 @@ impl Plan {
     }
 }
 
-impl Claim {
+impl UpstreamAttempt {
     /// `key`: the one to use, if it need not wait.
     fn of(destination: &Arc<Destination>, key: Option<usize>, now: Instant) -> Result<Self, Unavailable> {
         let unavailable = |why| move |until| Unavailable { why, until };
@@ -220,7 +220,7 @@ impl Claim {
     }
 }
 
-impl Drop for Claim {
+impl Drop for UpstreamAttempt {
     fn drop(&mut self) {
         if let Some(pass) = self.pass {
             self.destination.breaker.abandoned(pass, Instant::now());
@@ -259,13 +259,13 @@ mod tests {
         Arc::clone(routes.find("m").expect("the route"))
     }
 
-    fn name(claim: &Claim) -> String {
-        claim.destination.provider.upstream.name.clone()
+    fn name(attempt: &UpstreamAttempt) -> String {
+        attempt.destination.provider.upstream.name.clone()
     }
 
     fn names(route: &Arc<Route>, now: Instant, draw: u32) -> Vec<String> {
         let mut plan = route.plan(None);
-        std::iter::from_fn(|| plan.next(now, draw)).map(|claim| name(&claim)).collect()
+        std::iter::from_fn(|| plan.next(now, draw)).map(|attempt| name(&attempt)).collect()
     }
 
     #[test]
@@ -285,7 +285,7 @@ mod tests {
         });
         let now = Instant::now();
         let asked = |mut plan: Plan| -> Vec<(String, Option<usize>)> {
-            std::iter::from_fn(|| plan.next(now, 0)).map(|claim| (name(&claim), claim.key())).collect()
+            std::iter::from_fn(|| plan.next(now, 0)).map(|attempt| (name(&attempt), attempt.key())).collect()
         };
         let (one, two) = (("one".to_owned(), Some(0)), ("two".to_owned(), Some(1)));
         let mark = route.destinations[1].provider.endpoint.mark_of(1);
@@ -300,8 +300,8 @@ mod tests {
         assert_eq!(asked(plan), []);
         // One that may be tried again comes at once.
         let mut plan = route.plan(None);
-        let claim = plan.next(now, 0).expect("one");
-        plan.again(&claim);
+        let attempt = plan.next(now, 0).expect("one");
+        plan.again(&attempt);
         assert_eq!(asked(plan), [one, ("two".to_owned(), Some(0))]);
     }
 
@@ -341,11 +341,11 @@ mod tests {
         let route = route(&[("one", 1, 0)], |upstream| upstream.max_concurrent = Some(1));
         let now = Instant::now();
         let mut plan = route.plan(None);
-        let claim = plan.next(now, 0).expect("a place");
+        let attempt = plan.next(now, 0).expect("a place");
         let mut other = route.plan(None);
         assert!(other.next(now, 0).is_none());
         assert_eq!(other.unavailable().map(|unavailable| unavailable.why), Some(Why::Busy));
-        drop(claim);
+        drop(attempt);
         assert_eq!(names(&route, now, 0), ["one"]);
     }
 
@@ -355,14 +355,14 @@ mod tests {
         let route = route(&[("one", 1, 0)], |upstream| upstream.keys = vec![key("a"), key("b")]);
         let now = Instant::now();
         let mut plan = route.plan(None);
-        let mut claim = plan.next(now, 0).expect("a key");
-        assert_eq!(claim.key(), Some(0));
-        claim.key_waits(Duration::from_secs(9), now);
-        assert!(plan.next_key(&mut claim, now));
-        assert_eq!(claim.key(), Some(1));
-        claim.key_waits(Duration::from_secs(3), now);
-        assert!(!plan.next_key(&mut claim, now));
-        drop(claim);
+        let mut attempt = plan.next(now, 0).expect("a key");
+        assert_eq!(attempt.key(), Some(0));
+        attempt.key_waits(Duration::from_secs(9), now);
+        assert!(plan.next_key(&mut attempt, now));
+        assert_eq!(attempt.key(), Some(1));
+        attempt.key_waits(Duration::from_secs(3), now);
+        assert!(!plan.next_key(&mut attempt, now));
+        drop(attempt);
         let mut later = route.plan(None);
         assert!(later.next(now, 0).is_none());
         let until = now + Duration::from_secs(3);

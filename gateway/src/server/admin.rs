@@ -45,7 +45,7 @@ const PREFIX: &str = "/admin";
 /// Whether a path is one of an operator's.
 pub(super) fn serves(app: &App, path: &str) -> bool {
     let rest = path.strip_prefix(PREFIX);
-    app.gatekeeper.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    app.authenticator.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Answers a request of an operator.
@@ -55,7 +55,7 @@ pub(super) async fn answer(
     mut query: Vec<(String, String)>,
     body: &mut Body,
 ) -> Result<Response, ApiError> {
-    app.gatekeeper.admit_admin(&mut head.headers)?;
+    app.authenticator.admit_admin(&mut head.headers)?;
     let path = head.uri.path().to_owned();
     let segments: Vec<&str> = path.split('/').skip(2).collect();
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
@@ -205,7 +205,7 @@ fn methods(segments: &[&str]) -> &'static str {
 /// Makes a change valid in this gateway before it is reported. If the store does not answer now, the change becomes
 /// valid when it does.
 async fn refresh(app: &App) {
-    if let Err(error) = app.gatekeeper.refresh().await {
+    if let Err(error) = app.authenticator.refresh().await {
         tracing::warn!("{error}: a change of a key is not valid yet");
     }
 }

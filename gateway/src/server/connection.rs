@@ -290,7 +290,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
-    use crate::work::Workshop;
+    use crate::work::BlockingPool;
 
     /// Both ends of a connection; the client's receive buffer is small.
     async fn pair() -> (TcpStream, TcpStream) {
@@ -388,7 +388,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_breaks_its_connection_or_falls_silent_ends_the_work_for_it() {
-        let workshop = Workshop::of(1);
+        let blocking_pool = BlockingPool::of(1);
         for breaks in [true, false] {
             let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
             let address = listener.local_addr().expect("an address");
@@ -400,7 +400,7 @@ mod tests {
             }
             // By a reset, or by closing its sending half.
             drop(client);
-            let endless = workshop.work(|budget| {
+            let endless = blocking_pool.work(|budget| {
                 while budget.work(0).is_ok() {
                     std::thread::yield_now();
                 }
@@ -410,7 +410,7 @@ mod tests {
                 _ = endless => panic!("the work ended by itself"),
                 () = peer.gone() => {}
             }
-            assert_eq!(workshop.work(|_| Ok(7)).await.ok(), Some(7), "the place was not given back");
+            assert_eq!(blocking_pool.work(|_| Ok(7)).await.ok(), Some(7), "the place was not given back");
         }
     }
 }

@@ -20,9 +20,9 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use serde_json::{Value, json};
 
-use self::rendering::{Asked, rendered};
+use self::rendering::{RenderRequest, rendered};
 use super::body::read_body;
-use crate::access::Visitor;
+use crate::access::Principal;
 use crate::app::App;
 use crate::config::ModelKind;
 use crate::keys::Scopes;
@@ -58,7 +58,7 @@ pub(super) async fn answer(app: &App, mut head: Parts, body: &mut Body) -> Resul
         }
         Some("report") => "POST, OPTIONS",
         Some("session") if is_read(&head.method) => {
-            app.gatekeeper.pass().await;
+            app.authenticator.pass().await;
             return session(app, &mut head.headers);
         }
         Some("session") => READ,
@@ -144,10 +144,10 @@ fn file(file: &File, headers: &HeaderMap) -> Response {
 
 /// What the key of a request may do.
 fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
-    let visitor = app.gatekeeper.admit_any(headers)?;
-    let (role, key, scopes) = match &visitor {
-        Visitor::Admin => ("admin", Value::Null, None),
-        Visitor::Client(caller) => ("client", json!(&**caller.id()), Some(caller.scopes())),
+    let principal = app.authenticator.admit_any(headers)?;
+    let (role, key, scopes) = match &principal {
+        Principal::Admin => ("admin", Value::Null, None),
+        Principal::Client(caller) => ("client", json!(&**caller.id()), Some(caller.scopes())),
     };
     let routes = app.routes.load();
     let all = Scopes::all();
@@ -157,7 +157,7 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     let mut response = json_response(&json!({
         "role": role,
         "key": key,
-        "admin": app.gatekeeper.has_admin(),
+        "admin": app.authenticator.has_admin(),
         "lasting": app.lasting,
         "version": env!("CARGO_PKG_VERSION"),
         "models": models,
@@ -222,21 +222,21 @@ fn video_limits(id: &str) -> Value {
 
 /// The page of a report, or of two that are compared.
 async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
-    app.gatekeeper.pass().await;
-    let visitor = app.gatekeeper.admit_any(&mut head.headers)?;
+    app.authenticator.pass().await;
+    let principal = app.authenticator.admit_any(&mut head.headers)?;
     let bytes = read_body(&app.config, &head.headers, body).await?;
-    let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
+    let asked: RenderRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
         ApiError::new(code, format!("the body is not what this takes: {error}"))
     })?;
     drop(bytes);
-    let mut share = match &visitor {
-        Visitor::Admin => app.room.share(),
-        Visitor::Client(caller) => app.share_of(caller),
+    let mut share = match &principal {
+        Principal::Admin => app.room.share(),
+        Principal::Client(caller) => app.share_of(caller),
     };
     // A few at once, whoever asks, since no limit of a key counts them. Not while the body arrives: a slow client would hold a turn.
     let turn = app.renderings.acquire().await.expect("it is never closed");
-    let answer = app.workshop.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
+    let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);
     share.hold(answer.len()).map_err(|_| {
         let message = "the answers under way take all the memory that there is for them; try again soon";

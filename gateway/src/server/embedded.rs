@@ -105,7 +105,7 @@ impl Embedded {
                 if let Err(error) = self.app.writer.write().await {
                     tracing::warn!("{error}: usage is written later");
                 }
-                if let Err(error) = self.app.gatekeeper.refresh().await {
+                if let Err(error) = self.app.authenticator.refresh().await {
                     tracing::warn!("{error}: the keys are read later");
                 }
             }

@@ -24,7 +24,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use self::deadline::Deadline;
-use self::head::Asked;
+use self::head::ReplyContext;
 use self::incoming::incoming;
 use self::outgoing::Outgoing;
 use self::wire::{Next, Wire};
@@ -76,7 +76,7 @@ where
         };
         let request = http::Request::from_parts(request, incoming(&wire));
         let response = service.answer(request, client.clone()).await;
-        let Asked { is_head, is_old, lasts } = asked;
+        let ReplyContext { is_head, is_old, lasts } = asked;
         let lasts = lasts && lock(&wire).is_between_requests() && !settings.draining.is_cancelled();
         let mut outgoing = Outgoing::begin(response, is_head, is_old, lasts);
         poll_fn(|context| lock(&wire).poll_send(context, &mut outgoing)).await?;

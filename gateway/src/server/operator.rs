@@ -59,10 +59,10 @@ fn ready(app: &App) -> Response {
 /// The metrics, for everyone or for who has the admin key.
 fn metrics(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     if !app.config.open_metrics {
-        if !app.gatekeeper.has_admin() {
+        if !app.authenticator.has_admin() {
             return Err(ApiError::new(&ErrorCode::NOT_FOUND, "this gateway does not show its metrics"));
         }
-        app.gatekeeper.admit_admin(headers)?;
+        app.authenticator.admit_admin(headers)?;
     }
     let mut response = Response::new(Body::from(app.metrics.render() + &states(app).render()));
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -115,12 +115,12 @@ fn set_waiting(states: &States, app: &App) {
     for (kind, waiting) in [
         ("responses", number(app.history_keeper.unwritten())),
         ("answers", number(app.replays.unwritten())),
-        ("task_ends", number(app.crew.ending())),
+        ("task_ends", number(app.task_runner.ending())),
     ] {
         states.set("gatewright_store_waiting", &[("kind", kind)], waiting);
     }
-    states.set("gatewright_video_tasks", &[], number(app.crew.under_way()));
-    for (work, waiting) in app.crew.schedule.waiting() {
+    states.set("gatewright_video_tasks", &[], number(app.task_runner.under_way()));
+    for (work, waiting) in app.task_runner.schedule.waiting() {
         states.set("gatewright_video_tasks_waiting", &[("work", work)], number(waiting));
     }
     for (state, notifications) in app.outbox.states() {

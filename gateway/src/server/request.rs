@@ -34,7 +34,7 @@ use crate::generated::routes::dispatch;
 use crate::media::files;
 use crate::observe::{self, Recent, Shown};
 use crate::relay;
-use crate::store::{Asked, Begun, KEY_HEADER, PREFIX, UnderWay};
+use crate::store::{Begun, IdempotentRequest, KEY_HEADER, PREFIX, UnderWay};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Response, hold};
 
@@ -168,11 +168,11 @@ async fn route(
         }
     };
     (found.style, found.operation) = (operation.error_style, Some(operation));
-    if app.gatekeeper.has_admin() {
+    if app.authenticator.has_admin() {
         found.shown = Some(Recent::begin(&app.recent, operation, request_id));
     }
-    app.gatekeeper.pass().await;
-    let caller = app.gatekeeper.admit(operation, &mut head.headers, &mut query)?;
+    app.authenticator.pass().await;
+    let caller = app.authenticator.admit(operation, &mut head.headers, &mut query)?;
     found.knows_upstream = caller.scopes().show_upstream;
     if let Some(shown) = &found.shown {
         shown.admitted(caller.id());
@@ -192,7 +192,8 @@ async fn route(
         if operation.has_body { read_body(&app.config, &head.headers, body).await? } else { Bytes::new() };
     // Computed from the original request, including the faults it asks for.
     let begun = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
-        let asked = Asked { operation, caller: caller.id(), path: &path, query: &query, body: &body };
+        let asked =
+            IdempotentRequest { operation, caller: caller.id(), path: &path, query: &query, body: &body };
         // Few requests have a key: it takes no room in the others.
         Box::pin(app.replays.begin(&head.headers, asked)).await?
     } else {
@@ -219,7 +220,7 @@ async fn route(
     let response = match begun {
         Begun::Again(response) => response,
         // A video may be paid for: its submission goes on when the client leaves, and a repeated one gets its answer.
-        Begun::First(turn) if operation.id == "create_video" => outlast(app, turn, call).await?,
+        Begun::First(turn) if operation.id == "create_video" => run_detached(app, turn, call).await?,
         Begun::First(turn) => {
             let response = dispatch(app, call).await;
             Box::pin(turn.answered(response, app.room_for_answers())).await
@@ -252,14 +253,14 @@ fn take_faults(
 }
 
 /// Calls an operation to its end, whether or not the client waits.
-async fn outlast(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response, ApiError> {
+async fn run_detached(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response, ApiError> {
     let (told, answer) = oneshot::channel();
     let worker = Arc::clone(app);
     let work = async move {
         let response = dispatch(&worker, call).await;
         _ = told.send(turn.answered(response, worker.room_for_answers()).await);
     };
-    app.crew.spawn(work.instrument(Span::current()));
+    app.task_runner.spawn(work.instrument(Span::current()));
     answer.await.map_err(|_| ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed"))
 }
 

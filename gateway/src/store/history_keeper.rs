@@ -74,7 +74,7 @@ pub(crate) struct Storing;
 
 /// The store does not say in time which responses there are.
 #[derive(Debug)]
-pub(crate) struct Untold;
+pub(crate) struct StoreUnavailable;
 
 impl HistoryKeeper {
     fn new(
@@ -152,7 +152,7 @@ impl HistoryKeeper {
     }
 
     /// Learns what the store knows of a response of an API key. Errors: it does not say, and nothing is known here.
-    pub(crate) async fn seek(self: &Arc<Self>, owner: &str, id: &str) -> Result<(), Untold> {
+    pub(crate) async fn seek(self: &Arc<Self>, owner: &str, id: &str) -> Result<(), StoreUnavailable> {
         if !self.history.lasts() || !is_id(id) {
             return Ok(());
         }
@@ -168,7 +168,7 @@ impl HistoryKeeper {
                 None => break,
             }
         }
-        if self.history.get(owner, id).is_some() { Ok(()) } else { Err(Untold) }
+        if self.history.get(owner, id).is_some() { Ok(()) } else { Err(StoreUnavailable) }
     }
 
     /// False: what is known here changed meanwhile. None: the store does not say in time, or too many ask it.

@@ -20,7 +20,7 @@ use super::durable::{
 use super::history;
 use crate::clock::monotonic_millis;
 use crate::keys::{Digest, Key};
-use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
+use crate::usage::{Day, Place, ResolvedUsageQuery, Rows, Spent, Totals, UsageRow};
 
 /// Maximum number of rows of usage; those of the oldest days are removed first.
 const MOST_ROWS: usize = 100_000;
@@ -153,7 +153,7 @@ impl UsageStore for MemoryStore {
         done(())
     }
 
-    fn usage<'s>(&'s self, asked: &'s Asked) -> Stored<'s, Vec<UsageRow>> {
+    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> Stored<'s, Vec<UsageRow>> {
         let kept = self.lock();
         let by = asked.by;
         let mut groups = BTreeMap::<[Option<String>; 4], Totals>::new();

@@ -78,7 +78,7 @@ pub(crate) struct Replays {
 
 /// What a request is, for its digest.
 #[derive(Clone, Copy)]
-pub(crate) struct Asked<'r> {
+pub(crate) struct IdempotentRequest<'r> {
     pub(crate) operation: &'static Operation,
     /// The id of the API key.
     pub(crate) caller: &'r Arc<str>,
@@ -174,7 +174,7 @@ impl Replays {
     pub(crate) async fn begin(
         self: &Arc<Self>,
         headers: &HeaderMap,
-        asked: Asked<'_>,
+        asked: IdempotentRequest<'_>,
     ) -> Result<Begun, ApiError> {
         let Some(key) = key(headers)? else { return Ok(Begun::Unkeyed) };
         let keyed = self.keyed(key, asked);
@@ -229,8 +229,8 @@ impl Replays {
         }
     }
 
-    fn keyed(&self, key: &str, asked: Asked<'_>) -> Keyed {
-        let Asked { operation, caller, path, query, body } = asked;
+    fn keyed(&self, key: &str, asked: IdempotentRequest<'_>) -> Keyed {
+        let IdempotentRequest { operation, caller, path, query, body } = asked;
         // No part has a space: the keys of two callers never meet.
         let slot = hmac::sign(&self.digests, format!("{} {caller} {key}", operation.id).as_bytes());
         let slot = slot.as_ref().iter().fold(String::new(), |mut digits, byte| {

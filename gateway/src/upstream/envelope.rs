@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::action::Action;
 use super::escaping::SEGMENT;
 use crate::config::{self, MODEL_PLACEHOLDER, Paths};
-use crate::wire::peek::{members, place, spliced};
+use crate::wire::lazy_json::{members, place, spliced};
 
 /// Header that turns on parts of the messages protocol: the body would be refused without it.
 pub(super) const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");

@@ -29,7 +29,7 @@ pub struct UsageQuery {
 
 /// A query of which every member was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct ResolvedUsageQuery {
     pub(crate) from: Day,
     pub(crate) to: Day,
     pub(crate) key: Option<String>,
@@ -48,14 +48,14 @@ pub(crate) struct Grouping {
 
 impl UsageQuery {
     /// Errors: the member at fault and what is wrong with it.
-    pub(crate) fn read(self, today: Day) -> Result<Asked, (&'static str, String)> {
+    pub(crate) fn read(self, today: Day) -> Result<ResolvedUsageQuery, (&'static str, String)> {
         let day = |member: &'static str, text: Option<String>, default: Day| match text {
             Some(text) => text.parse::<Day>().map_err(|why| (member, why.to_owned())),
             None => Ok(default),
         };
         let to = day("to", self.to, today)?;
         let from = day("from", self.from, to.before(DAYS - 1))?;
-        Ok(Asked { from, to, key: self.key, by: Grouping::read(self.by.as_deref())? })
+        Ok(ResolvedUsageQuery { from, to, key: self.key, by: Grouping::read(self.by.as_deref())? })
     }
 }
 

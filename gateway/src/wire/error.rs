@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::response::{Response, json_response};
 use crate::bounds::budget::Exceeded;
 use crate::bounds::client_schema::OutOfBounds;
-use crate::conversation::{Beyond, Protocol};
+use crate::conversation::{Protocol, ProviderExtra};
 
 /// Type address of the detail that names a reason in the native form.
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -48,7 +48,7 @@ pub(crate) struct Foreign {
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
     /// What it said besides, for clients of its protocol.
-    pub(crate) beyond: Option<Box<Beyond>>,
+    pub(crate) beyond: Option<Box<ProviderExtra>>,
 }
 
 impl fmt::Display for ApiError {
@@ -138,7 +138,7 @@ impl ApiError {
     }
 
     /// What an upstream said besides.
-    pub(crate) fn beyond(&self) -> Option<&Beyond> {
+    pub(crate) fn beyond(&self) -> Option<&ProviderExtra> {
         self.foreign.as_ref()?.beyond.as_deref()
     }
 
@@ -351,8 +351,11 @@ mod tests {
         {
             let error = json!({ "details": theirs, "status": "ODD" });
             let Value::Object(error) = error else { unreachable!("it is an object") };
-            let beyond =
-                Some(Box::new(Beyond { protocol: Protocol::Native, error, beside: serde_json::Map::new() }));
+            let beyond = Some(Box::new(ProviderExtra {
+                protocol: Protocol::Native,
+                error,
+                beside: serde_json::Map::new(),
+            }));
             let limited = ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, "told").retry_after(7);
             let error = limited.foreign(Foreign { status: Some(503), code: None, beyond });
             let mut body = error.native_body();

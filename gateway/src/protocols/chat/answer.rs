@@ -7,7 +7,7 @@ use super::{finish, functions, lenient, message_in, message_out, reasoning, tool
 use crate::conversation::{Answer, Choice, Citation, Part, PartKind, Protocol};
 use crate::protocols::citations::list;
 use crate::protocols::members::{Members, Rest, object};
-use crate::protocols::{Asked, Malformed};
+use crate::protocols::{Malformed, ResponseContext};
 
 /// Member of a message with its citations.
 const ANNOTATIONS: &str = "annotations";
@@ -69,7 +69,7 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
 }
 
 /// Writes a client's answer.
-pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
+pub(in crate::protocols) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
     let is_same = answer.source == Protocol::Chat;
     let choices = answer.choices.into_iter().enumerate();
     let choices: Vec<Value> = choices
@@ -82,18 +82,18 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
             } else {
                 message(&choice.parts, &choice.citations)
             };
-            if asked.has_functions {
+            if context.has_functions {
                 functions::in_message(&mut message);
             }
-            let end = choice.end.as_ref().map(|end| finish::word(end, calls, asked.has_functions));
+            let end = choice.end.as_ref().map(|end| finish::word(end, calls, context.has_functions));
             json!({ "index": index, "message": message, "logprobs": logprobs, "finish_reason": end })
         })
         .collect();
     let mut body = json!({
-        "id": answer.id.as_deref().unwrap_or(&asked.id),
+        "id": answer.id.as_deref().unwrap_or(&context.id),
         "object": "chat.completion",
-        "created": answer.created.unwrap_or(asked.created),
-        "model": asked.model,
+        "created": answer.created.unwrap_or(context.created),
+        "model": context.model,
         "choices": choices,
         "usage": answer.usage.map(usage::write),
     });

@@ -14,7 +14,7 @@ use self::thoughts::Thoughts;
 use super::citations::{is_whole, read_annotation};
 use super::{finish, reasoning, usage};
 use crate::conversation::{Delta, End, Given};
-use crate::protocols::beyond::Kept;
+use crate::protocols::provider_extra::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// What ends a stream.

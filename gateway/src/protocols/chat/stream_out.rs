@@ -6,13 +6,13 @@ use serde_json::{Map, Value, json};
 use super::citations::write_annotation;
 use super::{finish, reasoning, usage};
 use crate::conversation::{Delta, End, Failure, Protocol, Usage};
-use crate::protocols::beyond::Kept;
 use crate::protocols::members::object;
-use crate::protocols::{Asked, StreamOut, failure, frames};
+use crate::protocols::provider_extra::Kept;
+use crate::protocols::{ResponseContext, StreamOut, failure, frames};
 
 /// Writes a client's stream.
-pub(in crate::protocols) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
-    let Asked { model, include_usage, has_functions, id, created, .. } = asked;
+pub(in crate::protocols) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
+    let ResponseContext { model, include_usage, has_functions, id, created, .. } = context;
     Box::new(Chunks {
         id,
         created,

@@ -8,7 +8,7 @@ use super::citations::{CITATIONS, Cited, is_whole, read as read_citation};
 use super::{block_in, block_out, stop_reason, usage};
 use crate::conversation::{Answer, Choice, Citation, End, PartKind, Protocol, Thought, Usage};
 use crate::protocols::members::{Members, Rest};
-use crate::protocols::{Asked, Malformed, citations};
+use crate::protocols::{Malformed, ResponseContext, citations};
 use crate::wire::json::list;
 
 /// Members of an answer that say nothing to another protocol, or are read by themselves.
@@ -80,7 +80,7 @@ fn cited(content: &Value) -> (Vec<Citation>, HashSet<String>) {
 }
 
 /// Writes a client's answer. This protocol has one choice.
-pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
+pub(in crate::protocols) fn answer_out(answer: Answer, response_context: &ResponseContext) -> Value {
     let is_same = answer.source == Protocol::Messages;
     let mut choice = answer.choices.into_iter().next().unwrap_or_default();
     citations::clamp(&mut choice);
@@ -123,10 +123,10 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
         usage["service_tier"] = usage::tier_word(tier).into();
     }
     json!({
-        "id": answer.id.as_deref().unwrap_or(&asked.id),
+        "id": answer.id.as_deref().unwrap_or(&response_context.id),
         "type": "message",
         "role": "assistant",
-        "model": asked.model,
+        "model": response_context.model,
         "content": content,
         "stop_reason": words.map(|(reason, _)| reason),
         "stop_sequence": words.and_then(|(_, sequence)| sequence),

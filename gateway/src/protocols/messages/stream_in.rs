@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::citations::{CITATIONS, is_whole, read as read_citation};
 use super::{stop_reason, usage};
 use crate::conversation::{Citation, Delta, End, Given, Protocol, Usage};
-use crate::protocols::beyond::Kept;
+use crate::protocols::provider_extra::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Maximum number of tool calls.

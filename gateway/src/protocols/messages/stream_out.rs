@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use super::{citations, stop_reason, usage};
 use crate::conversation::{Delta, End, Failure, FailureKind, Protocol, Usage};
-use crate::protocols::beyond::Kept;
 use crate::protocols::members::object;
-use crate::protocols::{Asked, StreamOut, frames};
+use crate::protocols::provider_extra::Kept;
+use crate::protocols::{ResponseContext, StreamOut, frames};
 
 /// Writes a client's stream.
-pub(in crate::protocols) fn stream_out(asked: Asked) -> Box<dyn StreamOut> {
-    let Asked { model, id, .. } = asked;
+pub(in crate::protocols) fn stream_out(context: ResponseContext) -> Box<dyn StreamOut> {
+    let ResponseContext { model, id, .. } = context;
     Box::new(Events {
         id,
         model,

@@ -9,7 +9,7 @@ use super::parts::{Parts, SIGNATURE, part_in};
 use super::{MADE_ID, logprobs};
 use crate::conversation::{Answer, Choice, End, Part, PartKind, Protocol, Usage};
 use crate::protocols::members::{Members, Rest, object};
-use crate::protocols::{Asked, Malformed, citations, failure};
+use crate::protocols::{Malformed, ResponseContext, citations, failure};
 
 /// Maximum number of candidates, as of the specification.
 pub(super) const MAX_CANDIDATES: usize = 128;
@@ -244,9 +244,9 @@ pub(super) fn usage_out(usage: Usage) -> Value {
 }
 
 /// Writes a client's response.
-pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
+pub(in crate::protocols) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
     if answer.source == Protocol::Native {
-        return exact::answer(answer, asked);
+        return exact::answer(answer, context);
     }
     let candidates = answer.choices.into_iter().enumerate().map(|(index, mut choice)| {
         citations::clamp(&mut choice);
@@ -264,8 +264,8 @@ pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
     });
     let mut response = object([
         ("candidates", candidates.collect()),
-        ("modelVersion", json!(asked.model)),
-        ("responseId", json!(answer.id.unwrap_or_else(|| asked.id.clone()))),
+        ("modelVersion", json!(context.model)),
+        ("responseId", json!(answer.id.unwrap_or_else(|| context.id.clone()))),
     ]);
     response.extend(answer.usage.map(|usage| ("usageMetadata".to_owned(), usage_out(usage))));
     Value::Object(response)

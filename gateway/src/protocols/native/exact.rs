@@ -8,11 +8,11 @@ use super::parts::{SIGNATURE, arguments, response};
 use crate::conversation::{
     Answer, Conversation, Part, PartKind, Protocol, Thought, ToolCall, ToolResult, Turn,
 };
-use crate::protocols::Asked;
+use crate::protocols::ResponseContext;
 use crate::protocols::members::{Writer, object};
 
 /// The answer of a provider of this protocol: its candidates, to which their other members come back.
-pub(super) fn answer(answer: Answer, asked: &Asked) -> Value {
+pub(super) fn answer(answer: Answer, context: &ResponseContext) -> Value {
     let conversation = Conversation { source: Protocol::Native, ..Conversation::default() };
     let mut writer = Writer::new(&conversation, Protocol::Native);
     let mut candidates = Vec::with_capacity(answer.choices.len());
@@ -36,8 +36,8 @@ pub(super) fn answer(answer: Answer, asked: &Asked) -> Value {
     candidates.sort_by_key(|(place, _)| *place);
     let candidates: Vec<Value> = candidates.into_iter().map(|(_, candidate)| candidate).collect();
     let mut response = object([
-        ("modelVersion", json!(asked.model)),
-        ("responseId", json!(answer.id.unwrap_or_else(|| asked.id.clone()))),
+        ("modelVersion", json!(context.model)),
+        ("responseId", json!(answer.id.unwrap_or_else(|| context.id.clone()))),
     ]);
     if !candidates.is_empty() {
         response.insert("candidates".to_owned(), candidates.into());

@@ -350,9 +350,9 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map
 }
 
 fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map<String, Value>) {
-    let asked = &conversation.reasoning;
+    let wanted = &conversation.reasoning;
     let mut thinking = Map::new();
-    let budget = match (&asked.budget, &asked.effort) {
+    let budget = match (&wanted.budget, &wanted.effort) {
         (Some(budget), effort) => {
             if let Some(effort) = effort.as_ref().filter(|_| !writer.is_same()) {
                 writer.lose(effort.at.clone());
@@ -378,14 +378,14 @@ fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut M
         };
         thinking.insert("thinkingBudget".to_owned(), tokens);
     }
-    if let Some(summary) = &asked.summary {
+    if let Some(summary) = &wanted.summary {
         if !matches!(summary.value.as_str(), "auto" | "none") {
             writer.lose(summary.at.clone());
         }
         thinking.insert("includeThoughts".to_owned(), json!(summary.value != "none"));
     }
     let is_on = !matches!(budget, Some(Budget::Off));
-    if asked.is_shown && is_on && !writer.is_same() {
+    if wanted.is_shown && is_on && !writer.is_same() {
         thinking.entry("includeThoughts").or_insert_with(|| json!(true));
     }
     writer.set(config, "thinkingConfig", thinking, "/generationConfig/thinkingConfig");

@@ -11,8 +11,8 @@ use super::grounding::{self, Said};
 use super::logprobs;
 use super::media::medium_out;
 use crate::conversation::{Delta, End, Given, Input, PartKind, Protocol, Thought};
-use crate::protocols::beyond::Kept;
 use crate::protocols::members::{Members, Rest};
+use crate::protocols::provider_extra::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Reads the documents of a stream.

@@ -12,16 +12,16 @@ use super::parts::Parts;
 use crate::conversation::{
     Citation, Delta, End, Failure, FailureKind, Input, PartKind, Protocol, Thought, ToolCall, Usage,
 };
-use crate::protocols::beyond::Kept;
 use crate::protocols::members::object;
-use crate::protocols::{Asked, StreamOut, failure, frames};
+use crate::protocols::provider_extra::Kept;
+use crate::protocols::{ResponseContext, StreamOut, failure, frames};
 
 /// Maximum size of the input of a call, in bytes.
 const MAX_INPUT: usize = 16 << 20;
 
 /// Writes the documents of a stream.
 pub(super) struct Documents {
-    asked: Asked,
+    context: ResponseContext,
     /// The provider's id of the response.
     id: Option<String>,
     choices: BTreeMap<u32, Choice>,
@@ -144,9 +144,9 @@ impl StreamOut for Documents {
 }
 
 impl Documents {
-    pub(super) fn new(asked: Asked) -> Self {
+    pub(super) fn new(context: ResponseContext) -> Self {
         Self {
-            asked,
+            context,
             id: None,
             choices: BTreeMap::new(),
             usage: None,
@@ -194,10 +194,10 @@ impl Documents {
     }
 
     fn document(&self, candidates: Vec<Value>) -> Map<String, Value> {
-        let id = self.id.as_ref().unwrap_or(&self.asked.id);
+        let id = self.id.as_ref().unwrap_or(&self.context.id);
         object([
             ("candidates", candidates.into()),
-            ("modelVersion", json!(self.asked.model)),
+            ("modelVersion", json!(self.context.model)),
             ("responseId", json!(id)),
         ])
     }

@@ -9,11 +9,11 @@ use crate::conversation::{
     Answer, Choice, End, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, Usage,
 };
 use crate::protocols::members::object;
-use crate::protocols::{Asked, citations};
+use crate::protocols::{ResponseContext, citations};
 
 /// Writes a client's response.
-pub(in crate::protocols) fn answer_out(answer: Answer, asked: &Asked) -> Value {
-    let record = Record::new(asked, answer.id.as_deref(), answer.created);
+pub(in crate::protocols) fn answer_out(answer: Answer, context: &ResponseContext) -> Value {
+    let record = Record::new(context, answer.id.as_deref(), answer.created);
     let mut choice = answer.choices.into_iter().next().unwrap_or_default();
     citations::clamp(&mut choice);
     let end = choice.end.take().unwrap_or(End::Stop);
@@ -168,10 +168,10 @@ pub(super) struct Record {
 
 impl Record {
     /// `id`, `created`: of the provider.
-    pub(super) fn new(asked: &Asked, id: Option<&str>, created: Option<u64>) -> Self {
+    pub(super) fn new(context: &ResponseContext, id: Option<&str>, created: Option<u64>) -> Self {
         // Ids of other protocols are none of a response, by which it could be found again.
-        let id = id.filter(|id| id.starts_with("resp_")).unwrap_or(&asked.id).to_owned();
-        let request = &asked.request;
+        let id = id.filter(|id| id.starts_with("resp_")).unwrap_or(&context.id).to_owned();
+        let request = &context.request;
         let or = |name: &str, default: Value| match &request[name] {
             Value::Null => default,
             given => given.clone(),
@@ -179,7 +179,7 @@ impl Record {
         let repeated = object([
             ("id", json!(id)),
             ("object", json!("response")),
-            ("created_at", json!(created.unwrap_or(asked.created))),
+            ("created_at", json!(created.unwrap_or(context.created))),
             ("status", json!("in_progress")),
             ("background", json!(false)),
             ("error", Value::Null),
@@ -187,7 +187,7 @@ impl Record {
             ("instructions", or("instructions", Value::Null)),
             ("max_output_tokens", or("max_output_tokens", Value::Null)),
             ("max_tool_calls", or("max_tool_calls", Value::Null)),
-            ("model", json!(asked.model)),
+            ("model", json!(context.model)),
             ("output", json!([])),
             ("parallel_tool_calls", or("parallel_tool_calls", json!(true))),
             ("previous_response_id", or("previous_response_id", Value::Null)),

@@ -77,14 +77,14 @@ fn logprobs(root: &Members) -> Option<Given<u64>> {
 }
 
 fn reasoning(root: &mut Members, rest: &mut Rest) -> Reasoning {
-    let Some(mut asked) = root.members("reasoning") else { return Reasoning::default() };
+    let Some(mut context) = root.members("reasoning") else { return Reasoning::default() };
     let reasoning = Reasoning {
-        effort: asked.given("effort", Members::text),
+        effort: context.given("effort", Members::text),
         budget: None,
-        summary: asked.given("summary", Members::text),
+        summary: context.given("summary", Members::text),
         is_shown: false,
     };
-    rest.keep(asked, &[]);
+    rest.keep(context, &[]);
     reasoning
 }
 

@@ -360,9 +360,9 @@ fn format_out(format: &Format, assumed: Option<&str>) -> Option<Map<String, Valu
 }
 
 fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
-    let asked = &conversation.reasoning;
+    let wanted = &conversation.reasoning;
     let mut reasoning = Map::new();
-    match (&asked.effort, &asked.budget) {
+    match (&wanted.effort, &wanted.budget) {
         (Some(Given { value, at }), _) if value == NO_EFFORT && !writer.is_same() => writer.lose(at.clone()),
         (Some(effort), budget) => {
             // A word of the messages protocol.
@@ -382,10 +382,10 @@ fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Ma
         (None, Some(Given { value: Budget::Adaptive, .. }) | None) => {}
     }
     // No summary is the default.
-    if let Some(summary) = asked.summary.as_ref().filter(|word| writer.is_same() || word.value != "none") {
+    if let Some(summary) = wanted.summary.as_ref().filter(|word| writer.is_same() || word.value != "none") {
         reasoning.insert("summary".to_owned(), json!(summary.value));
     }
-    if asked.is_shown && !writer.is_same() {
+    if wanted.is_shown && !writer.is_same() {
         reasoning.entry("summary").or_insert_with(|| json!("auto"));
     }
     writer.set(body, "reasoning", reasoning, "/reasoning");

@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use super::answer_in::{OWN, OWN_OF_USAGE, created, end_in, item_in, usage_in};
 use super::citations::{is_whole, read_annotation};
 use crate::conversation::{Choice, Citation, Delta, End, Given, Input, PartKind, Protocol};
-use crate::protocols::beyond::Kept;
 use crate::protocols::members::Rest;
+use crate::protocols::provider_extra::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Maximum number of items of a stream.

@@ -13,15 +13,15 @@ use super::own_kinds::namespace_of;
 use crate::conversation::{
     Citation, Delta, End, Failure, FailureKind, Input, Media, Protocol, Thought, ToolCall, Usage,
 };
-use crate::protocols::beyond::Kept;
-use crate::protocols::{Asked, StreamOut, failure, frames};
+use crate::protocols::provider_extra::Kept;
+use crate::protocols::{ResponseContext, StreamOut, failure, frames};
 
 /// Maximum size of the text of an answer, in bytes: the last events repeat all of it.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Writes the events of a stream.
 pub(super) struct Events {
-    asked: Asked,
+    context: ResponseContext,
     /// None until the stream starts.
     record: Option<Record>,
     next_number: u64,
@@ -159,9 +159,9 @@ impl StreamOut for Events {
 }
 
 impl Events {
-    pub(super) fn new(asked: Asked) -> Self {
+    pub(super) fn new(context: ResponseContext) -> Self {
         Self {
-            asked,
+            context,
             record: None,
             next_number: 0,
             open: None,
@@ -178,14 +178,14 @@ impl Events {
 
     fn start(&mut self, id: Option<&str>, created: Option<u64>, bytes: &mut Vec<u8>) {
         if self.record.is_none() {
-            let begun = self.record.insert(Record::new(&self.asked, id, created)).begun();
+            let begun = self.record.insert(Record::new(&self.context, id, created)).begun();
             self.of_response("response.created", begun.clone(), bytes);
             self.of_response("response.in_progress", begun, bytes);
         }
     }
 
     fn record(&mut self) -> &Record {
-        self.record.get_or_insert_with(|| Record::new(&self.asked, None, None))
+        self.record.get_or_insert_with(|| Record::new(&self.context, None, None))
     }
 
     fn number(&mut self) -> u64 {

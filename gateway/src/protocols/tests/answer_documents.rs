@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::documents::answers::{self as made, Made, UNKNOWN};
 use super::every_member::is_like;
 use super::round_trip::marks;
-use super::{PROTOCOLS, asked, tries};
+use super::{PROTOCOLS, response_context, tries};
 use crate::conversation::{Answer, PartKind, Protocol};
 use crate::protocols::members::escaped;
 use crate::wire::json::list;
@@ -57,7 +57,7 @@ fn every_answer(test: impl Fn(Protocol, &str, &Value, &Answer) -> Result<(), Tes
 #[test]
 fn any_answer_comes_back_as_it_was() {
     every_answer(|source, _, document, answer| {
-        let mut back = source.answer_out(answer.clone(), &asked("m"));
+        let mut back = source.answer_out(answer.clone(), &response_context("m"));
         let mut document = document.clone();
         if source == Protocol::Responses {
             prop_assert_eq!(one_list_of_tokens(&mut back), one_list_of_tokens(&mut document));
@@ -89,7 +89,7 @@ fn one_list_of_tokens(response: &mut Value) -> Vec<Value> {
 fn nothing_of_an_answer_is_lost_in_silence() {
     every_answer(|source, folder, document, answer| {
         for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
-            let written = target.answer_out(answer.clone(), &asked("m"));
+            let written = target.answer_out(answer.clone(), &response_context("m"));
             for (at, value) in written["provider_extra"].as_object().into_iter().flatten() {
                 let Some(there) = document.pointer(at) else {
                     return Err(TestCaseError::fail(format!("{other} tells of {at}, which is nowhere")));
@@ -191,7 +191,7 @@ fn a_response_that_failed_is_no_answer_and_its_error_is_told() {
 
 /// The answer that a client of a protocol gets of a provider's.
 fn told(source: Protocol, target: Protocol, document: &Value) -> Value {
-    target.answer_out(source.answer_in(document.clone()).expect("an answer"), &asked("m"))
+    target.answer_out(source.answer_in(document.clone()).expect("an answer"), &response_context("m"))
 }
 
 #[test]

@@ -5,7 +5,7 @@ use proptest::sample::select;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
-use super::{PROTOCOLS, asked, deltas, events, tries, written};
+use super::{PROTOCOLS, deltas, events, response_context, tries, written};
 use crate::conversation::{
     Answer, Choice, Delta, End, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage,
 };
@@ -210,7 +210,7 @@ pub(super) fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), 
 fn any_answer_says_the_same_in_every_protocol() {
     every_answer(|protocol, answer, _| {
         let told = Told::by(&answer).within(protocol);
-        let document = protocol.answer_out(answer, &asked("m"));
+        let document = protocol.answer_out(answer, &response_context("m"));
         let back = protocol.answer_in(document.clone());
         let back = back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {document}")))?;
         prop_assert_eq!(Told::by(&back).within(protocol), told, "{:#}", document);

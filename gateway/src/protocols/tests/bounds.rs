@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{PROTOCOLS, asked, deltas, written};
+use super::{PROTOCOLS, deltas, response_context, written};
 use crate::conversation::{Answer, Citation, Delta, Given, PartKind, Protocol};
 use crate::protocols::citations::MOST;
 
@@ -27,7 +27,7 @@ fn quoted(texts: &[&str], start: u64, end: u64) -> Value {
 /// How many citations the texts of a client's answer have.
 fn cited(protocol: Protocol, answer: Value) -> usize {
     let answer = Protocol::Native.answer_in(answer).expect("an answer");
-    let written = protocol.answer_out(answer, &asked("m"));
+    let written = protocol.answer_out(answer, &response_context("m"));
     let count = |list: &Value| list.as_array().map_or(0, Vec::len);
     let items = |list: &Value| list.as_array().cloned().unwrap_or_default();
     match protocol {

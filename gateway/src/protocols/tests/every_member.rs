@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::probes::Schemas;
-use super::{DEFAULTS, PROTOCOLS, asked};
+use super::{DEFAULTS, PROTOCOLS, response_context};
 use crate::conversation::Protocol;
 
 /// The schemas of requests and answers.
@@ -114,7 +114,7 @@ fn no_member_of_an_answer_is_lost_in_silence() {
             let (Ok(with), Ok(without)) = (read(&probe.with), read(&probe.without)) else { continue };
             for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
                 count += 1;
-                let written = |answer| target.answer_out(answer, &asked("m"));
+                let written = |answer| target.answer_out(answer, &response_context("m"));
                 if written(with.clone()) == written(without.clone()) {
                     let how = format!("{} to {other}", value_at(&probe.with, &probe.at));
                     lost.entry(format!("{folder} {}", plain(&probe.at))).or_default().insert(how);

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::{DEFAULTS, PROTOCOLS, asked, events};
+use super::{DEFAULTS, PROTOCOLS, events, response_context};
 use crate::conversation::{
     Answer, Choice, Conversation, Delta, End, Input, Part, PartKind, Place, Protocol, ToolCall,
 };
-use crate::protocols::{Asked, has_functions};
+use crate::protocols::{ResponseContext, has_functions};
 
 fn conversation(request: &Value) -> Conversation {
     Protocol::Chat.request_in(request.clone(), "m", false).expect("a request")
@@ -76,8 +76,8 @@ fn one_function_is_called_at_a_time_where_the_protocol_can_say_so() {
     assert_eq!(said(Protocol::Chat, "/parallel_tool_calls"), None, "it is not the client's word");
 }
 
-fn client() -> Asked {
-    Asked { has_functions: true, ..asked("m") }
+fn client() -> ResponseContext {
+    ResponseContext { has_functions: true, ..response_context("m") }
 }
 
 fn called(id: &str, name: &str, arguments: &str) -> Part {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value, json};
 
-use super::{DEFAULTS, PROTOCOLS, asked, cases, deltas, events, streams, written};
+use super::{DEFAULTS, PROTOCOLS, cases, deltas, events, response_context, streams, written};
 use crate::conversation::Delta;
 
 #[test]
@@ -34,10 +34,14 @@ fn answers_come_back_as_they_were_and_reach_the_other_protocols() {
         for case in cases(folder, "answers") {
             let name = case["name"].as_str().expect("a name");
             let answer = source.answer_in(case["answer"].clone()).expect(name);
-            assert_eq!(source.answer_out(answer.clone(), &asked("m")), case["answer"], "{folder}: {name}");
+            assert_eq!(
+                source.answer_out(answer.clone(), &response_context("m")),
+                case["answer"],
+                "{folder}: {name}"
+            );
             let mut others = Map::new();
             for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
-                others.insert(other.to_owned(), target.answer_out(answer.clone(), &asked("m")));
+                others.insert(other.to_owned(), target.answer_out(answer.clone(), &response_context("m")));
             }
             insta::assert_json_snapshot!(format!("answer_{folder}_{name}"), Value::Object(others));
         }

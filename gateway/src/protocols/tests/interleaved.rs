@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{DEFAULTS, asked, deltas, events};
+use super::{DEFAULTS, deltas, events, response_context};
 use crate::conversation::Protocol;
 
 /// Blocks of an answer of the messages protocol.
@@ -47,7 +47,7 @@ fn a_whole_answer_comes_back_in_its_order() {
     let answer = json!({ "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": blocks(),
         "stop_reason": "tool_use", "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 } });
     let answer = Protocol::Messages.answer_in(answer).expect("an answer");
-    let message = Protocol::Chat.answer_out(answer, &asked("m"))["choices"][0]["message"].take();
+    let message = Protocol::Chat.answer_out(answer, &response_context("m"))["choices"][0]["message"].take();
     // Its order of calls and texts is that of the protocol: the text is one, and comes first.
     assert_eq!(sent_back(&message), [ORDER[0], ORDER[3], ORDER[2], ORDER[1], ORDER[4], ORDER[5]]);
 }

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use self::requests::Legal;
 use super::super::{Malformed, Outgoing, grammar, judge};
-use super::{DEFAULTS, PROTOCOLS, asked, tries};
+use super::{DEFAULTS, PROTOCOLS, response_context, tries};
 use crate::conversation::{Conversation, Protocol};
 
 /// Number of cases of each pair, where nobody says another.
@@ -128,7 +128,7 @@ fn streamed(source: Protocol, target: Protocol, events: &[streams::Event]) -> Re
         reader.event(*name, data, &mut deltas)?;
     }
     reader.end(&mut deltas)?;
-    let (mut writer, mut bytes) = (target.stream_out(asked("m")), Vec::new());
+    let (mut writer, mut bytes) = (target.stream_out(response_context("m")), Vec::new());
     for delta in deltas {
         writer.delta(delta, &mut bytes);
     }

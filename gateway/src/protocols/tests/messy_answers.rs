@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{asked, deltas, events, written};
+use super::{deltas, events, response_context, written};
 use crate::conversation::{Delta, End, Protocol};
 use crate::protocols::failure_of;
 
@@ -229,7 +229,7 @@ fn the_end_of_a_whole_answer_agrees_with_its_calls() {
         content.extend(calls.then(|| json!({ "type": "tool_use", "id": "a", "name": "f", "input": {} })));
         let document = json!({ "type": "message", "content": content, "stop_reason": stop_reason });
         let answer = Protocol::Messages.answer_in(document).expect("an answer");
-        let written = Protocol::Chat.answer_out(answer, &asked("m"));
+        let written = Protocol::Chat.answer_out(answer, &response_context("m"));
         written["choices"][0]["finish_reason"].clone()
     };
     assert_eq!(answer("tool_use".into(), false), "stop");

@@ -15,7 +15,7 @@ use super::answer_documents::{answers, is_said, repeats_a_thought};
 use super::documents::answers::Made;
 use super::every_member::is_like;
 use super::round_trip::marks;
-use super::{PROTOCOLS, asked, deltas, events, tries, written};
+use super::{PROTOCOLS, deltas, events, response_context, tries, written};
 use crate::conversation::{Delta, Given, Part, PartKind, Protocol};
 use crate::protocols::Malformed;
 use crate::protocols::sequence::settle_ends;
@@ -127,7 +127,7 @@ fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol(
             if target == Protocol::Chat && !parts.iter().any(|part| thought(part).is_some_and(|it| it.1)) {
                 continue;
             }
-            let whole = target.answer_out(answer.clone(), &asked("m"));
+            let whole = target.answer_out(answer.clone(), &response_context("m"));
             let of_whole = Amounts::of_answer(target.answer_in(whole.clone()).map_err(fail)?);
             let stream = written(target, read);
             let of_stream = Amounts::of_stream(&deltas(target, &events(&stream)).map_err(fail)?);

@@ -1,6 +1,6 @@
 //! A document in place of a stream: the stream that is made of it keeps the grammar of its protocol, and says the same.
 
-use super::{PROTOCOLS, asked, cases, deltas, events};
+use super::{PROTOCOLS, cases, deltas, events, response_context};
 use crate::conversation::{Delta, PartKind, Usage};
 use crate::protocols::grammar;
 
@@ -11,7 +11,8 @@ fn a_document_in_place_of_a_stream_says_the_same() {
         for case in cases(folder, "answers") {
             let name = &case["name"];
             let answer = protocol.answer_in(case["answer"].clone()).expect("an answer");
-            let written = protocol.streamed(case["answer"].clone(), asked("m")).expect("an answer");
+            let written =
+                protocol.streamed(case["answer"].clone(), response_context("m")).expect("an answer");
             tried += 1;
             // A word for the end that nobody knows stays what it is.
             let faults = grammar::transcript(protocol, &written).faults;

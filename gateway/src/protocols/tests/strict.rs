@@ -5,7 +5,9 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use serde_json::Value;
 
 use super::super::{grammar, judge};
-use super::{DEFAULTS, PROTOCOLS, answers, asked, cases, deltas, documents, streams, tries, written};
+use super::{
+    DEFAULTS, PROTOCOLS, answers, cases, deltas, documents, response_context, streams, tries, written,
+};
 use crate::conversation::{Delta, Failure, FailureKind, Protocol};
 
 /// Number of requests made at random per protocol.
@@ -104,7 +106,7 @@ fn any_answer_that_fails_anywhere_keeps_the_grammar_and_says_so() {
     answers::every_answer(|protocol, answer, size| {
         let deltas = answers::cut(&answer, size);
         let before = deltas.len() * size / 10;
-        let mut writer = protocol.stream_out(asked("m"));
+        let mut writer = protocol.stream_out(response_context("m"));
         let mut bytes = Vec::new();
         for delta in deltas.into_iter().take(before).filter(|delta| !matches!(delta, Delta::Done)) {
             writer.delta(delta, &mut bytes);

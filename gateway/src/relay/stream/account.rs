@@ -2,25 +2,30 @@
 
 use std::time::Instant;
 
-use super::super::attempted::Attempted;
+use super::super::attempt_metrics::AttemptMetrics;
 use super::Stream;
 use crate::conversation::Usage;
-use crate::routing::Claim;
+use crate::routing::UpstreamAttempt;
 use crate::usage::Charge;
 
 /// Who answers, and what it takes.
 pub(crate) struct Account {
-    pub(crate) claim: Claim,
+    pub(crate) attempt: UpstreamAttempt,
     /// None once it is settled.
     pub(crate) charge: Option<Charge>,
     /// Estimated number of tokens of the request.
     pub(crate) input: u64,
-    attempted: Attempted,
+    attempt_metrics: AttemptMetrics,
 }
 
 impl Account {
-    pub(crate) fn new(claim: Claim, charge: Charge, input: u64, attempted: Attempted) -> Self {
-        Self { claim, charge: Some(charge), input, attempted }
+    pub(crate) fn new(
+        attempt: UpstreamAttempt,
+        charge: Charge,
+        input: u64,
+        attempt_metrics: AttemptMetrics,
+    ) -> Self {
+        Self { attempt, charge: Some(charge), input, attempt_metrics }
     }
 }
 
@@ -50,10 +55,10 @@ impl Drop for Stream {
     fn drop(&mut self) {
         self.settle(self.complete);
         let Some(account) = &mut self.account else { return };
-        account.attempted.told(self.events.usage().as_ref());
+        account.attempt_metrics.told(self.events.usage().as_ref());
         if self.failed {
-            account.claim.failed(Instant::now());
-            account.attempted.broke_off();
+            account.attempt.failed(Instant::now());
+            account.attempt_metrics.broke_off();
         }
     }
 }

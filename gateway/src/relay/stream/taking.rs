@@ -5,8 +5,8 @@ use bytes::{Bytes, BytesMut};
 use super::super::LONG_BODY;
 use super::super::failure::Fault;
 use super::super::frames::TooLong;
-use super::super::observer::Progress;
-use super::super::passing::{Events, Framing, Passed};
+use super::super::passthrough_stream::{Events, Framing, Passed};
+use super::super::stream_inspector::Progress;
 use super::Stream;
 use crate::bounds::room::{NoRoom, Share};
 use crate::conversation::{Failure, Usage};
@@ -71,7 +71,7 @@ impl Stream {
             let away = Away::of(&*self.events);
             let mut events = std::mem::replace(&mut self.events, Box::new(away));
             let mut out = std::mem::take(&mut self.out);
-            let read = self.workshop.work(move |_| {
+            let read = self.blocking_pool.work(move |_| {
                 let passed = events.block(&block, &mut out);
                 Ok((events, out, passed))
             });

@@ -3,19 +3,19 @@
 use std::convert::Infallible;
 
 use super::super::LONG_BODY;
-use super::super::observer::Observer;
-use super::super::passing::Passing;
-use super::super::translating::Translating;
+use super::super::passthrough_stream::PassthroughStream;
+use super::super::stream_inspector::StreamInspector;
+use super::super::translate_stream::StreamTranslation;
 use super::*;
 use crate::bounds::room::Room;
 use crate::conversation::Protocol;
 
 fn stream_of(body: Body) -> Stream {
-    let observer = Observer::new(Protocol::Chat, "m", false);
-    let events = Box::new(Passing::new(Protocol::Chat, Framing::Events, observer));
+    let inspector = StreamInspector::new(Protocol::Chat, "m", false);
+    let events = Box::new(PassthroughStream::new(Protocol::Chat, Framing::Events, inspector));
     let share = Room::new(1024 * 1024).share();
     let (presence, patience, redactor) = (Presence::default(), Duration::from_mins(1), Redactor::default());
-    Stream::new(body, events, presence, patience, redactor, share, Workshop::of(1))
+    Stream::new(body, events, presence, patience, redactor, share, BlockingPool::of(1))
 }
 
 #[tokio::test]
@@ -81,7 +81,7 @@ async fn an_upstream_that_only_gives_signs_of_life_has_begun_after_a_while() {
 
 #[tokio::test]
 async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it() {
-    let asked = crate::protocols::Asked {
+    let context = crate::protocols::ResponseContext {
         model: "m".to_owned(),
         request: serde_json::Value::Null,
         include_usage: false,
@@ -98,7 +98,7 @@ async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it
     });
     let mut stream = stream_of(Body::from_stream(pings));
     stream.events =
-        Box::new(Translating::new(Protocol::Messages, Protocol::Chat, Framing::Events, asked, None));
+        Box::new(StreamTranslation::new(Protocol::Messages, Protocol::Chat, Framing::Events, context, None));
     let (signs, text) = after_signs_of_life(stream).await;
     assert!(signs >= 1 && text.contains("chat.completion.chunk"), "{signs}: {text}");
 }
@@ -125,7 +125,7 @@ async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
     let events =
         [chunk("first"), chunk(&"x".repeat(LONG_BODY)), chunk("last"), "data: [DONE]\n\n".to_owned()];
     let translating = || {
-        let asked = crate::protocols::Asked {
+        let context = crate::protocols::ResponseContext {
             model: "m".to_owned(),
             request: serde_json::Value::Null,
             include_usage: false,
@@ -133,16 +133,16 @@ async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
             id: "c".to_owned(),
             created: 0,
         };
-        Box::new(Translating::new(Protocol::Chat, Protocol::Messages, Framing::Events, asked, None))
+        Box::new(StreamTranslation::new(Protocol::Chat, Protocol::Messages, Framing::Events, context, None))
     };
     for is_translated in [false, true] {
         let mut stream = stream_of(Body::from(events.concat()));
         if is_translated {
             stream.events = translating();
         }
-        let workshop = stream.workshop.clone();
+        let blocking_pool = stream.blocking_pool.clone();
         let (leave, left) = std::sync::mpsc::channel::<()>();
-        let busy = tokio::spawn(async move { workshop.work(move |_| Ok(_ = left.recv())).await });
+        let busy = tokio::spawn(async move { blocking_pool.work(move |_| Ok(_ = left.recv())).await });
         tokio::task::yield_now().await;
         let mut next = Box::pin(stream.next());
         let waiting = tokio::time::timeout(Duration::from_millis(50), &mut next).await;

@@ -7,7 +7,7 @@ use serde_json::json;
 /// What is asked for: documents as text, so that what is wrong is told with lines and columns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Asked {
+pub(super) struct RenderRequest {
     /// A report.
     report: String,
     /// A report from before, to compare it with.
@@ -16,7 +16,7 @@ pub(super) struct Asked {
 }
 
 /// The answer, as JSON: the page, or the verdict of each document that is not valid.
-pub(super) fn rendered(asked: &Asked) -> Vec<u8> {
+pub(super) fn rendered(asked: &RenderRequest) -> Vec<u8> {
     let validator = Validator::default();
     let read = |document: &str| -> Result<Report, Box<Outcome>> { validator.read(document.as_bytes()) };
     let answer = match (read(&asked.report), asked.before.as_deref().map(read)) {

@@ -21,7 +21,7 @@ use crate::wire::Response;
 /// # Panics
 /// If the connection waits for something though all bytes are there.
 pub fn asked(sent: &[u8], packet: usize) -> Vec<String> {
-    let asked = Asked::default();
+    let asked = ReplyContext::default();
     let socket = Packets { rest: sent.to_vec(), packet: packet.max(1) };
     let settings = Settings { header_timeout: Duration::MAX, draining: CancellationToken::new() };
     let served = serve(socket, asked.clone(), Client::default(), settings);
@@ -31,9 +31,9 @@ pub fn asked(sent: &[u8], packet: usize) -> Vec<String> {
 }
 
 #[derive(Clone, Default)]
-struct Asked(Arc<Mutex<Vec<String>>>);
+struct ReplyContext(Arc<Mutex<Vec<String>>>);
 
-impl Service for Asked {
+impl Service for ReplyContext {
     async fn answer(&self, request: Request, _: Client) -> Response {
         let (head, body) = request.into_parts();
         let body = match body.collect().await {

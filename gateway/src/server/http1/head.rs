@@ -25,7 +25,7 @@ const DATE_BYTES: usize = 29;
 
 /// What is known of a request when its answer is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct ReplyContext {
     /// Whether the client wants the head of the answer alone.
     pub(super) is_head: bool,
     /// Whether it speaks HTTP/1.0.
@@ -86,7 +86,7 @@ impl Unreadable {
 /// A request whose body has not been read.
 pub(super) struct Head {
     pub(super) request: Parts,
-    pub(super) asked: Asked,
+    pub(super) asked: ReplyContext,
     pub(super) body: Framing,
     /// Whether the client sends the body only when it is asked to.
     pub(super) waits: bool,
@@ -129,7 +129,7 @@ pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
         (Some(value), None) if value.as_bytes().eq_ignore_ascii_case(b"100-continue") => true,
         _ => return Err(Unreadable::Expectation),
     };
-    let asked = Asked { is_head: request.method == Method::HEAD, is_old, lasts };
+    let asked = ReplyContext { is_head: request.method == Method::HEAD, is_old, lasts };
     Ok(Head { request, asked, body, waits })
 }
 

@@ -13,7 +13,7 @@ use tokio_util::io::poll_read_buf;
 use tokio_util::sync::WaitForCancellationFuture;
 
 use super::deadline::Deadline;
-use super::head::{self, Asked, Head, Unreadable};
+use super::head::{self, Head, ReplyContext, Unreadable};
 use super::outgoing::Outgoing;
 
 /// What is read at once, in bytes. It lies on the stack: a connection that waits has no buffer.
@@ -27,7 +27,7 @@ pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 /// What comes next on a connection.
 pub(super) enum Next {
-    Request(Box<(Parts, Asked)>),
+    Request(Box<(Parts, ReplyContext)>),
     Unreadable(Unreadable),
     /// No further request.
     Ended,

@@ -11,7 +11,7 @@ use crate::fault::{FAULT_HEADER, Faults, InvalidFault};
 use crate::models;
 use crate::routing::Routes;
 use crate::wire::ApiError;
-use crate::wire::peek::{self, members, spliced};
+use crate::wire::lazy_json::{self, members, spliced};
 
 /// Separates a model from its faults.
 const SEPARATOR: u8 = b'~';
@@ -122,8 +122,8 @@ fn take_from_body(routes: &Routes, body: &mut Bytes) -> Option<(String, Option<S
         }
     })
     .ok()?;
-    let (value, place) = found.map(|value| (value, peek::place(text, value)))?;
-    let mut name = peek::string(value)?.into_owned();
+    let (value, place) = found.map(|value| (value, lazy_json::place(text, value)))?;
+    let mut name = lazy_json::string(value)?.into_owned();
     let Some(at) = separator(routes, &name) else { return Some((name, None)) };
     let faults = name.split_off(at)[1..].to_owned();
     let plain = serde_json::Value::from(name.as_str()).to_string();

@@ -34,7 +34,7 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
 
     let data: Vec<Value> = if inline {
         let encode = |png| json!({ "b64_json": BASE64_STANDARD.encode::<Vec<u8>>(png) });
-        let drawn = app.studio.work(move |budget| {
+        let drawn = app.image_pool.work(move |budget| {
             let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
             Ok(pictures.map(|picture| picture.map(encode)).collect::<Result<_, _>>()?)
         });
@@ -42,7 +42,7 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
     } else {
         // Reserved before the work: without room for its files, the response would be useless.
         let room = app.room_for_files(call.caller.id(), image::expected_bytes(size, count)).await?;
-        let drawn = app.studio.work(move |budget| {
+        let drawn = app.image_pool.work(move |budget| {
             let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
             Ok(pictures.collect::<Result<_, _>>()?)
         });
@@ -92,11 +92,11 @@ mod tests {
     use futures_util::FutureExt as _;
 
     use super::*;
-    use crate::work::Workshop;
+    use crate::work::BlockingPool;
 
     #[tokio::test]
     async fn a_client_that_goes_leaves_pictures_undrawn_and_the_place_taken_until_then() {
-        let studio = Workshop::of(1);
+        let studio = BlockingPool::of(1);
         let drawn = Arc::new(AtomicUsize::new(0));
         let (brush, go_on) = mpsc::channel::<()>();
         let begun = Arc::clone(&drawn);

@@ -91,7 +91,7 @@ pub(crate) struct Resumed {
     /// When it was taken over by the clock of the store, in milliseconds since 1970.
     pub(crate) now: u64,
     /// What is left to do, as it was kept.
-    pub(crate) errand: String,
+    pub(crate) task_payload: String,
 }
 
 /// How many tasks there may be.
@@ -131,7 +131,7 @@ pub(crate) enum Full {
 /// changed then. So a change that arrives late, after others of the same lease, does no harm.
 pub(crate) trait TaskStore {
     /// Adds a task that is being submitted, with its first lease for some time; too many of its key that have ended give way.
-    /// Nobody takes it over: if its lease runs out before it has an errand, it is forgotten. `announced`: whether somebody is
+    /// Nobody takes it over: if its lease runs out before it has an task_payload, it is forgotten. `announced`: whether somebody is
     /// told of its end.
     fn add_task<'s>(
         &'s self,
@@ -141,8 +141,13 @@ pub(crate) trait TaskStore {
         lasts: Duration,
     ) -> Stored<'s, Result<Lease, Full>>;
 
-    /// Accepts a task: whoever takes it over goes on with the errand. True if the same acceptance was kept before, and nothing since.
-    fn accept_task<'s>(&'s self, lease: &'s Lease, state: &'s State, errand: &'s str) -> Stored<'s, bool>;
+    /// Accepts a task: whoever takes it over goes on with the task_payload. True if the same acceptance was kept before, and nothing since.
+    fn accept_task<'s>(
+        &'s self,
+        lease: &'s Lease,
+        state: &'s State,
+        task_payload: &'s str,
+    ) -> Stored<'s, bool>;
 
     /// Forgets a task that nobody was told of, whether or not its acceptance was kept.
     fn drop_task<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()>;

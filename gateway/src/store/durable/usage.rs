@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Stored;
-use crate::usage::{Asked, Day, Rows, Spent, UsageRow};
+use crate::usage::{Day, ResolvedUsageQuery, Rows, Spent, UsageRow};
 
 /// What a key spent today and this month.
 pub(crate) type SpentByKey = HashMap<String, (Spent, Spent)>;
@@ -36,7 +36,7 @@ pub(crate) trait UsageStore {
     fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()>;
 
     /// Reports usage, sorted, at most [`LONGEST_LIST`](super::LONGEST_LIST) rows and one more, which says that there are more.
-    fn usage<'s>(&'s self, asked: &'s Asked) -> Stored<'s, Vec<UsageRow>>;
+    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> Stored<'s, Vec<UsageRow>>;
 
     /// What the keys spent on a day, and in its month until then.
     fn spent(&self, day: Day) -> Stored<'_, SpentByKey>;

@@ -50,7 +50,7 @@ struct KeptTask {
     number: u64,
     task: Task,
     announced: bool,
-    errand: Option<String>,
+    task_payload: Option<String>,
     lease: i64,
     due: u64,
     ended: Option<Ended>,
@@ -181,20 +181,27 @@ impl TaskStore for MemoryStore {
         let (number, task) = (kept.next_number(), task.clone());
         let lease = Lease { id: task.id.clone(), number: 1 };
         let due = now().saturating_add(millis(lasts));
-        let new = KeptTask { number, task, announced, errand: None, lease: 1, due, ended: None };
+        let new = KeptTask { number, task, announced, task_payload: None, lease: 1, due, ended: None };
         kept.tasks.insert(lease.id.clone(), new);
         done(Ok(lease))
     }
 
-    fn accept_task<'s>(&'s self, lease: &'s Lease, state: &'s State, errand: &'s str) -> Stored<'s, bool> {
+    fn accept_task<'s>(
+        &'s self,
+        lease: &'s Lease,
+        state: &'s State,
+        task_payload: &'s str,
+    ) -> Stored<'s, bool> {
         let mut kept = self.queues.lock();
         let is_new = |kept: &&mut KeptTask| {
-            kept.errand.as_deref().is_none_or(|before| before == errand && kept.task.state == *state)
+            kept.task_payload
+                .as_deref()
+                .is_none_or(|before| before == task_payload && kept.task.state == *state)
         };
         let found = kept.at(lease).filter(is_new);
         done(found.is_some_and(|kept| {
             kept.task.state = state.clone();
-            kept.errand = Some(errand.to_owned());
+            kept.task_payload = Some(task_payload.to_owned());
             true
         }))
     }
@@ -216,7 +223,7 @@ impl TaskStore for MemoryStore {
     fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>> {
         let kept = self.queues.lock();
         let is_wanted = |kept: &&KeptTask| {
-            let was_submitted = kept.errand.is_some() || kept.ended.is_some();
+            let was_submitted = kept.task_payload.is_some() || kept.ended.is_some();
             was_submitted && status.is_none_or(|wanted| wanted == kept.task.state.name())
         };
         let mut list: Vec<&KeptTask> = kept.tasks.values().filter(is_wanted).collect();
@@ -244,7 +251,7 @@ impl TaskStore for MemoryStore {
         let mut kept = self.queues.lock();
         let Some(ending) = kept.at(lease) else { return done(false) };
         ending.task.state = state.clone();
-        (ending.errand, ending.ended) = (None, Some(Ended::now()));
+        (ending.task_payload, ending.ended) = (None, Some(Ended::now()));
         if let Some(notice) = notice {
             kept.add_notice(notice);
         }
@@ -267,15 +274,16 @@ impl TaskStore for MemoryStore {
 
     fn resume_tasks(&self, last: Duration, most: usize) -> Stored<'_, Vec<Resumed>> {
         let (mut kept, now) = (self.queues.lock(), now());
-        let idle = |kept: &&mut KeptTask| kept.ended.is_none() && kept.errand.is_some() && kept.due <= now;
+        let idle =
+            |kept: &&mut KeptTask| kept.ended.is_none() && kept.task_payload.is_some() && kept.due <= now;
         let mut waiting: Vec<&mut KeptTask> = kept.tasks.values_mut().filter(idle).collect();
         waiting.sort_by_key(|kept| kept.due);
         let resumed = waiting.into_iter().take(most).map(|kept| {
             kept.lease += 1;
             kept.due = now.saturating_add(millis(last));
             let lease = Lease { id: kept.task.id.clone(), number: kept.lease };
-            let errand = kept.errand.clone().unwrap_or_default();
-            Resumed { task: kept.task.clone(), lease, now: unix_millis(), errand }
+            let task_payload = kept.task_payload.clone().unwrap_or_default();
+            Resumed { task: kept.task.clone(), lease, now: unix_millis(), task_payload }
         });
         done(resumed.collect())
     }
@@ -284,7 +292,7 @@ impl TaskStore for MemoryStore {
         let (mut kept, now) = (self.queues.lock(), now());
         kept.tasks.retain(|_, kept| match kept.ended {
             Some(ended) => ended.is_since(KNOWN_FOR),
-            None => kept.errand.is_some() || kept.due > now,
+            None => kept.task_payload.is_some() || kept.due > now,
         });
         done(())
     }

@@ -23,7 +23,7 @@ fn headers(key: &str) -> HeaderMap {
 async fn begin(replays: &Arc<Replays>, key: &str, body: &str) -> Result<Begun, ApiError> {
     let caller = "key_1".into();
     let (operation, path, query) = (&CREATE_VIDEO, &[][..], &[][..]);
-    let asked = Asked { operation, caller: &caller, path, query, body: body.as_bytes() };
+    let asked = IdempotentRequest { operation, caller: &caller, path, query, body: body.as_bytes() };
     replays.begin(&headers(key), asked).await
 }
 
@@ -69,7 +69,7 @@ async fn the_first_answer_comes_again_another_request_is_422_and_one_under_way_4
     // Keys are scoped per operation and API key.
     for (operation, caller) in [(&CREATE_RESPONSE, "key_1"), (&CREATE_VIDEO, "key_2")] {
         let caller = caller.into();
-        let asked = Asked { operation, caller: &caller, path: &[], query: &[], body: b"{}" };
+        let asked = IdempotentRequest { operation, caller: &caller, path: &[], query: &[], body: b"{}" };
         assert!(matches!(replays.begin(&headers("k"), asked).await, Ok(Begun::First(_))));
     }
 }
@@ -229,7 +229,13 @@ async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() 
     let Ok(Begun::First(turn)) = begin(&replays, "k", "{}").await else { panic!("not the first") };
     let asked_after = async |time: Duration| {
         let caller = "key_1".into();
-        let asked = Asked { operation: &CREATE_VIDEO, caller: &caller, path: &[], query: &[], body: b"{}" };
+        let asked = IdempotentRequest {
+            operation: &CREATE_VIDEO,
+            caller: &caller,
+            path: &[],
+            query: &[],
+            body: b"{}",
+        };
         store.age_replays(time).await.expect("a store");
         store.reserve(&replays.keyed("k", asked), LEASE).await.expect("a store")
     };

@@ -74,7 +74,7 @@ pub(super) const TABLES: &[Table] = &[
             ("model", Text),
             ("status", Text),
             ("outcome", Text),
-            ("errand", Text),
+            ("task_payload", Text),
             ("announced", Truth),
             ("lease", Count),
             ("due", Count),

@@ -11,7 +11,7 @@ use crate::clock::millis;
 use crate::store::durable::{
     Batch, LONGEST_LIST, SpentByKey, StoreError, Stored, UsageStore, WRITER_KNOWN_FOR,
 };
-use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageRow};
+use crate::usage::{Day, Place, ResolvedUsageQuery, Rows, Spent, Totals, UsageRow};
 
 /// The columns of counts, in the order of [`Totals::counts`].
 const COUNTS: [&str; 10] = [
@@ -143,9 +143,9 @@ impl UsageStore for SqlStore {
         })
     }
 
-    fn usage<'s>(&'s self, asked: &'s Asked) -> Stored<'s, Vec<UsageRow>> {
+    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> Stored<'s, Vec<UsageRow>> {
         stored(async move {
-            let Asked { from, to, key, by } = asked;
+            let ResolvedUsageQuery { from, to, key, by } = asked;
             let rows =
                 sqlx::query(REPORT.as_str()).bind(from.to_string()).bind(to.to_string()).bind(key.as_deref());
             let rows = rows.bind(by.day).bind(by.key).bind(by.model).bind(by.upstream);

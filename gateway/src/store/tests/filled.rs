@@ -70,7 +70,7 @@ pub(super) async fn holds(store: &dyn Store) {
     age(store, 2 * LEASE).await;
     let resumed = store.resume_tasks(LEASE, 9).await.expect("a store");
     let mut resumed: Vec<_> =
-        resumed.iter().map(|one| (&*one.task.id, one.task.state.name(), &*one.errand)).collect();
+        resumed.iter().map(|one| (&*one.task.id, one.task.state.name(), &*one.task_payload)).collect();
     resumed.sort_unstable();
     assert_eq!(resumed, [("pending", "pending", "\u{1f980}\n"), ("processing", "processing", "what to do")]);
     let due = store.due_deliveries(LEASE, 9).await.expect("a store");

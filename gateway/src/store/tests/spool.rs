@@ -15,7 +15,7 @@ use crate::store::durable::{AnswerRoom, Keyed, Reserved, Store};
 use crate::store::history::{Documents, Holder};
 use crate::store::spool::Kind;
 use crate::store::{
-    Asked, Begun, History, HistoryKeeper, KEY_HEADER, Replays, Sealer, Spool, SqlStore, StoreUrl,
+    Begun, History, HistoryKeeper, IdempotentRequest, KEY_HEADER, Replays, Sealer, Spool, SqlStore, StoreUrl,
 };
 use crate::wire::Response;
 
@@ -121,7 +121,13 @@ impl Gateway {
         let value = HeaderValue::from_str(key).expect("a value");
         let headers = HeaderMap::from_iter([(KEY_HEADER, value)]);
         let caller = "key".into();
-        let asked = Asked { operation: &CREATE_VIDEO, caller: &caller, path: &[], query: &[], body: b"{}" };
+        let asked = IdempotentRequest {
+            operation: &CREATE_VIDEO,
+            caller: &caller,
+            path: &[],
+            query: &[],
+            body: b"{}",
+        };
         self.replays.begin(&headers, asked).await.unwrap_or_else(|_| panic!("{key} is refused"))
     }
 

@@ -79,7 +79,7 @@ async fn a_task_ends_once_whoever_worked_on_it(shared: Shared) {
     assert!(resume(&*store).await.is_empty(), "it is leased");
     age(&*store, LEASE).await;
     let resumed = resume(&*store).await.pop().expect("the task");
-    assert_eq!((&*resumed.errand, &resumed.task.state), ("what to do", &State::Processing));
+    assert_eq!((&*resumed.task_payload, &resumed.task.state), ("what to do", &State::Processing));
     let now = store.clock().await.expect("an answer");
     assert!(now.checked_sub(resumed.now).is_some_and(|passed| passed < 60_000), "{resumed:?}");
     assert!(resume(&*store).await.is_empty(), "once");
@@ -342,5 +342,5 @@ async fn a_change_that_arrives_late_takes_no_task_back(shared: Shared) {
     assert!(!store.accept_task(&lease, &State::Processing, "something else").await.expect("an answer"));
     assert_eq!(state(&*store, "a").await, Some(State::Processing));
     age(&*store, LEASE).await;
-    assert_eq!(resume(&*store).await.pop().expect("the task").errand, "what to do");
+    assert_eq!(resume(&*store).await.pop().expect("the task").task_payload, "what to do");
 }

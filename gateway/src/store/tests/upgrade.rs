@@ -40,7 +40,7 @@ const ROWS: &[(i64, &str)] = &[
     (
         3,
         r#"INSERT INTO tasks
-            (id, owner, created, model, status, outcome, errand, announced, lease, due, ended) VALUES
+            (id, owner, created, model, status, outcome, task_payload, announced, lease, due, ended) VALUES
             ('task_1', 'key_1', 1790000000, 'film', 'processing', NULL, 'what to do', TRUE, 3, 30000, NULL),
             ('task_2', 'key_1', 1790000001, 'film', 'failed', '{"message":"why","code":"x"}', NULL, FALSE, 1, 30000, 1790000100);
         INSERT INTO deliveries
@@ -132,7 +132,10 @@ async fn places(store: &SqlStore) {
 async fn tasks_and_notifications(store: &SqlStore) {
     let lease = Duration::from_mins(1);
     let resumed = store.resume_tasks(lease, 10).await.expect("a store").pop().expect("a task");
-    assert_eq!((&*resumed.task.id, &*resumed.errand, resumed.lease.number), ("task_1", "what to do", 4));
+    assert_eq!(
+        (&*resumed.task.id, &*resumed.task_payload, resumed.lease.number),
+        ("task_1", "what to do", 4)
+    );
     let ended = store.task("key_1", "task_2").await.expect("a store").expect("a task");
     assert!(matches!(ended.state, State::Failed(problem) if problem.message == "why"));
     let due = store.due_deliveries(lease, 10).await.expect("a store").pop().expect("a notification");

@@ -6,7 +6,7 @@ use super::kinds::Shared;
 use crate::keys::{Digest, NewKey};
 use crate::store::Store;
 use crate::store::durable::{Batch, KeyRecord};
-use crate::usage::{Asked, Day, Place, Rows, Spent, Totals, UsageQuery, UsageRow};
+use crate::usage::{Day, Place, ResolvedUsageQuery, Rows, Spent, Totals, UsageQuery, UsageRow};
 
 in_every_store! {
     usage_of_all_adds_up_and_is_reported_by_what_is_asked
@@ -28,7 +28,7 @@ fn took(input: u64, output: u64, cost: u64) -> Totals {
     Totals { requests: 1, complete: 1, input, output, cost, ..Totals::default() }
 }
 
-fn asked(key: Option<&str>, by: &str) -> Asked {
+fn asked(key: Option<&str>, by: &str) -> ResolvedUsageQuery {
     let text = |text: &str| Some(text.to_owned());
     let mut query = UsageQuery::default();
     (query.from, query.to, query.by) = (text("2026-07-01"), text("2026-08-01"), text(by));
@@ -67,7 +67,7 @@ async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
     ]);
     store.one.add_usage(&Batch::first(), &rows).await.expect("a store");
     store.other.add_usage(&Batch::first(), &rows).await.expect("a store");
-    let report = async |asked: Asked| store.other.usage(&asked).await.expect("a store");
+    let report = async |asked: ResolvedUsageQuery| store.other.usage(&asked).await.expect("a store");
 
     let rows = report(asked(None, "day,key,model,upstream")).await;
     let (one, other) = (Some("2026-07-30"), Some("2026-07-31"));

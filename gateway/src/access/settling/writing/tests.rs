@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::store::small_disk::{may_mount, mount};
 use crate::store::{MemoryStore, SpentByKey, Stored};
-use crate::usage::{Asked, Day, Totals, UsageRow};
+use crate::usage::{Day, ResolvedUsageQuery, Totals, UsageRow};
 
 /// What a store does with a batch.
 #[derive(Default, Clone, Copy, PartialEq)]
@@ -55,7 +55,7 @@ impl UsageStore for Fickle {
         })
     }
 
-    fn usage<'s>(&'s self, asked: &'s Asked) -> Stored<'s, Vec<UsageRow>> {
+    fn usage<'s>(&'s self, asked: &'s ResolvedUsageQuery) -> Stored<'s, Vec<UsageRow>> {
         self.store.usage(asked)
     }
 

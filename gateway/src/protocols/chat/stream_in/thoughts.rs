@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::text_of;
 use crate::conversation::{Delta, Given, Protocol};
-use crate::protocols::beyond::Kept;
+use crate::protocols::provider_extra::Kept;
 
 /// Members of a detail that are read, or say nothing to another protocol, where they are no text.
 const OWN: [&str; 2] = ["index", "format"];

@@ -9,9 +9,9 @@ use http::HeaderMap;
 use tokio::sync::Mutex;
 
 use super::data::Data;
-use super::hanging::Hanging;
 use super::keyring::{Configured, Found, Keyring};
 use super::presented::Presented;
+use super::stall_detector::Hanging;
 use crate::counters::Counters;
 use crate::keys::Digest;
 use crate::random::random_bytes;
@@ -23,7 +23,7 @@ use crate::wire::ApiError;
 const UNREADABLE_WAIT_S: u64 = 1;
 
 /// See the module. Nothing on the way of a request waits for the store.
-pub(crate) struct Gatekeeper {
+pub(crate) struct Authenticator {
     data: Data,
     keyring: Keyring,
     /// Stands where there is no key: the digest of no secret.
@@ -45,14 +45,14 @@ pub(crate) struct Changed {
 /// Who looks at the console.
 #[cfg(feature = "console")]
 #[derive(Debug)]
-pub(crate) enum Visitor {
+pub(crate) enum Principal {
     /// With the admin key.
     Admin,
     /// With a key for clients.
     Client(Caller),
 }
 
-impl Gatekeeper {
+impl Authenticator {
     /// `key`: the key of the configuration. `admin`: the key of `/admin`, if it is served. `counters`: those that gateways
     /// share.
     pub(crate) fn new(
@@ -163,14 +163,14 @@ impl Gatekeeper {
     ///
     /// Errors: the key is missing or none of this gateway's.
     #[cfg(feature = "console")]
-    pub(crate) fn admit_any(&self, headers: &mut HeaderMap) -> Result<Visitor, ApiError> {
+    pub(crate) fn admit_any(&self, headers: &mut HeaderMap) -> Result<Principal, ApiError> {
         let presented = Presented::take(headers, &mut Vec::new());
         let key = presented.key()?;
         if self.keyring.configured().admin.is_some_and(|admin| self.data.pepper.verify(key, admin)) {
-            return Ok(Visitor::Admin);
+            return Ok(Principal::Admin);
         }
         match self.keyring.find(self.data.pepper.digest(key)) {
-            Found::Valid(caller) => Ok(Visitor::Client(caller)),
+            Found::Valid(caller) => Ok(Principal::Client(caller)),
             Found::Expired | Found::Unknown => Err(ApiError::new(
                 &ErrorCode::INVALID_API_KEY,
                 "Incorrect API key provided: it is not one of this gateway, or has expired",

@@ -33,7 +33,7 @@ const MOST_RESUMED: usize = 64;
 const RETRY_AFTER_S: u64 = 10;
 
 /// See the module.
-pub(crate) struct Crew {
+pub(crate) struct TaskRunner {
     store: Arc<dyn Store>,
     outbox: Arc<Outbox>,
     /// Whether tasks outlive the process.
@@ -52,14 +52,14 @@ pub(crate) struct Crew {
 
 /// A lease that this process renews until it is dropped.
 pub(crate) struct Held {
-    crew: Arc<Crew>,
+    task_runner: Arc<TaskRunner>,
     lease: Lease,
     /// The clock of the store when it told of the lease, in milliseconds since 1970, and when that was.
     told: (u64, Instant),
     lost: CancellationToken,
 }
 
-impl Crew {
+impl TaskRunner {
     /// `lease`: how long a task waits for a process that has died.
     pub(crate) fn new(store: Arc<dyn Store>, outbox: Arc<Outbox>, lasting: bool, lease: Duration) -> Self {
         let (held, left, ending, work, stopped, schedule) = Default::default();
@@ -217,7 +217,7 @@ impl Crew {
     fn hold(self: &Arc<Self>, lease: Lease, told: (u64, Instant)) -> Held {
         let lost = CancellationToken::new();
         self.held().insert(lease.clone(), lost.clone());
-        Held { crew: Arc::clone(self), lease, told, lost }
+        Held { task_runner: Arc::clone(self), lease, told, lost }
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<Lease, CancellationToken>> {
@@ -258,12 +258,12 @@ impl Held {
         self.lost.cancelled().await;
     }
 
-    /// Accepts the task: whoever takes it over goes on with the errand. Errors: the store does not answer in time, or the
+    /// Accepts the task: whoever takes it over goes on with the task_payload. Errors: the store does not answer in time, or the
     /// task is lost.
-    pub(crate) async fn accept(&self, state: &State, errand: &str) -> Result<(), ApiError> {
+    pub(crate) async fn accept(&self, state: &State, task_payload: &str) -> Result<(), ApiError> {
         let accepting = async {
             loop {
-                match self.crew.store.accept_task(&self.lease, state, errand).await {
+                match self.task_runner.store.accept_task(&self.lease, state, task_payload).await {
                     Ok(true) => return Ok(()),
                     Ok(false) => return Err(StoreError::Failed("the task has passed".to_owned())),
                     Err(_) => tokio::time::sleep(STORE_PAUSE).await,
@@ -278,7 +278,7 @@ impl Held {
     /// Forgets the task: nobody was told of it.
     pub(crate) async fn forget(&self) {
         for _ in 0..TRIES {
-            match self.crew.store.drop_task(&self.lease).await {
+            match self.task_runner.store.drop_task(&self.lease).await {
                 Ok(()) => return,
                 Err(error) => tracing::warn!(task = self.lease.id, "{error}: the task is forgotten later"),
             }
@@ -288,7 +288,7 @@ impl Held {
 
     /// Changes the state of the task, which goes on whether or not the store takes it.
     pub(crate) async fn advance(&self, state: &State) {
-        if let Err(error) = self.crew.store.advance_task(&self.lease, state).await {
+        if let Err(error) = self.task_runner.store.advance_task(&self.lease, state).await {
             tracing::warn!(task = self.lease.id, "{error}: its state is not up to date");
         }
     }
@@ -296,12 +296,12 @@ impl Held {
     /// Ends the task, as soon as the store takes it, and has the notification sent. False if somebody else has taken it
     /// over.
     pub(crate) async fn end(&self, state: &State, notice: Option<&Notice>) -> bool {
-        let _waits = self.crew.ending.one();
+        let _waits = self.task_runner.ending.one();
         loop {
-            match self.crew.store.end_task(&self.lease, state, notice).await {
+            match self.task_runner.store.end_task(&self.lease, state, notice).await {
                 Ok(ended) => {
                     if ended && notice.is_some() {
-                        self.crew.outbox.look();
+                        self.task_runner.outbox.look();
                     }
                     return ended;
                 }
@@ -313,13 +313,13 @@ impl Held {
 
     /// Leaves the task: the gateway has stopped.
     pub(crate) fn leave(&self) {
-        self.crew.left.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease.clone());
+        self.task_runner.left.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease.clone());
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.crew.held().remove(&self.lease);
+        self.task_runner.held().remove(&self.lease);
     }
 }
 

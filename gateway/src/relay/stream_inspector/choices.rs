@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::conversation::Protocol;
-use crate::wire::peek;
+use crate::wire::lazy_json;
 
 /// A choice of chat or a candidate of native.
 #[derive(Default)]
@@ -19,7 +19,7 @@ impl<'de> Deserialize<'de> for Choice<'de> {
     /// The last of two members of one name counts, as it does for the readers.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut choice = Self::default();
-        peek::members_in(deserializer, |name, value| match name {
+        lazy_json::members_in(deserializer, |name, value| match name {
             "index" => choice.index = Some(value),
             "finish_reason" => choice.finish_reason = Some(value),
             "finishReason" => choice.reason = Some(value),

@@ -24,10 +24,10 @@ pub(crate) fn start(app: &Arc<App>) {
 async fn attend(app: Weak<App>) {
     let mut forget = Instant::now();
     while let Some(app) = app.upgrade() {
-        let pause = app.crew.renew_leases().await;
+        let pause = app.task_runner.renew_leases().await;
         loop {
             let is_draining = app.draining.load(Ordering::Relaxed);
-            let resumed = if is_draining { Vec::new() } else { app.crew.resume().await };
+            let resumed = if is_draining { Vec::new() } else { app.task_runner.resume().await };
             if resumed.is_empty() {
                 break;
             }
@@ -36,7 +36,7 @@ async fn attend(app: Weak<App>) {
             }
         }
         if Instant::now() >= forget {
-            app.crew.forget().await;
+            app.task_runner.forget().await;
             app.outbox.forget().await;
             forget = Instant::now() + FORGETTING;
         }

@@ -12,10 +12,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use super::failure::{Fault, Verdict};
 use crate::conversation::Usage;
 use crate::observe::{self, Attempts, Metrics, Outcome, attempt_span, provider_name};
-use crate::routing::{Claim, Destination};
+use crate::routing::{Destination, UpstreamAttempt};
 
 /// An attempt that is under way. It counts when it is dropped; as long as nothing else is known, its client has left.
-pub(crate) struct Attempted {
+pub(crate) struct AttemptMetrics {
     metrics: Arc<Metrics>,
     counts: Arc<Attempts>,
     outcome: Outcome,
@@ -23,16 +23,16 @@ pub(crate) struct Attempted {
     span: Option<Span>,
 }
 
-impl Attempted {
+impl AttemptMetrics {
     /// `request`: the span of the request, where traces are exported.
     pub(super) fn at(
-        claim: &Claim,
+        attempt: &UpstreamAttempt,
         metrics: &Arc<Metrics>,
         request: Option<&Span>,
         operation: &Operation,
         streams: bool,
     ) -> Self {
-        let destination = &claim.destination;
+        let destination = &attempt.destination;
         // The embedded provider is in this process.
         let request = request.filter(|_| !destination.provider.is_simulator());
         let span = request.map(|request| {
@@ -100,7 +100,7 @@ impl Attempted {
     }
 }
 
-impl Drop for Attempted {
+impl Drop for AttemptMetrics {
     fn drop(&mut self) {
         self.metrics.attempted(&self.counts, self.outcome);
     }

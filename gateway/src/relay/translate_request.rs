@@ -10,16 +10,16 @@ use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Journey;
+use super::RequestContext;
 use super::compaction::{self, Form, compacted};
-use super::continued::{Keeper, Origin, Whole};
+use super::conversation_state::{Origin, ResponseRecorder, Whole};
 use super::estimate;
 use super::failure::Fault;
 use crate::bounds::room::Share;
 use crate::clock::unix_seconds;
 use crate::config::Capabilities;
 use crate::conversation::{Conversation, Place, Protocol, Usage};
-use crate::protocols::{self, AnswerAdapter, Asked, Defaults, failure_of, without_half_characters};
+use crate::protocols::{self, AnswerAdapter, Defaults, ResponseContext, failure_of, without_half_characters};
 use crate::routing::Route;
 use crate::wire::{ApiError, Call};
 
@@ -33,13 +33,13 @@ const MOST_PLACES: usize = 50;
 const MOST_PLACES_BYTES: usize = 2048;
 
 /// A request in the neutral form.
-pub(super) struct Translation {
+pub(super) struct RequestTranslation {
     conversation: Conversation,
     /// What the answer repeats of the request.
-    asked: Arc<Asked>,
+    context: Arc<ResponseContext>,
     strict: bool,
     defaults: Defaults,
-    keeper: Option<Keeper>,
+    recorder: Option<ResponseRecorder>,
     origin: Option<Origin>,
     compacts: Option<Form>,
     tokens: Option<u64>,
@@ -57,7 +57,7 @@ pub(super) struct Translated {
     pub(super) adapter: Box<AnswerAdapter>,
 }
 
-impl Translation {
+impl RequestTranslation {
     /// Reads a request that was checked. Errors: it makes no conversation.
     pub(super) fn read(
         call: &Call,
@@ -81,19 +81,27 @@ impl Translation {
     }
 
     /// `request`: what an answer may repeat. `share`: the memory of both.
-    pub(super) fn new(journey: &Journey, conversation: Conversation, request: Value, share: Share) -> Self {
-        let strict = is_strict(&journey.call, &journey.route);
-        let model = &journey.route.model;
+    pub(super) fn new(
+        request_context: &RequestContext,
+        conversation: Conversation,
+        request: Value,
+        share: Share,
+    ) -> Self {
+        let strict = is_strict(&request_context.call, &request_context.route);
+        let model = &request_context.route.model;
         let (max_tokens, thinking) = (model.default_max_tokens, model.thinking);
         let defaults = Defaults { max_tokens, thinking, ..Defaults::default() };
         let has_functions = protocols::has_functions(&conversation);
-        let asked = Arc::new(Asked { has_functions, ..asked_of(journey, journey.protocol, request) });
+        let context = Arc::new(ResponseContext {
+            has_functions,
+            ..response_context(request_context, request_context.protocol, request)
+        });
         Self {
             conversation,
-            asked,
+            context,
             strict,
             defaults,
-            keeper: None,
+            recorder: None,
             origin: None,
             compacts: None,
             tokens: None,
@@ -103,8 +111,8 @@ impl Translation {
 
     /// Also what stores the answer, where the request's items come from, and whether they are to be compacted.
     pub(super) fn continued(self, whole: Whole) -> Self {
-        let Whole { keeper, origin, compacts, .. } = whole;
-        Self { keeper, origin, compacts, ..self }
+        let Whole { recorder, origin, compacts, .. } = whole;
+        Self { recorder, origin, compacts, ..self }
     }
 
     /// How the client asks for a compaction.
@@ -113,8 +121,8 @@ impl Translation {
     }
 
     /// Stores the answer.
-    pub(super) fn keeper(&self) -> Option<Keeper> {
-        self.keeper.clone()
+    pub(super) fn recorder(&self) -> Option<ResponseRecorder> {
+        self.recorder.clone()
     }
 
     /// The request for an upstream. Errors: it says what this protocol has no words for, and the client wants none lost.
@@ -142,23 +150,27 @@ impl Translation {
     }
 
     /// What the answer repeats of the request.
-    pub(super) fn asked(&self) -> Arc<Asked> {
-        Arc::clone(&self.asked)
+    pub(super) fn context(&self) -> Arc<ResponseContext> {
+        Arc::clone(&self.context)
     }
 }
 
 /// What an answer in a protocol repeats of the request.
-pub(super) fn asked_of(journey: &Journey, protocol: Protocol, request: Value) -> Asked {
+pub(super) fn response_context(
+    request_context: &RequestContext,
+    protocol: Protocol,
+    request: Value,
+) -> ResponseContext {
     let prefix = match protocol {
         Protocol::Chat => "chatcmpl-",
         Protocol::Responses => "resp_",
         Protocol::Messages => "msg_",
         Protocol::Native => "",
     };
-    Asked {
-        model: journey.asked.model.clone(),
+    ResponseContext {
+        model: request_context.meta.model.clone(),
         request,
-        include_usage: journey.asked.include_usage,
+        include_usage: request_context.meta.include_usage,
         has_functions: false,
         id: format!("{prefix}{}", Uuid::new_v4().simple()),
         created: unix_seconds(),
@@ -168,7 +180,7 @@ pub(super) fn asked_of(journey: &Journey, protocol: Protocol, request: Value) ->
 /// Whether a request is refused where something of it would be lost.
 pub(super) fn is_strict(call: &Call, route: &Route) -> bool {
     match call.headers.get(STRICT_HEADER) {
-        Some(asked) => asked.as_bytes().eq_ignore_ascii_case(b"true"),
+        Some(wish) => wish.as_bytes().eq_ignore_ascii_case(b"true"),
         None => route.model.strict,
     }
 }
@@ -225,11 +237,11 @@ fn listed(places: &[Place]) -> String {
 pub(super) struct Answering<'a> {
     pub(super) from: Protocol,
     pub(super) to: Protocol,
-    pub(super) asked: &'a Asked,
+    pub(super) context: &'a ResponseContext,
     /// Makes the answer what the client asked for.
     pub(super) adapter: Option<Box<AnswerAdapter>>,
     /// Stores the answer.
-    pub(super) keeper: Option<&'a Keeper>,
+    pub(super) recorder: Option<&'a ResponseRecorder>,
     /// How the client asks for a compaction that the gateway makes.
     pub(super) compacts: Option<Form>,
 }
@@ -256,14 +268,14 @@ fn answered(from: Protocol, document: &Bytes, redactor: &Redactor) -> Result<Val
 pub(super) fn streamed(
     from: Protocol,
     document: &Bytes,
-    asked: Asked,
+    context: ResponseContext,
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<Bytes, Fault> {
     let taken = document.len().saturating_add(weight(document));
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let value = answered(from, document, redactor)?;
-    let events = from.streamed(value, asked).map_err(|malformed| {
+    let events = from.streamed(value, context).map_err(|malformed| {
         Fault::broken(&format!("is no stream, and no answer either: {malformed}"), redactor)
     })?;
     share.hold(events.len()).map_err(|why| Fault::no_room(why, redactor))?;
@@ -277,7 +289,7 @@ pub(super) fn document(
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<(Bytes, Option<Usage>), Fault> {
-    let Answering { from, to, asked, adapter, keeper, compacts } = answering;
+    let Answering { from, to, context, adapter, recorder, compacts } = answering;
     let taken = document.len().saturating_add(weight(document));
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let value = answered(from, document, redactor)?;
@@ -299,11 +311,11 @@ pub(super) fn document(
         answer = compacted(answer).map_err(|failure| Fault::of_event(failure, redactor))?;
     }
     let written = match compacts {
-        Some(Form::Operation) => compaction::document(answer, asked),
-        _ => to.answer_out(answer, asked),
+        Some(Form::Operation) => compaction::document(answer, context),
+        _ => to.answer_out(answer, context),
     };
-    if let Some(keeper) = keeper {
-        keeper.keep(&written);
+    if let Some(recorder) = recorder {
+        recorder.keep(&written);
     }
     Ok((written.to_string().into(), usage))
 }
@@ -341,7 +353,7 @@ mod tests {
             { "role": "user", "content": [{ "type": "text", "text": " \n" }] },
         ]));
         let at = empty.only_empty_text().expect("nothing is said");
-        let error = Translation::of_nothing(at);
+        let error = RequestTranslation::of_nothing(at);
         assert_eq!(
             (error.code().status, error.field(), error.message()),
             (
@@ -367,7 +379,7 @@ mod tests {
             serde_json::json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
         request["x".repeat(100_000)] = 1.into();
         let conversation = Protocol::Chat.request_in(request, "m", false).expect("a request");
-        let asked = Asked {
+        let context = ResponseContext {
             model: "m".to_owned(),
             request: Value::Null,
             include_usage: false,
@@ -375,14 +387,14 @@ mod tests {
             id: "c".to_owned(),
             created: 0,
         };
-        let (asked, defaults) = (Arc::new(asked), Defaults::default());
+        let (context, defaults) = (Arc::new(context), Defaults::default());
         let share = Room::new(0).share();
-        let mut translation = Translation {
+        let mut translation = RequestTranslation {
             conversation,
-            asked,
+            context,
             strict: true,
             defaults,
-            keeper: None,
+            recorder: None,
             origin: None,
             compacts: None,
             tokens: None,

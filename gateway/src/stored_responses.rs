@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::bounds::budget::{Budget, Exceeded};
 use crate::bounds::tree;
-use crate::store::{Documents, Known, LONGEST, Untold};
+use crate::store::{Documents, Known, LONGEST, StoreUnavailable};
 use crate::wire::json::{limit, text};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
@@ -211,7 +211,7 @@ pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<Known, ApiErr
 /// Learns what the store knows of a response of the caller. Errors: the store does not say.
 pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiError> {
     let sought = app.history_keeper.seek(call.caller.id(), id).await;
-    sought.map_err(|Untold| unread(app).unwrap_or_else(untold))
+    sought.map_err(|StoreUnavailable| unread(app).unwrap_or_else(untold))
 }
 
 /// The response that an operation asks for.

@@ -9,14 +9,14 @@ use gatewright::ErrorCode;
 use serde_json::json;
 
 use super::failure::{Fault, UPSTREAM_HEADER};
-use super::observer::Observer;
+use super::stream_inspector::StreamInspector;
 use super::{attempt, document};
 use crate::app::App;
 use crate::bounds::room::Share;
 use crate::conversation::Protocol;
-use crate::kept;
 use crate::observe::Origin;
 use crate::store::Holder;
+use crate::stored_responses;
 use crate::upstream::{AboutStored, Endpoint, Stored};
 use crate::wire::{ApiError, Call, Response, held_json, json_response};
 
@@ -36,8 +36,8 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
         let message = "a stored response cannot be streamed; leave stream out";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
     }
-    kept::seek(app, &call, call.path("response_id")).await?;
-    let known = kept::found(app, &call)?;
+    stored_responses::seek(app, &call, call.path("response_id")).await?;
+    let known = stored_responses::found(app, &call)?;
     let Some(holder) = known.holder else { return own(app, call, action).await };
     let has_copy = known.documents.is_some();
     let asked = ask(app, &call, action, &holder, has_copy);
@@ -50,10 +50,10 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
     };
     match (action, answered) {
         (Stored::Delete, Ok(response)) => {
-            kept::forget(app, &call).await?;
+            stored_responses::forget(app, &call).await?;
             Ok(response)
         }
-        (Stored::Delete, Err(Refused::Unknown)) => kept::delete(app, &call).await,
+        (Stored::Delete, Err(Refused::Unknown)) => stored_responses::delete(app, &call).await,
         // As long as a copy may be left there, it is not deleted.
         (Stored::Delete, Err(Refused::Fault(error))) => Err(error),
         (_, Ok(response)) => Ok(response),
@@ -61,7 +61,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
             let copy = own(app, call, action).await;
             copy.map_err(|error| if let Refused::Fault(told) = refused { told } else { error })
         }
-        (_, Err(Refused::Unknown)) => Err(kept::not_found()),
+        (_, Err(Refused::Unknown)) => Err(stored_responses::not_found()),
         (_, Err(Refused::Fault(error))) => Err(error),
     }
 }
@@ -69,11 +69,13 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
 /// The answer from the gateway's copy.
 async fn own(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
     match action {
-        Stored::Retrieve => kept::retrieve(app, &call),
-        Stored::Delete => kept::delete(app, &call).await,
+        Stored::Retrieve => stored_responses::retrieve(app, &call),
+        Stored::Delete => stored_responses::delete(app, &call).await,
         Stored::InputItems => {
             let worker = Arc::clone(app);
-            app.workshop.work(move |budget| kept::list_input_items(&worker, &call, budget)).await
+            app.blocking_pool
+                .work(move |budget| stored_responses::list_input_items(&worker, &call, budget))
+                .await
         }
     }
 }
@@ -144,6 +146,6 @@ async fn read(
     if action == Stored::Delete && document.is_empty() {
         return Ok(None);
     }
-    let mut observer = Observer::new(Protocol::Responses, &holder.model, false);
-    document::passed(&document, &mut observer, redactor, share).map(Some).map_err(told)
+    let mut inspector = StreamInspector::new(Protocol::Responses, &holder.model, false);
+    document::passed(&document, &mut inspector, redactor, share).map(Some).map_err(told)
 }

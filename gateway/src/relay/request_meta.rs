@@ -9,11 +9,11 @@ use serde_json::value::RawValue;
 
 use crate::config::Capabilities;
 use crate::conversation::Protocol;
-use crate::wire::peek::{self, members, spliced};
+use crate::wire::lazy_json::{self, members, spliced};
 
 /// The members of a request that routing and relaying read.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestMeta {
     /// The model as the client calls it. Empty if the body names none.
     pub(crate) model: String,
     pub(crate) stream: bool,
@@ -76,16 +76,16 @@ impl Amount {
     }
 }
 
-impl Asked {
+impl RequestMeta {
     /// None if the body is not a JSON object.
     pub(crate) fn read(body: &Bytes) -> Option<Self> {
-        let (asked, twice) = Self::read_once(body)?;
+        let (meta, twice) = Self::read_once(body)?;
         if !twice {
-            return Some(asked);
+            return Some(meta);
         }
         // Gateway and upstream must not read different ones of them.
         let document: Value = serde_json::from_slice(body).ok()?;
-        Self::read_once(&document.to_string().into()).map(|(asked, _)| asked)
+        Self::read_once(&document.to_string().into()).map(|(meta, _)| meta)
     }
 
     /// Also whether a member stands twice.
@@ -114,25 +114,25 @@ impl Asked {
         if let Some(inner) = inner {
             _ = members(inner.get(), |name, value| {
                 if name == "model" {
-                    twice |= inner_at.replace(peek::place(text, value)).is_some();
+                    twice |= inner_at.replace(lazy_json::place(text, value)).is_some();
                 }
             });
         }
-        let asked = Self {
-            model: model.and_then(peek::string).map(String::from).unwrap_or_default(),
+        let meta = Self {
+            model: model.and_then(lazy_json::string).map(String::from).unwrap_or_default(),
             stream: stream.is_some_and(|stream| stream.get() == "true"),
             include_usage: include_usage == Some(true),
             background: background.is_some_and(|background| background.get() == "true"),
             most_tokens: amount.tokens,
             choices: amount.choices.map_or(1, |count| u32::try_from(count).unwrap_or(u32::MAX).max(1)),
-            previous: previous.and_then(peek::string).map(String::from),
-            model_at: model.map(|model| peek::place(text, model)),
-            options_at: options.map(|options| peek::place(text, options)),
+            previous: previous.and_then(lazy_json::string).map(String::from),
+            model_at: model.map(|model| lazy_json::place(text, model)),
+            options_at: options.map(|options| lazy_json::place(text, options)),
             inner_at,
             end: text.rfind('}')?,
             body: body.clone(),
         };
-        Some((asked, twice))
+        Some((meta, twice))
     }
 
     /// The body with the upstream's name of the model.
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
 
     fn body_for(body: &'static str, model: &str) -> String {
-        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
-        String::from_utf8(asked.body_for(Protocol::Chat, model, Capabilities::default()).to_vec())
+        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        String::from_utf8(meta.body_for(Protocol::Chat, model, Capabilities::default()).to_vec())
             .expect("text")
     }
 
@@ -236,34 +236,35 @@ mod tests {
     #[test]
     fn a_server_that_takes_no_stream_options_gets_none() {
         let body = r#"{"model":"m","stream":true}"#;
-        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
         let server = Capabilities { stream_options: false, ..Capabilities::default() };
-        assert_eq!(asked.body_for(Protocol::Chat, "m", server), body);
+        assert_eq!(meta.body_for(Protocol::Chat, "m", server), body);
     }
 
     #[test]
     fn of_members_that_stand_twice_the_upstream_gets_one() {
         let body = r#"{"model":"cheap","messages":[],"mode\u006c":"dear","n":1}"#;
-        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
-        assert_eq!(asked.model, "dear");
+        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        assert_eq!(meta.model, "dear");
         assert_eq!(body_for(body, "up"), r#"{"model":"up","messages":[],"n":1}"#);
     }
 
     #[test]
     fn a_native_request_names_its_model_within_the_one_that_it_counts() {
         let body = r#"{"model":"x","generateContentRequest":{"model":"models/mine","contents":[]}}"#;
-        let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
-        let sent = asked.body_for(Protocol::Native, "theirs", Capabilities::default());
+        let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+        let sent = meta.body_for(Protocol::Native, "theirs", Capabilities::default());
         assert_eq!(sent, body.replace("models/mine", "models/theirs"));
     }
 
     #[test]
     fn what_is_no_object_asks_for_nothing() {
         for body in ["", "[]", "{", "\u{feff}{}"] {
-            assert_eq!(Asked::read(&Bytes::from_static(body.as_bytes())), None);
+            assert_eq!(RequestMeta::read(&Bytes::from_static(body.as_bytes())), None);
         }
-        let asked = Asked::read(&Bytes::from_static(br#"{"model":7,"stream":"true"}"#)).expect("an object");
-        assert_eq!((asked.model.as_str(), asked.stream), ("", false));
+        let meta =
+            RequestMeta::read(&Bytes::from_static(br#"{"model":7,"stream":"true"}"#)).expect("an object");
+        assert_eq!((meta.model.as_str(), meta.stream), ("", false));
     }
 
     #[test]
@@ -278,8 +279,8 @@ mod tests {
             (r#"{"max_tokens":-1,"n":1e3}"#, (None, 1)),
             (r#"{"messages":[{"max_tokens":7,"n":3}]}"#, (None, 1)),
         ] {
-            let asked = Asked::read(&Bytes::from_static(body.as_bytes())).expect("an object");
-            assert_eq!((asked.most_tokens, asked.choices), expected, "{body}");
+            let meta = RequestMeta::read(&Bytes::from_static(body.as_bytes())).expect("an object");
+            assert_eq!((meta.most_tokens, meta.choices), expected, "{body}");
         }
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 
 use crate::conversation::{Protocol, Usage};
-use crate::wire::peek::members;
+use crate::wire::lazy_json::members;
 
 /// Reads a usage object as the codec of its protocol does: a count that is none does not take the others along. None if it is
 /// no object, or counts nothing (chat). `before`: what the answer told before, which counts cached tokens beside the others in

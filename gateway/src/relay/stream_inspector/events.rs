@@ -4,11 +4,11 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use super::choices::Choice;
-use super::{MOST_KEPT_BYTES, Observer, Progress, STREAMED, Seen};
-use crate::wire::peek::{self, members};
+use super::{EventAction, MOST_KEPT_BYTES, Progress, STREAMED, StreamInspector};
+use crate::wire::lazy_json::{self, members};
 
-impl Observer {
-    pub(super) fn chunk(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {
+impl StreamInspector {
+    pub(super) fn chunk(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<EventAction> {
         let (mut model, mut usage, mut error, mut choices) = (None, None, None, None);
         members(data, |name, value| match name {
             "model" => model = Some(value),
@@ -26,22 +26,29 @@ impl Observer {
         self.pieces += u64::from(!choices.is_empty());
         self.note(&choices);
         if self.take_usage(usage) && self.hide_usage && choices.is_empty() {
-            return Ok(Seen::Hide);
+            return Ok(EventAction::Hide);
         }
         if let Some(null) = null {
             // Clients go through the list without a look whether there is one.
-            let mut edits = vec![(peek::place(data, null), &b"[]"[..])];
+            let mut edits = vec![(lazy_json::place(data, null), &b"[]"[..])];
             edits.extend(self.rename(data, model).map(|at| (at, self.model())));
             edits.sort_by_key(|(at, _)| at.start);
-            return Ok(Seen::Rewrite(peek::spliced(&Bytes::copy_from_slice(data.as_bytes()), &edits)));
+            return Ok(EventAction::Rewrite(lazy_json::spliced(
+                &Bytes::copy_from_slice(data.as_bytes()),
+                &edits,
+            )));
         }
         Ok(self.renamed(data, model))
     }
 
-    pub(super) fn response_event(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {
+    pub(super) fn response_event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+    ) -> serde_json::Result<EventAction> {
         let (mut kind, mut response, mut number, mut error, mut item) = (None, None, None, None, None);
         members(data, |name, value| match name {
-            "type" => kind = peek::string(value),
+            "type" => kind = lazy_json::string(value),
             "error" => error = Some(value),
             "response" => response = Some(value),
             "item" => item = Some(value),
@@ -95,10 +102,10 @@ impl Observer {
             self.progress = Progress::Ended;
             return Ok(seen);
         }
-        let Some(response) = response else { return Ok(Seen::Pass) };
+        let Some(response) = response else { return Ok(EventAction::Pass) };
         if is_end {
             if response.get().starts_with('{') {
-                self.ended_with = Some(peek::place(data, response));
+                self.ended_with = Some(lazy_json::place(data, response));
             }
         } else if self.begun.is_none() && response.get().len() <= MOST_KEPT_BYTES {
             self.begun = Some(response.to_owned());
@@ -117,10 +124,14 @@ impl Observer {
         self.output_bytes = bytes;
     }
 
-    pub(super) fn message_event(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<Seen> {
+    pub(super) fn message_event(
+        &mut self,
+        name: Option<&str>,
+        data: &str,
+    ) -> serde_json::Result<EventAction> {
         let (mut kind, mut message, mut usage, mut error) = (None, None, None, None);
         members(data, |name, value| match name {
-            "type" => kind = peek::string(value),
+            "type" => kind = lazy_json::string(value),
             "error" => error = Some(value),
             "message" => message = Some(value),
             "usage" => usage = Some(value),
@@ -129,7 +140,7 @@ impl Observer {
         let typed = kind.as_deref().unwrap_or_default();
         let kind = if typed.is_empty() { name.unwrap_or_default() } else { typed };
         match if name == Some("ping") { "ping" } else { kind } {
-            "ping" => return Ok(Seen::Ping),
+            "ping" => return Ok(EventAction::Ping),
             "error" => return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes()))),
             // Servers in front of others tell errors in the form of chat.
             _ if typed.is_empty() && is_given(error) => {
@@ -140,7 +151,7 @@ impl Observer {
             _ => {}
         }
         self.take_usage(usage);
-        let Some(message) = message else { return Ok(Seen::Pass) };
+        let Some(message) = message else { return Ok(EventAction::Pass) };
         let (mut model, mut usage) = (None, None);
         members(message.get(), |name, value| match name {
             "model" => model = Some(value),
@@ -151,7 +162,7 @@ impl Observer {
         Ok(self.renamed(data, model))
     }
 
-    pub(super) fn native_document(&mut self, data: &str) -> serde_json::Result<Seen> {
+    pub(super) fn native_document(&mut self, data: &str) -> serde_json::Result<EventAction> {
         let (mut model, mut usage, mut error, mut candidates, mut blocked) = (None, None, None, None, false);
         members(first_of_list(data), |name, value| match name {
             "modelVersion" => model = Some(value),

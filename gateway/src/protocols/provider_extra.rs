@@ -19,13 +19,13 @@ const MOST_BYTES: usize = 1024 * 1024;
 const MOST_EMPTY: usize = 64 * 1024;
 
 /// What belongs beside an answer.
-pub(super) struct Beyond {
+pub(super) struct AnswerExtra {
     is_same: bool,
     extra: Vec<Given<Value>>,
     own: Vec<Given<Value>>,
 }
 
-impl Beyond {
+impl AnswerExtra {
     /// Takes it out of an answer.
     pub(super) fn take(answer: &mut Answer, target: Protocol) -> Self {
         let is_same = answer.source == target;

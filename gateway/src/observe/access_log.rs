@@ -16,7 +16,7 @@ use memchr::memchr;
 use super::metrics::{Metrics, Present};
 use super::origin::Origin;
 use super::recent::Shown;
-use super::said::Said;
+use super::response_inspector::Said;
 use super::traces::{self, Known};
 use crate::wire::Response;
 use tracing::Span;

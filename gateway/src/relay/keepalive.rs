@@ -9,20 +9,20 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http_body_util::BodyExt as _;
 
-use super::Journey;
-use super::failure::{LastWords, last_event};
-use super::observer::Observer;
-use super::passing::{Framing, write_end};
+use super::RequestContext;
+use super::failure::{StreamError, last_event};
+use super::passthrough_stream::{Framing, write_end};
 use super::stream::{GivenUp, KEEP_ALIVE, headed};
-use super::translation::DROPPED_HEADER;
+use super::stream_inspector::StreamInspector;
+use super::translate_request::DROPPED_HEADER;
 use crate::conversation::Protocol;
 use crate::observe::Origin;
 use crate::wire::{ApiError, Presence, Response};
 
-type Travel = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
+type Execution = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 
 /// The body of a response that has begun before an upstream answered.
-struct Early {
+struct Keepalive {
     then: Then,
     protocol: Protocol,
     framing: Framing,
@@ -35,9 +35,9 @@ struct Early {
 /// What follows.
 enum Then {
     /// A sign of life.
-    Sign(Travel),
+    Sign(Execution),
     /// What upstreams say.
-    Ask(Travel),
+    Ask(Execution),
     /// What one has begun to answer.
     Pass(Body),
     /// An end that no client takes for one.
@@ -46,17 +46,17 @@ enum Then {
 }
 
 /// The response to a request for a stream. Errors: nobody has answered, and the client has got nothing yet.
-pub(super) async fn answer(journey: Journey) -> Result<Response, ApiError> {
-    let (protocol, framing) = (journey.protocol, journey.framing);
-    let (model, id) = (journey.asked.model.clone(), Arc::clone(&journey.route.id));
-    let presence = journey.call.presence.clone();
-    let mut travel: Travel = Box::pin(journey.travel());
-    if let Ok(answered) = tokio::time::timeout(KEEP_ALIVE, &mut travel).await {
+pub(super) async fn answer(request_context: RequestContext) -> Result<Response, ApiError> {
+    let (protocol, framing) = (request_context.protocol, request_context.framing);
+    let (model, id) = (request_context.meta.model.clone(), Arc::clone(&request_context.route.id));
+    let presence = request_context.call.presence.clone();
+    let mut execution: Execution = Box::pin(request_context.execute());
+    if let Ok(answered) = tokio::time::timeout(KEEP_ALIVE, &mut execution).await {
         return answered;
     }
     let origin = Origin::sought(id);
     let early =
-        Early { then: Then::Sign(travel), protocol, framing, model, origin: origin.clone(), presence };
+        Keepalive { then: Then::Sign(execution), protocol, framing, model, origin: origin.clone(), presence };
     let body = stream::unfold(early, |mut early| async move {
         let bytes = early.next().await?;
         Some((bytes, early))
@@ -66,17 +66,17 @@ pub(super) async fn answer(journey: Journey) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-impl Early {
+impl Keepalive {
     /// The next bytes for the client; none at the end.
     async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
         loop {
             match std::mem::replace(&mut self.then, Then::End) {
-                Then::Sign(travel) => {
-                    self.then = Then::Ask(travel);
+                Then::Sign(execution) => {
+                    self.then = Then::Ask(execution);
                     return Some(Ok(Bytes::from_static(self.framing.keep_alive())));
                 }
-                Then::Ask(mut travel) => match tokio::time::timeout(KEEP_ALIVE, &mut travel).await {
-                    Err(_) => self.then = Then::Sign(travel),
+                Then::Ask(mut execution) => match tokio::time::timeout(KEEP_ALIVE, &mut execution).await {
+                    Err(_) => self.then = Then::Sign(execution),
                     Ok(Ok(response)) => {
                         if let Some(origin) = response.extensions().get() {
                             self.origin.found(origin);
@@ -119,8 +119,8 @@ impl Early {
 
     /// The end of a stream that never came.
     fn failed(&mut self, error: &ApiError) -> Bytes {
-        let observer = Observer::new(self.protocol, &self.model, false);
-        let event = last_event(self.protocol, &LastWords::of_error(error), &observer);
+        let inspector = StreamInspector::new(self.protocol, &self.model, false);
+        let event = last_event(self.protocol, &StreamError::of_error(error), &inspector);
         let mut out = BytesMut::new();
         write_end(&mut self.framing, &event, &mut out);
         out.freeze()

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::fetching::{Unfetched, fetch};
-use super::wanted::Wanted;
+use super::downloader::{Unfetched, fetch};
+use super::video_params::Wanted;
 use crate::app::App;
 use crate::clock::unix_seconds;
 use crate::conversation::Failure;
@@ -106,7 +106,7 @@ impl<'a> Following<'a> {
         self.under_way = None;
         let began = self.began.unwrap_or(self.task.created);
         let took = Duration::from_secs(unix_seconds().saturating_sub(began));
-        self.app.crew.schedule.estimates.took(&self.task.model, self.wanted.duration_s, took);
+        self.app.task_runner.schedule.estimates.took(&self.task.model, self.wanted.duration_s, took);
     }
 
     /// What the upstream says next. Errors: it has no such video.
@@ -114,7 +114,7 @@ impl<'a> Following<'a> {
         let (mut pause, mut refusals) = (self.app.config.video_poll, 0);
         loop {
             tokio::time::sleep(jittered(pause)).await;
-            let turn = self.app.crew.schedule.look_ups.acquire().await;
+            let turn = self.app.task_runner.schedule.look_ups.acquire().await;
             let report = self.remote.look_up(&self.app.routes.load_full()).await;
             drop(turn);
             let fault = match report {
@@ -134,7 +134,7 @@ impl<'a> Following<'a> {
     async fn fetch(&mut self, finished: &Finished) -> State {
         let (mut pause, mut failures) = (self.app.config.video_poll, 0);
         loop {
-            let turn = self.app.crew.schedule.fetches.acquire().await;
+            let turn = self.app.task_runner.schedule.fetches.acquire().await;
             let (owner, room) = (&self.task.owner, &mut self.room);
             let fetched = fetch(self.app, owner, &self.remote, finished, room, self.deadline).await;
             drop(turn);

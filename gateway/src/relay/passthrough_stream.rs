@@ -6,10 +6,10 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use gatewright::{ErrorCode, operations};
 
-use super::continued::Keeper;
-use super::failure::{LastWords, last_event};
+use super::conversation_state::ResponseRecorder;
+use super::failure::{StreamError, last_event};
 use super::frames::Fields;
-use super::observer::{MOST_KEPT_BYTES, Observer, Progress, Seen};
+use super::stream_inspector::{EventAction, MOST_KEPT_BYTES, Progress, StreamInspector};
 use crate::conversation::{Failure, Protocol, Usage};
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
@@ -50,11 +50,11 @@ impl Framing {
 }
 
 /// The events of a stream on their way through.
-pub(crate) struct Passing {
+pub(crate) struct PassthroughStream {
     protocol: Protocol,
     framing: Framing,
-    observer: Observer,
-    keeper: Option<Keeper>,
+    inspector: StreamInspector,
+    recorder: Option<ResponseRecorder>,
 }
 
 /// Turns the events of an upstream into those of a client.
@@ -99,36 +99,36 @@ pub(crate) enum Passed {
     Error(Failure),
 }
 
-impl Passing {
-    pub(crate) fn new(protocol: Protocol, framing: Framing, observer: Observer) -> Self {
-        Self { protocol, framing, observer, keeper: None }
+impl PassthroughStream {
+    pub(crate) fn new(protocol: Protocol, framing: Framing, inspector: StreamInspector) -> Self {
+        Self { protocol, framing, inspector, recorder: None }
     }
 
     /// Stores the answer once it is whole.
-    pub(super) fn keeping(self, keeper: Option<Keeper>) -> Self {
-        Self { keeper, ..self }
+    pub(super) fn keeping(self, recorder: Option<ResponseRecorder>) -> Self {
+        Self { recorder, ..self }
     }
 
     /// Stores the response in the data of a last event. `edit`: where its model is written anew.
     fn keep(&mut self, data: &str, edit: Option<&Range<usize>>) {
-        let Some(keeper) = &mut self.keeper else { return };
-        if let Some(begun) = &self.observer.begun {
-            keeper.keep_begun(begun.get());
+        let Some(recorder) = &mut self.recorder else { return };
+        if let Some(begun) = &self.inspector.begun {
+            recorder.keep_begun(begun.get());
         }
-        let Some(at) = self.observer.ended_with.take() else { return };
-        let Some(keeper) = self.keeper.take() else { return };
+        let Some(at) = self.inspector.ended_with.take() else { return };
+        let Some(recorder) = self.recorder.take() else { return };
         if at.len() > LONGEST {
             // There will be no copy.
-            return keeper.keep_relayed(&data[at]);
+            return recorder.keep_relayed(&data[at]);
         }
         let edit = edit.map(|edit| edit.start - at.start..edit.end - at.start);
         let mut response = BytesMut::with_capacity(at.len());
-        write_renamed(&data.as_bytes()[at], edit, self.observer.model(), &mut response);
-        keeper.keep_relayed(std::str::from_utf8(&response).unwrap_or_default());
+        write_renamed(&data.as_bytes()[at], edit, self.inspector.model(), &mut response);
+        recorder.keep_relayed(std::str::from_utf8(&response).unwrap_or_default());
     }
 }
 
-impl Events for Passing {
+impl Events for PassthroughStream {
     fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed {
         let fields = Fields::read(block);
         let Some((data, place)) = fields.data else {
@@ -138,11 +138,11 @@ impl Events for Passing {
             }
             return Passed::Life;
         };
-        let (edit, passed) = match self.observer.event(fields.name, &data) {
-            Seen::Hide => return Passed::Life,
-            Seen::Pass => (None, Passed::Content),
-            Seen::Rename(at) => (Some(at), Passed::Content),
-            Seen::Rewrite(data) => {
+        let (edit, passed) = match self.inspector.event(fields.name, &data) {
+            EventAction::Hide => return Passed::Life,
+            EventAction::Pass => (None, Passed::Content),
+            EventAction::Rename(at) => (Some(at), Passed::Content),
+            EventAction::Rewrite(data) => {
                 match &mut self.framing {
                     Framing::Events => {
                         out.extend_from_slice(b"data: ");
@@ -156,29 +156,29 @@ impl Events for Passing {
                 }
                 return Passed::Content;
             }
-            Seen::Ping => (None, Passed::Life),
-            Seen::Error(failure) => return Passed::Error(failure),
+            EventAction::Ping => (None, Passed::Life),
+            EventAction::Error(failure) => return Passed::Error(failure),
         };
         self.keep(&data, edit.as_ref());
         match (&mut self.framing, place) {
             (Framing::Events, Some(place)) => {
                 let data = &block[place.clone()];
                 out.extend_from_slice(&block[..place.start]);
-                write_renamed(data, edit, self.observer.model(), out);
+                write_renamed(data, edit, self.inspector.model(), out);
                 out.extend_from_slice(&block[place.end..]);
             }
             // Data of several lines: none is known to be written so.
             (Framing::Events, None) => out.extend_from_slice(block),
             (Framing::Array { opened }, _) => {
                 open_array(opened, out);
-                write_renamed(data.as_bytes(), edit, self.observer.model(), out);
+                write_renamed(data.as_bytes(), edit, self.inspector.model(), out);
             }
         }
         passed
     }
 
     fn end(&mut self, out: &mut BytesMut) -> bool {
-        match self.observer.progress {
+        match self.inspector.progress {
             Progress::Underway | Progress::Failed => return false,
             // Some upstreams leave the last word out.
             Progress::Finished if self.protocol == Protocol::Chat => {
@@ -192,20 +192,21 @@ impl Events for Passing {
             }
             out.extend_from_slice(b"]");
         }
-        self.observer.progress = Progress::Ended;
+        self.inspector.progress = Progress::Ended;
         true
     }
 
     fn fail(&mut self, failure: &Failure, out: &mut BytesMut) {
         write_end(
             &mut self.framing,
-            &last_event(self.protocol, &LastWords::of(failure), &self.observer),
+            &last_event(self.protocol, &StreamError::of(failure), &self.inspector),
             out,
         );
     }
 
     fn kept(&self) -> usize {
-        self.keeper.as_ref().map_or(0, Keeper::weight) + self.observer.output_bytes.min(MOST_KEPT_BYTES)
+        self.recorder.as_ref().map_or(0, ResponseRecorder::weight)
+            + self.inspector.output_bytes.min(MOST_KEPT_BYTES)
     }
 
     fn framing(&self) -> Framing {
@@ -213,15 +214,15 @@ impl Events for Passing {
     }
 
     fn progress(&self) -> Progress {
-        self.observer.progress
+        self.inspector.progress
     }
 
     fn usage(&self) -> Option<Usage> {
-        self.observer.usage
+        self.inspector.usage
     }
 
     fn pieces(&self) -> u64 {
-        self.observer.pieces
+        self.inspector.pieces
     }
 }
 
@@ -260,7 +261,8 @@ mod tests {
     use super::*;
 
     fn passed(framing: Framing, protocol: Protocol, blocks: &[&str]) -> String {
-        let mut passing = Passing::new(protocol, framing, Observer::new(protocol, "mine", true));
+        let mut passing =
+            PassthroughStream::new(protocol, framing, StreamInspector::new(protocol, "mine", true));
         let mut out = BytesMut::new();
         for block in blocks {
             passing.block(&Bytes::copy_from_slice(block.as_bytes()), &mut out);

@@ -4,23 +4,23 @@ use bytes::{Bytes, BytesMut};
 
 use super::LONG_BODY;
 use super::compaction::Compacting;
-use super::continued::Keeper;
-use super::counted;
+use super::conversation_state::ResponseRecorder;
 use super::frames::{Fields, blocks};
-use super::observer::Progress;
-use super::passing::{Events, Framing, Passed, open_array};
-use super::translation::weight;
+use super::passthrough_stream::{Events, Framing, Passed, open_array};
+use super::stream_inspector::Progress;
+use super::translate_request::weight;
+use super::usage_reader;
 use crate::bounds::tree;
 use crate::conversation::{Delta, Failure, FailureKind, Protocol, Usage};
-use crate::protocols::{AnswerAdapter, Asked, Marking, StreamIn, StreamOut};
+use crate::protocols::{AnswerAdapter, Marking, ResponseContext, StreamIn, StreamOut};
 
 /// See the module.
-pub(super) struct Translating {
+pub(super) struct StreamTranslation {
     incoming: Box<dyn StreamIn>,
     outgoing: Box<dyn StreamOut>,
     /// Makes the answer what the client asked for.
     adapter: Option<Box<AnswerAdapter>>,
-    keeper: Option<Keeper>,
+    recorder: Option<ResponseRecorder>,
     framing: Framing,
     usage: Option<Usage>,
     /// About how many tokens the request has, until the upstream tells it: for the first event of a client's stream.
@@ -38,22 +38,22 @@ pub(super) struct Translating {
     bytes: Vec<u8>,
 }
 
-impl Translating {
+impl StreamTranslation {
     pub(super) fn new(
         from: Protocol,
         to: Protocol,
         framing: Framing,
-        asked: Asked,
-        keeper: Option<Keeper>,
+        context: ResponseContext,
+        recorder: Option<ResponseRecorder>,
     ) -> Self {
-        let repeated = if asked.request.is_null() { 0 } else { tree::bytes(&asked.request) };
-        let kept = repeated + keeper.as_ref().map_or(0, Keeper::weight);
+        let repeated = if context.request.is_null() { 0 } else { tree::bytes(&context.request) };
+        let kept = repeated + recorder.as_ref().map_or(0, ResponseRecorder::weight);
         Self {
             // A client of another protocol sends the proofs back to whichever provider is next.
             incoming: Box::new(Marking::new(from.stream_in(), from, to)),
-            outgoing: to.stream_out(asked),
+            outgoing: to.stream_out(context),
             adapter: None,
-            keeper,
+            recorder,
             framing,
             usage: None,
             estimate: None,
@@ -96,7 +96,7 @@ impl Translating {
         for delta in self.deltas.drain(..) {
             match &delta {
                 Delta::Usage(usage) => {
-                    self.usage = Some(counted::merged(self.usage.unwrap_or_default(), *usage));
+                    self.usage = Some(usage_reader::merged(self.usage.unwrap_or_default(), *usage));
                 }
                 Delta::Ended { .. } => {
                     self.finished += 1;
@@ -127,8 +127,8 @@ impl Translating {
             }
             let (is_last, before) = (matches!(delta, Delta::Done), self.bytes.len());
             self.outgoing.delta(delta, &mut self.bytes);
-            if is_last && let Some(keeper) = self.keeper.take() {
-                keeper.keep_last(&self.bytes[before..]);
+            if is_last && let Some(recorder) = self.recorder.take() {
+                recorder.keep_last(&self.bytes[before..]);
             }
         }
         self.flush(out);
@@ -158,7 +158,7 @@ impl Translating {
     }
 }
 
-impl Events for Translating {
+impl Events for StreamTranslation {
     fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed {
         let fields = Fields::read(block);
         let Some((data, _)) = fields.data else { return Passed::Life };
@@ -251,7 +251,7 @@ mod tests {
         let logprobs = Some(vec![0; 1000].into());
         assert!(Delta::Text { choice: 0, text, logprobs }.memory() > 2000);
 
-        let asked = Asked {
+        let context = ResponseContext {
             model: "m".to_owned(),
             request: Value::Null,
             include_usage: false,
@@ -260,7 +260,7 @@ mod tests {
             created: 0,
         };
         let (from, to) = (Protocol::Messages, Protocol::Native);
-        let mut events = Translating::new(from, to, Framing::Events, asked, None);
+        let mut events = StreamTranslation::new(from, to, Framing::Events, context, None);
         let citation = serde_json::json!({ "type": "web_search_result_location", "url": "u".repeat(8000) });
         let delta = serde_json::json!({ "type": "citations_delta", "citation": citation });
         let mut out = BytesMut::new();
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn an_own_event_of_any_length_becomes_an_element_of_an_array() {
-        let asked = Asked {
+        let context = ResponseContext {
             model: "m".to_owned(),
             request: Value::Null,
             include_usage: false,
@@ -285,7 +285,7 @@ mod tests {
             created: 0,
         };
         let framing = Framing::Array { opened: false };
-        let mut events = Translating::new(Protocol::Chat, Protocol::Native, framing, asked, None);
+        let mut events = StreamTranslation::new(Protocol::Chat, Protocol::Native, framing, context, None);
         let text = "x".repeat(MOST_EVENT_BYTES);
         let mut out = BytesMut::new();
         events.deltas.push(Delta::Text { choice: 0, text, logprobs: None });

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::wanted::Wanted;
+use super::video_params::Wanted;
 use crate::relay::RemoteRecord;
 
 /// Raised with each change that a gateway of the version before cannot read, here or in what is inside.
@@ -10,7 +10,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// See the module.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Errand {
+pub(super) struct TaskPayload {
     /// The first ones had none.
     #[serde(default)]
     pub(super) version: u32,
@@ -35,14 +35,14 @@ pub(super) enum Maker {
 /// What another process has left.
 #[derive(Debug)]
 pub(super) enum Left {
-    Errand(Errand),
+    TaskPayload(TaskPayload),
     /// It is for a newer gateway.
     Newer,
     /// Nobody can go on with it.
     Unreadable(serde_json::Error),
 }
 
-/// What says who may read an errand.
+/// What says who may read an task_payload.
 #[derive(Deserialize)]
 struct Outline {
     #[serde(default)]
@@ -51,17 +51,17 @@ struct Outline {
 }
 
 impl Left {
-    /// `now`: by the clock of the store, in milliseconds since 1970. After its deadline, nobody goes on with an errand.
-    pub(super) fn read(errand: &str, now: u64) -> Self {
-        let outline = serde_json::from_str(errand);
+    /// `now`: by the clock of the store, in milliseconds since 1970. After its deadline, nobody goes on with an task_payload.
+    pub(super) fn read(task_payload: &str, now: u64) -> Self {
+        let outline = serde_json::from_str(task_payload);
         if outline.is_ok_and(|Outline { version, deadline }| version > VERSION && now < deadline) {
             return Self::Newer;
         }
-        serde_json::from_str(errand).map_or_else(Self::Unreadable, Self::Errand)
+        serde_json::from_str(task_payload).map_or_else(Self::Unreadable, Self::TaskPayload)
     }
 }
 
-/// Who is to be told of a task, also where the rest of the errand cannot be read.
+/// Who is to be told of a task, also where the rest of the task_payload cannot be read.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Receiver {
     pub(super) public: String,
@@ -70,8 +70,8 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// None if there is nobody, or it cannot be read.
-    pub(super) fn of(errand: &str) -> Option<Self> {
-        serde_json::from_str(errand).ok()
+    pub(super) fn of(task_payload: &str) -> Option<Self> {
+        serde_json::from_str(task_payload).ok()
     }
 }
 
@@ -84,29 +84,30 @@ mod tests {
         let wanted = Wanted { duration_s: 1, size: (2, 3) };
         let maker = Maker::Simulator { prompt: "a cat".to_owned() };
         let (public, webhook) = ("https://x".to_owned(), None);
-        let errand = Errand { version: VERSION, wanted, public, webhook, deadline: 100, maker };
-        let mut errand = serde_json::to_value(errand).expect("plain values");
-        let read = |errand: &serde_json::Value, now| Left::read(&errand.to_string(), now);
+        let task_payload = TaskPayload { version: VERSION, wanted, public, webhook, deadline: 100, maker };
+        let mut task_payload = serde_json::to_value(task_payload).expect("plain values");
+        let read = |task_payload: &serde_json::Value, now| Left::read(&task_payload.to_string(), now);
         assert!(
-            matches!(read(&errand, 99), Left::Errand(_)) && matches!(read(&errand, 100), Left::Errand(_))
+            matches!(read(&task_payload, 99), Left::TaskPayload(_))
+                && matches!(read(&task_payload, 100), Left::TaskPayload(_))
         );
         // As it was before there were versions.
-        errand.as_object_mut().expect("an object").remove("version");
-        assert!(matches!(read(&errand, 99), Left::Errand(_)));
-        errand["maker"] = serde_json::json!({"unknown": 1});
-        assert!(matches!(read(&errand, 99), Left::Unreadable(_)));
-        errand["version"] = (VERSION + 1).into();
-        assert!(matches!(read(&errand, 99), Left::Newer));
-        assert!(matches!(read(&errand, 100), Left::Unreadable(_)));
+        task_payload.as_object_mut().expect("an object").remove("version");
+        assert!(matches!(read(&task_payload, 99), Left::TaskPayload(_)));
+        task_payload["maker"] = serde_json::json!({"unknown": 1});
+        assert!(matches!(read(&task_payload, 99), Left::Unreadable(_)));
+        task_payload["version"] = (VERSION + 1).into();
+        assert!(matches!(read(&task_payload, 99), Left::Newer));
+        assert!(matches!(read(&task_payload, 100), Left::Unreadable(_)));
         assert!(matches!(Left::read("{", 0), Left::Unreadable(_)));
     }
 
     #[test]
     fn who_is_to_be_told_is_known_though_the_rest_cannot_be_read() {
-        let errand = r#"{"public":"https://x","webhook":"https://y","maker":{"unknown":1}}"#;
-        assert!(serde_json::from_str::<Errand>(errand).is_err());
+        let task_payload = r#"{"public":"https://x","webhook":"https://y","maker":{"unknown":1}}"#;
+        assert!(serde_json::from_str::<TaskPayload>(task_payload).is_err());
         let (public, webhook) = ("https://x".to_owned(), "https://y".to_owned());
-        assert_eq!(Receiver::of(errand), Some(Receiver { public, webhook }));
+        assert_eq!(Receiver::of(task_payload), Some(Receiver { public, webhook }));
         for nobody in ["", "{", r#"{"public":"https://x","webhook":null}"#] {
             assert_eq!(Receiver::of(nobody), None, "{nobody}");
         }

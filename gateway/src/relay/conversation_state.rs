@@ -13,11 +13,11 @@ use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::compaction;
 use crate::conversation::Place;
-use crate::kept::{self, Conversation, Items};
-use crate::routing::{Claim, Plan};
+use crate::routing::{Plan, UpstreamAttempt};
 use crate::store::{Holder, Known, LONGEST};
+use crate::stored_responses::{self, Conversation, Items};
 use crate::wire::json::{list, text};
-use crate::wire::peek::{members, string};
+use crate::wire::lazy_json::{members, string};
 use crate::wire::{ApiError, Call};
 
 /// Why no provider of a model can continue a response.
@@ -26,7 +26,7 @@ const ELSEWHERE: &str =
 
 /// Stores the response to a request once it is whole.
 #[derive(Clone)]
-pub(super) struct Keeper {
+pub(super) struct ResponseRecorder {
     app: Arc<App>,
     owner: Arc<str>,
     /// None if there is no copy of what it continues, or there can be none of it.
@@ -41,7 +41,7 @@ pub(super) struct Whole {
     /// As if the client had sent all items itself.
     pub(super) request: Value,
     /// None if the client wants nothing stored.
-    pub(super) keeper: Option<Keeper>,
+    pub(super) recorder: Option<ResponseRecorder>,
     pub(super) origin: Option<Origin>,
     /// How the client asks for a compaction, if it does.
     pub(super) compacts: Option<Form>,
@@ -53,7 +53,7 @@ pub(super) struct Relayed {
     /// Where the client's own does not do.
     pub(super) body: Option<Bytes>,
     /// None if the client wants nothing stored.
-    pub(super) keeper: Option<Keeper>,
+    pub(super) recorder: Option<ResponseRecorder>,
 }
 
 /// Where the items of a request come from.
@@ -66,11 +66,11 @@ pub(super) struct Origin {
 
 /// Lets the upstream that stores the continued response be asked first, and it alone where there is no copy.
 /// Errors: the model has no such upstream.
-pub(super) fn lead(previous: &Known, plan: &mut Plan) -> Result<(), ApiError> {
+pub(super) fn pin_to_upstream(previous: &Known, plan: &mut Plan) -> Result<(), ApiError> {
     let Some(holder) = &previous.holder else { return Ok(()) };
     let alone = previous.documents.is_none();
     if !plan.begin_at(&holder.upstream, holder.key, alone) && alone {
-        return Err(kept::previous_not_found(ELSEWHERE));
+        return Err(stored_responses::previous_not_found(ELSEWHERE));
     }
     Ok(())
 }
@@ -100,8 +100,8 @@ pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whol
         whole["previous_response_id"] = Value::Null;
         origin = Some(Origin { sources, is_text: request["input"].is_string() });
     }
-    let keeper = is_stored.then(|| Keeper::new(app, call, Some(items)));
-    Ok(Whole { request: whole, keeper, origin, compacts })
+    let recorder = is_stored.then(|| ResponseRecorder::new(app, call, Some(items)));
+    Ok(Whole { request: whole, recorder, origin, compacts })
 }
 
 /// The request with the items that its references name, for an upstream that has none of them; `None`: there are no
@@ -117,7 +117,7 @@ fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, Ap
         if !is_reference(item) {
             continue;
         }
-        let found = kept::referenced(app, call, text(&item["id"]), &mut read);
+        let found = stored_responses::referenced(app, call, text(&item["id"]), &mut read);
         *item = found.ok_or_else(|| {
             let id = limits::brief(format_args!("{:?}", text(&item["id"])));
             let message = format!(
@@ -140,7 +140,7 @@ pub(super) fn relayed(
     let compacts = Form::of(call, &request);
     let is_stored = is_stored(&request) && compacts != Some(Form::Operation);
     let id = request["previous_response_id"].as_str();
-    let previous = id.map(|id| kept::previous(app, call, id)).transpose()?;
+    let previous = id.map(|id| stored_responses::previous(app, call, id)).transpose()?;
     let moves = previous.is_some() && !previous_is_there;
     // For a copy of the whole there has to be one of what it continues.
     let continues_copy = previous.as_ref().is_some_and(|previous| previous.documents.is_some());
@@ -156,10 +156,11 @@ pub(super) fn relayed(
     let (in_background, is_all) = (request["background"] == true, is_all(&request));
     let items = match all {
         Some(all) => Some(all.items),
-        None => previous.is_none().then(|| kept::items_of(request["input"].take())),
+        None => previous.is_none().then(|| stored_responses::items_of(request["input"].take())),
     };
-    let keeper = || Keeper { in_background, ..Keeper::new(app, call, items.filter(|_| is_all)) };
-    Ok(Relayed { body, keeper: is_stored.then(keeper) })
+    let recorder =
+        || ResponseRecorder { in_background, ..ResponseRecorder::new(app, call, items.filter(|_| is_all)) };
+    Ok(Relayed { body, recorder: is_stored.then(recorder) })
 }
 
 /// A request with its whole conversation, for an upstream that has not stored what it continues.
@@ -193,7 +194,7 @@ fn conversation(
 ) -> Result<Conversation, ApiError> {
     // What is kept is no longer than a request may be.
     let unlimited = Budget::of(usize::MAX, usize::MAX);
-    let conversation = kept::conversation(app, call, request, &unlimited)?;
+    let conversation = stored_responses::conversation(app, call, request, &unlimited)?;
     if conversation.earlier > 0 && compacts.is_none() {
         let unmatched = limits::unmatched_calls(&conversation.items, conversation.earlier);
         if !unmatched.is_empty() {
@@ -259,7 +260,7 @@ fn moved(mut item: Value) -> Option<Value> {
 impl Whole {
     /// A request that continues nothing, and whose answer is not stored.
     pub(super) fn of(request: Value) -> Self {
-        Self { request, keeper: None, origin: None, compacts: None }
+        Self { request, recorder: None, origin: None, compacts: None }
     }
 }
 
@@ -277,7 +278,7 @@ impl Origin {
     }
 }
 
-impl Keeper {
+impl ResponseRecorder {
     fn new(app: &Arc<App>, call: &Call, items: Option<Vec<Value>>) -> Self {
         let (app, owner) = (Arc::clone(app), Arc::clone(call.caller.id()));
         let items = items.map(Items::new).filter(|items| !items.are_too_long());
@@ -285,9 +286,9 @@ impl Keeper {
     }
 
     /// Of a response that an upstream stores, too.
-    pub(super) fn held(mut self, claim: &Claim, model: &str) -> Self {
-        let endpoint = &claim.destination.provider.endpoint;
-        let key = claim.key().and_then(|key| endpoint.mark_of(key));
+    pub(super) fn held(mut self, attempt: &UpstreamAttempt, model: &str) -> Self {
+        let endpoint = &attempt.destination.provider.endpoint;
+        let key = attempt.key().and_then(|key| endpoint.mark_of(key));
         self.holder = Some(Holder { upstream: Arc::clone(&endpoint.name), key, model: model.into() });
         self
     }
@@ -300,7 +301,7 @@ impl Keeper {
     pub(super) fn keep(&self, response: &Value) {
         let text = response.to_string();
         if let (Some(id), Some(items), true) =
-            (response["id"].as_str(), self.items.clone(), kept::is_readable(&text))
+            (response["id"].as_str(), self.items.clone(), stored_responses::is_readable(&text))
         {
             let documents = items.answered_by(&text);
             self.app.history.keep(&self.owner, id.to_owned(), Some(documents), None);
@@ -339,7 +340,7 @@ impl Keeper {
         let (Ok(()), Some(id)) = (read, id) else { return };
         // One that is still under way has to be asked for again.
         let is_whole = has_output && matches!(status.as_deref(), None | Some("completed" | "incomplete"));
-        let is_copied = is_whole && response.len() <= LONGEST && kept::is_readable(response);
+        let is_copied = is_whole && response.len() <= LONGEST && stored_responses::is_readable(response);
         let items = self.items.clone().filter(|_| is_copied);
         let documents = items.map(|items| items.answered_by(response));
         let holder = self.holder.clone().filter(|_| is_held);

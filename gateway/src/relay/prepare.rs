@@ -8,12 +8,12 @@ use gatewright::redact::Redactor;
 use http::{HeaderName, HeaderValue};
 use serde_json::{Value, json};
 
-use super::asked::Asked;
 use super::compaction::Form;
-use super::continued::{self, Keeper, Whole};
+use super::conversation_state::{self, ResponseRecorder, Whole};
 use super::failure::Fault;
-use super::translation::{Translated, Translation};
-use super::{Journey, LONG_BODY, estimate};
+use super::request_meta::RequestMeta;
+use super::translate_request::{RequestTranslation, Translated};
+use super::{LONG_BODY, RequestContext, estimate};
 use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
 use crate::protocols;
@@ -27,33 +27,33 @@ pub(crate) const ESTIMATED_HEADER: HeaderName = HeaderName::from_static("x-gatew
 
 /// What is known of the request after the first attempt.
 #[derive(Default)]
-pub(super) struct Luggage {
-    pub(super) translation: Option<Translation>,
+pub(super) struct RequestCache {
+    pub(super) translation: Option<RequestTranslation>,
     /// The response that the request continues, unless the upstream that stores it has forgotten it.
     pub(super) previous: Option<Known>,
     /// Set where the request was checked for upstreams of its protocol: whether for the one that stores the previous
     /// response.
     pub(super) relayed_there: Option<bool>,
     /// The request in other bytes than the client's.
-    pub(super) rewritten: Option<Asked>,
+    pub(super) rewritten: Option<RequestMeta>,
     /// Stores an answer that is relayed.
-    pub(super) keeper: Option<Keeper>,
+    pub(super) recorder: Option<ResponseRecorder>,
     /// Whether a request for images keeps to the limits of the model.
     pub(super) pictures_checked: bool,
 }
 
 /// The request in the words of one upstream.
-pub(super) struct Parcel {
+pub(super) struct UpstreamRequest {
     pub(super) protocol: Protocol,
     pub(super) body: Bytes,
     /// What its protocol has no words for.
     pub(super) dropped: Option<HeaderValue>,
     /// What a translated answer repeats of the request.
-    pub(super) asked: Option<Arc<protocols::Asked>>,
+    pub(super) context: Option<Arc<protocols::ResponseContext>>,
     /// Makes the answer what the client asked for.
     pub(super) adapter: Option<Box<protocols::AnswerAdapter>>,
     /// Stores the answer.
-    pub(super) keeper: Option<Keeper>,
+    pub(super) recorder: Option<ResponseRecorder>,
     /// How the client asks for a compaction that the gateway makes.
     pub(super) compacts: Option<Form>,
     /// About how many tokens the request has, where the answer begins with them and the upstream tells them at its end.
@@ -64,17 +64,17 @@ pub(super) struct Parcel {
     pub(super) adds_stream_options: bool,
 }
 
-impl Parcel {
+impl UpstreamRequest {
     pub(super) fn new(protocol: Protocol, body: Bytes) -> Self {
-        let (dropped, asked, adapter, keeper, compacts) = (None, None, None, None, None);
+        let (dropped, context, adapter, recorder, compacts) = (None, None, None, None, None);
         let (estimate, may_be_forgotten, adds_stream_options) = (None, false, false);
         Self {
             protocol,
             body,
             dropped,
-            asked,
+            context,
             adapter,
-            keeper,
+            recorder,
             compacts,
             estimate,
             may_be_forgotten,
@@ -88,16 +88,16 @@ pub(super) fn own_models() -> Rules {
     Rules::default().own_models(true)
 }
 
-impl Journey {
+impl RequestContext {
     /// Counts the tokens of a request whose upstreams do not.
     pub(super) async fn estimate(&self) -> Result<Response, ApiError> {
-        let (from, model) = (self.protocol, self.asked.model.clone());
+        let (from, model) = (self.protocol, self.meta.model.clone());
         let count = move |call: &Call| {
             let mut request = call.checked_body_by(own_models())?;
             if let inner @ Value::Object(_) = request["generateContentRequest"].take() {
                 request = inner;
             }
-            Ok(estimate::of(&Translation::read(call, from, request, &model, false)?))
+            Ok(estimate::of(&RequestTranslation::read(call, from, request, &model, false)?))
         };
         let tokens = self.unless_long(count).await?;
         let mut response = json_response(&match from {
@@ -109,43 +109,43 @@ impl Journey {
     }
 
     /// The request in the words of an upstream.
-    pub(super) async fn pack(
+    pub(super) async fn prepare(
         &self,
-        luggage: &mut Luggage,
+        cache: &mut RequestCache,
         destination: &Destination,
-    ) -> Result<Parcel, ApiError> {
+    ) -> Result<UpstreamRequest, ApiError> {
         let protocol = destination.protocol_for(self.protocol);
         let model = &destination.model;
         if self.action == Action::Image {
-            return self.pack_for_pictures(luggage, model).await;
+            return self.pack_for_pictures(cache, model).await;
         }
         let is_relayed = protocol == self.protocol;
         let adds_stream_options = protocol == Protocol::Chat
             && self.action == Action::Answer { stream: true }
-            && !(is_relayed && self.asked.include_usage)
+            && !(is_relayed && self.meta.include_usage)
             && destination.provider.capabilities().stream_options;
-        let parcel = if is_relayed {
-            self.relayed(luggage, destination).await?
+        let upstream_request = if is_relayed {
+            self.relayed(cache, destination).await?
         } else {
             // What is relayed as it came, which is most, does not carry the room that a translation takes.
-            Box::pin(self.translated(luggage, protocol, destination)).await?
+            Box::pin(self.translated(cache, protocol, destination)).await?
         };
-        Ok(Parcel { adds_stream_options, ..parcel })
+        Ok(UpstreamRequest { adds_stream_options, ..upstream_request })
     }
 
     /// The request in the words of another protocol.
     async fn translated(
         &self,
-        luggage: &mut Luggage,
+        cache: &mut RequestCache,
         protocol: Protocol,
         destination: &Destination,
-    ) -> Result<Parcel, ApiError> {
-        let mut translation = match luggage.translation.take() {
+    ) -> Result<UpstreamRequest, ApiError> {
+        let mut translation = match cache.translation.take() {
             Some(translation) => translation,
             None => self.read().await?,
         };
-        let (asked, keeper, compacts) =
-            (Some(translation.asked()), translation.keeper(), translation.compacts());
+        let (context, recorder, compacts) =
+            (Some(translation.context()), translation.recorder(), translation.compacts());
         let (model, capabilities) = (Arc::clone(&destination.model), destination.provider.capabilities());
         // The first event of a stream of messages tells it.
         let counts = self.protocol == Protocol::Messages && self.action == Action::Answer { stream: true };
@@ -155,26 +155,38 @@ impl Journey {
             Ok((translation, written, estimate))
         };
         let (translation, Translated { body, dropped, adapter }, estimate) = self.unless_long(write).await?;
-        luggage.translation = Some(translation);
+        cache.translation = Some(translation);
         let adapter = Some(adapter);
-        Ok(Parcel { dropped, asked, adapter, keeper, compacts, estimate, ..Parcel::new(protocol, body) })
+        Ok(UpstreamRequest {
+            dropped,
+            context,
+            adapter,
+            recorder,
+            compacts,
+            estimate,
+            ..UpstreamRequest::new(protocol, body)
+        })
     }
 
     /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.
-    async fn pack_for_pictures(&self, luggage: &mut Luggage, model: &str) -> Result<Parcel, ApiError> {
-        if !luggage.pictures_checked {
+    async fn pack_for_pictures(
+        &self,
+        cache: &mut RequestCache,
+        model: &str,
+    ) -> Result<UpstreamRequest, ApiError> {
+        if !cache.pictures_checked {
             let limits = self.route.model.limits.clone();
             let check = move |call: &Call| call.checked_body_of(limits.as_deref(), Rules::default());
             self.unless_long(check).await?;
-            luggage.pictures_checked = true;
+            cache.pictures_checked = true;
         }
-        Ok(Parcel::new(Protocol::Chat, self.asked.named(Protocol::Chat, model)))
+        Ok(UpstreamRequest::new(Protocol::Chat, self.meta.named(Protocol::Chat, model)))
     }
 
     /// Checks the request, and reads it into the neutral form.
-    async fn read(&self) -> Result<Translation, ApiError> {
+    async fn read(&self) -> Result<RequestTranslation, ApiError> {
         let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
-        let (model, app) = (self.asked.model.clone(), Arc::clone(&self.app));
+        let (model, app) = (self.meta.model.clone(), Arc::clone(&self.app));
         let read = move |call: &Call| {
             let mut share = app.share_of(&call.caller);
             let weight = gatewright::json_weight(&call.body);
@@ -183,20 +195,20 @@ impl Journey {
             // Answers of no other protocol repeat the request, and none its input.
             let (mut whole, request) = match from {
                 Protocol::Responses => {
-                    let whole = continued::whole(&app, call, &request)?;
+                    let whole = conversation_state::whole(&app, call, &request)?;
                     request["input"].take();
                     (whole, request)
                 }
                 _ => (Whole::of(request), Value::Null),
             };
-            let conversation = Translation::read(call, from, whole.request.take(), &model, stream)?;
+            let conversation = RequestTranslation::read(call, from, whole.request.take(), &model, stream)?;
             if let Some(at) = conversation.only_empty_text() {
-                return Err(Translation::of_nothing(at));
+                return Err(RequestTranslation::of_nothing(at));
             }
             Ok((conversation, request, share, whole))
         };
         let (conversation, request, share, whole) = self.unless_long(read).await?;
-        Ok(Translation::new(self, conversation, request, share).continued(whole))
+        Ok(RequestTranslation::new(self, conversation, request, share).continued(whole))
     }
 
     /// Works on the request: here, or for one that is long, or that continues one of any length, on a thread of its own,
@@ -205,7 +217,7 @@ impl Journey {
         &self,
         work: impl FnOnce(&Call) -> Result<T, ApiError> + Send + 'static,
     ) -> Result<T, ApiError> {
-        if self.call.body.len() <= LONG_BODY && self.asked.previous.is_none() {
+        if self.call.body.len() <= LONG_BODY && self.meta.previous.is_none() {
             return work(&self.call);
         }
         let (call, mut share) = (Arc::clone(&self.call), self.app.share_of(&self.call.caller));
@@ -214,6 +226,6 @@ impl Journey {
             share.hold(weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
             work(&call)
         };
-        Box::pin(self.app.workshop.work(work)).await
+        Box::pin(self.app.blocking_pool.work(work)).await
     }
 }

@@ -11,9 +11,9 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::choices::{Choice, Choices};
-use super::counted;
+use super::usage_reader;
 use crate::conversation::{Failure, Protocol, Usage};
-use crate::wire::peek::{self, members};
+use crate::wire::lazy_json::{self, members};
 
 /// Maximum size of the response object that the failure of a stream repeats (responses).
 pub(crate) const MOST_KEPT_BYTES: usize = 256 * 1024;
@@ -25,7 +25,7 @@ const STREAMED: u16 = 200;
 
 /// What is known of an answer so far.
 #[derive(Debug)]
-pub(crate) struct Observer {
+pub(crate) struct StreamInspector {
     protocol: Protocol,
     /// The model as the client called it, as JSON.
     model: String,
@@ -64,7 +64,7 @@ pub(crate) enum Progress {
 
 /// What becomes of an event.
 #[derive(Debug)]
-pub(crate) enum Seen {
+pub(crate) enum EventAction {
     /// It passes.
     Pass,
     /// It passes with another text at this range of its data.
@@ -79,7 +79,7 @@ pub(crate) enum Seen {
     Ping,
 }
 
-impl Observer {
+impl StreamInspector {
     /// `model`: as the client called it.
     pub(crate) fn new(protocol: Protocol, model: &str, hide_usage: bool) -> Self {
         Self {
@@ -110,14 +110,14 @@ impl Observer {
     }
 
     /// Takes the data of an event. `name`: its `event` line.
-    pub(crate) fn event(&mut self, name: Option<&str>, data: &str) -> Seen {
+    pub(crate) fn event(&mut self, name: Option<&str>, data: &str) -> EventAction {
         if self.progress == Progress::Ended {
             // Nothing that follows the last word is part of the answer. Some write that of chat in other protocols, too.
-            return if data.trim() == DONE { Seen::Pass } else { Seen::Hide };
+            return if data.trim() == DONE { EventAction::Pass } else { EventAction::Hide };
         }
         if self.protocol == Protocol::Chat && data.trim() == DONE {
             self.progress = self.progress.max(Progress::Ended);
-            return Seen::Pass;
+            return EventAction::Pass;
         }
         let seen = match self.protocol {
             Protocol::Chat => self.chunk(name, data),
@@ -128,7 +128,7 @@ impl Observer {
         // What has no form that is known passes, but an error by its name.
         seen.unwrap_or_else(|_| match name {
             Some("error") => self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())),
-            _ => Seen::Pass,
+            _ => EventAction::Pass,
         })
     }
 
@@ -168,25 +168,25 @@ impl Observer {
     fn take_usage(&mut self, usage: Option<&RawValue>) -> bool {
         let Some(usage) = usage.filter(|usage| usage.get() != "null") else { return false };
         let before = self.usage.unwrap_or_default();
-        if let Some(further) = counted::usage(self.protocol, usage.get(), before) {
-            self.usage = Some(counted::merged(before, further));
+        if let Some(further) = usage_reader::usage(self.protocol, usage.get(), before) {
+            self.usage = Some(usage_reader::merged(before, further));
         }
         true
     }
 
-    fn failed(&mut self, error: Failure) -> Seen {
+    fn failed(&mut self, error: Failure) -> EventAction {
         self.progress = Progress::Failed;
-        Seen::Error(error)
+        EventAction::Error(error)
     }
 
-    fn renamed(&self, data: &str, model: Option<&RawValue>) -> Seen {
-        self.rename(data, model).map_or(Seen::Pass, Seen::Rename)
+    fn renamed(&self, data: &str, model: Option<&RawValue>) -> EventAction {
+        self.rename(data, model).map_or(EventAction::Pass, EventAction::Rename)
     }
 
     /// Where the model has to be written anew.
     fn rename(&self, data: &str, model: Option<&RawValue>) -> Option<Range<usize>> {
         let model = model.filter(|model| model.get().starts_with('"') && model.get() != self.model)?;
-        Some(peek::place(data, model))
+        Some(lazy_json::place(data, model))
     }
 }
 
@@ -195,16 +195,16 @@ mod tests {
     use super::*;
 
     /// What becomes of each event, in a word.
-    fn seen(observer: &mut Observer, events: &[&str]) -> Vec<String> {
-        let word = |event: &&str| match observer.event(None, event) {
-            Seen::Pass => "pass".to_owned(),
-            Seen::Hide => "hide".to_owned(),
-            Seen::Ping => "ping".to_owned(),
-            Seen::Rewrite(data) => String::from_utf8_lossy(&data).into_owned(),
-            Seen::Error(error) => error.message,
-            Seen::Rename(at) => {
+    fn seen(inspector: &mut StreamInspector, events: &[&str]) -> Vec<String> {
+        let word = |event: &&str| match inspector.event(None, event) {
+            EventAction::Pass => "pass".to_owned(),
+            EventAction::Hide => "hide".to_owned(),
+            EventAction::Ping => "ping".to_owned(),
+            EventAction::Rewrite(data) => String::from_utf8_lossy(&data).into_owned(),
+            EventAction::Error(error) => error.message,
+            EventAction::Rename(at) => {
                 let mut event = (*event).to_owned();
-                event.replace_range(at, &observer.model);
+                event.replace_range(at, &inspector.model);
                 event
             }
         };
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn chunks_of_chat() {
-        let mut observer = Observer::new(Protocol::Chat, "mine", true);
+        let mut inspector = StreamInspector::new(Protocol::Chat, "mine", true);
         let events = [
             r#"{"model":"theirs","choices":[{"delta":{"content":"\"model\":\"theirs\""}}],"future":{"model":"x"}}"#,
             r#"{"model":"mine","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}"#,
@@ -221,50 +221,50 @@ mod tests {
             "[DONE]",
         ];
         let renamed = events[0].replacen("theirs", "mine", 1);
-        assert_eq!(seen(&mut observer, &events[..2]), [renamed.as_str(), "pass"]);
-        assert_eq!((observer.progress, observer.pieces), (Progress::Finished, 2));
-        assert_eq!(seen(&mut observer, &events[2..]), ["hide", "pass"]);
-        assert_eq!(observer.progress, Progress::Ended);
-        assert_eq!(observer.usage.and_then(|usage| usage.output), Some(4));
+        assert_eq!(seen(&mut inspector, &events[..2]), [renamed.as_str(), "pass"]);
+        assert_eq!((inspector.progress, inspector.pieces), (Progress::Finished, 2));
+        assert_eq!(seen(&mut inspector, &events[2..]), ["hide", "pass"]);
+        assert_eq!(inspector.progress, Progress::Ended);
+        assert_eq!(inspector.usage.and_then(|usage| usage.output), Some(4));
     }
 
     #[test]
     fn a_client_that_asked_for_the_usage_gets_it() {
-        let mut observer = Observer::new(Protocol::Chat, "m", false);
+        let mut inspector = StreamInspector::new(Protocol::Chat, "m", false);
         let event = r#"{"model":"m","choices":[],"usage":{"prompt_tokens":3}}"#;
-        assert_eq!(seen(&mut observer, &[event]), ["pass"]);
-        assert!(observer.usage.is_some());
+        assert_eq!(seen(&mut inspector, &[event]), ["pass"]);
+        assert!(inspector.usage.is_some());
     }
 
     #[test]
     fn a_chunk_with_the_usage_has_a_list_of_choices() {
-        let mut observer = Observer::new(Protocol::Chat, "mine", false);
+        let mut inspector = StreamInspector::new(Protocol::Chat, "mine", false);
         let event = r#"{"model":"theirs","choices":null,"usage":{"prompt_tokens":3},"x":"model"}"#;
         let written = r#"{"model":"mine","choices":[],"usage":{"prompt_tokens":3},"x":"model"}"#;
-        assert_eq!(seen(&mut observer, &[event]), [written]);
+        assert_eq!(seen(&mut inspector, &[event]), [written]);
         let event = r#"{"choices":null,"usage":{"prompt_tokens":3},"model":"theirs"}"#;
         let written = r#"{"choices":[],"usage":{"prompt_tokens":3},"model":"mine"}"#;
-        assert_eq!(seen(&mut observer, &[event]), [written]);
+        assert_eq!(seen(&mut inspector, &[event]), [written]);
     }
 
     #[test]
     fn events_of_responses() {
-        let mut observer = Observer::new(Protocol::Responses, "mine", false);
+        let mut inspector = StreamInspector::new(Protocol::Responses, "mine", false);
         let events = [
             r#"{"type":"response.created","sequence_number":0,"response":{"id":"r","model":"theirs"}}"#,
             r#"{"type":"response.output_text.delta","sequence_number":1,"delta":"x","future":1}"#,
             r#"{"type":"response.completed","sequence_number":2,"response":{"usage":{"output_tokens":4}}}"#,
         ];
         let renamed = events[0].replace("theirs", "mine");
-        assert_eq!(seen(&mut observer, &events), [renamed.as_str(), "pass", "pass"]);
-        assert_eq!((observer.progress, observer.pieces), (Progress::Ended, 1));
-        assert_eq!(observer.sequence_number, Some(2));
-        assert!(observer.begun.is_some_and(|begun| begun.get().contains("theirs")));
+        assert_eq!(seen(&mut inspector, &events), [renamed.as_str(), "pass", "pass"]);
+        assert_eq!((inspector.progress, inspector.pieces), (Progress::Ended, 1));
+        assert_eq!(inspector.sequence_number, Some(2));
+        assert!(inspector.begun.is_some_and(|begun| begun.get().contains("theirs")));
     }
 
     #[test]
     fn events_of_messages() {
-        let mut observer = Observer::new(Protocol::Messages, "mine", false);
+        let mut inspector = StreamInspector::new(Protocol::Messages, "mine", false);
         let events = [
             r#"{"type":"message_start","message":{"model":"theirs","usage":{"input_tokens":3,"output_tokens":1}}}"#,
             r#"{"type":"ping"}"#,
@@ -273,22 +273,22 @@ mod tests {
             r#"{"type":"message_stop"}"#,
         ];
         let renamed = events[0].replace("theirs", "mine");
-        assert_eq!(seen(&mut observer, &events), [renamed.as_str(), "ping", "pass", "pass", "pass"]);
-        let usage = observer.usage.expect("usage");
-        assert_eq!((usage.input, usage.output, observer.progress), (Some(3), Some(9), Progress::Ended));
+        assert_eq!(seen(&mut inspector, &events), [renamed.as_str(), "ping", "pass", "pass", "pass"]);
+        let usage = inspector.usage.expect("usage");
+        assert_eq!((usage.input, usage.output, inspector.progress), (Some(3), Some(9), Progress::Ended));
     }
 
     #[test]
     fn documents_of_native() {
-        let mut observer = Observer::new(Protocol::Native, "mine", false);
+        let mut inspector = StreamInspector::new(Protocol::Native, "mine", false);
         let events = [
             r#"{"candidates":[{"content":{}}],"modelVersion":"theirs","usageMetadata":{"promptTokenCount":3}}"#,
             r#"{"candidates":[{"finishReason":"STOP"}],"usageMetadata":{"candidatesTokenCount":5}}"#,
         ];
         let renamed = events[0].replace("theirs", "mine");
-        assert_eq!(seen(&mut observer, &events), [renamed.as_str(), "pass"]);
-        assert_eq!(observer.progress, Progress::Finished);
-        assert_eq!(observer.usage.map(|usage| (usage.input, usage.output)), Some((Some(3), Some(5))));
+        assert_eq!(seen(&mut inspector, &events), [renamed.as_str(), "pass"]);
+        assert_eq!(inspector.progress, Progress::Finished);
+        assert_eq!(inspector.usage.map(|usage| (usage.input, usage.output)), Some((Some(3), Some(5))));
     }
 
     #[test]
@@ -298,13 +298,13 @@ mod tests {
             (Protocol::Responses, "response.completed", r#"{"response":true}"#),
             (Protocol::Messages, "message_stop", "{}"),
         ] {
-            let mut observer = Observer::new(protocol, "m", false);
-            assert!(matches!(observer.event(Some(name), event), Seen::Pass));
-            assert_eq!(observer.progress, Progress::Ended, "{name}");
+            let mut inspector = StreamInspector::new(protocol, "m", false);
+            assert!(matches!(inspector.event(Some(name), event), EventAction::Pass));
+            assert_eq!(inspector.progress, Progress::Ended, "{name}");
         }
-        let mut observer = Observer::new(Protocol::Messages, "m", false);
-        assert!(matches!(observer.event(Some("ping"), "{}"), Seen::Ping));
-        assert!(matches!(observer.event(Some("error"), "{}"), Seen::Error(_)));
+        let mut inspector = StreamInspector::new(Protocol::Messages, "m", false);
+        assert!(matches!(inspector.event(Some("ping"), "{}"), EventAction::Ping));
+        assert!(matches!(inspector.event(Some("error"), "{}"), EventAction::Error(_)));
     }
 
     #[test]
@@ -324,9 +324,9 @@ mod tests {
             (Protocol::Native, r#"{"promptFeedback":{"blockReason":null}}"#, Progress::Underway),
             (Protocol::Native, r#"{"promptFeedback":"blockReason"}"#, Progress::Underway),
         ] {
-            let mut observer = Observer::new(protocol, "m", false);
-            observer.event(None, event);
-            assert_eq!(observer.progress, progress, "{event}");
+            let mut inspector = StreamInspector::new(protocol, "m", false);
+            inspector.event(None, event);
+            assert_eq!(inspector.progress, progress, "{event}");
         }
     }
 
@@ -343,13 +343,16 @@ mod tests {
             (Protocol::Responses, r#"{"type":"response.completed","response":{}}"#),
             (Protocol::Messages, r#"{"type":"message_stop"}"#),
         ] {
-            let mut observer = Observer::new(protocol, "m", false);
-            observer.event(None, last);
+            let mut inspector = StreamInspector::new(protocol, "m", false);
+            inspector.event(None, last);
             for event in after {
-                assert!(matches!(observer.event(Some("error"), event), Seen::Hide), "{protocol:?}: {event}");
+                assert!(
+                    matches!(inspector.event(Some("error"), event), EventAction::Hide),
+                    "{protocol:?}: {event}"
+                );
             }
-            assert!(matches!(observer.event(None, DONE), Seen::Pass), "{protocol:?}");
-            assert_eq!((observer.progress, observer.usage), (Progress::Ended, None), "{protocol:?}");
+            assert!(matches!(inspector.event(None, DONE), EventAction::Pass), "{protocol:?}");
+            assert_eq!((inspector.progress, inspector.usage), (Progress::Ended, None), "{protocol:?}");
         }
     }
 
@@ -367,21 +370,21 @@ mod tests {
             ),
             (Protocol::Native, r#"{"error":{"code":500,"message":"broken","status":"INTERNAL"}}"#),
         ] {
-            let mut observer = Observer::new(protocol, "m", false);
-            assert_eq!(seen(&mut observer, &[event]), ["broken"], "{event}");
-            assert!(observer.progress >= Progress::Ended);
+            let mut inspector = StreamInspector::new(protocol, "m", false);
+            assert_eq!(seen(&mut inspector, &[event]), ["broken"], "{event}");
+            assert!(inspector.progress >= Progress::Ended);
         }
     }
 
     #[test]
     fn whole_answers() {
-        let mut observer = Observer::new(Protocol::Chat, "mine", false);
+        let mut inspector = StreamInspector::new(Protocol::Chat, "mine", false);
         let answer = r#"{"model":"theirs","choices":[],"usage":{"prompt_tokens":3},"error":null}"#;
-        let at = observer.document(answer).expect("an answer").expect("another model");
+        let at = inspector.document(answer).expect("an answer").expect("another model");
         assert_eq!(&answer[at], "\"theirs\"");
-        assert_eq!(observer.usage.and_then(|usage| usage.input), Some(3));
-        let error = observer.document(r#"{"error":{"message":"broken"}}"#).expect_err("an error");
+        assert_eq!(inspector.usage.and_then(|usage| usage.input), Some(3));
+        let error = inspector.document(r#"{"error":{"message":"broken"}}"#).expect_err("an error");
         assert_eq!(error.map(|error| error.message).as_deref(), Some("broken"));
-        assert_eq!(observer.document("<html>"), Err(None));
+        assert_eq!(inspector.document("<html>"), Err(None));
     }
 }

@@ -65,7 +65,7 @@ async fn import(arguments: Import) -> Exit {
     let collected = collect(&text, wanted)
         .map_err(|why| Failure::Usage(format!("{}: {why}", visible(&source.to_string()))))?;
     if collected.list.is_empty() {
-        let mut message = format!("{} has no price of a wanted model", source);
+        let mut message = format!("{source} has no price of a wanted model");
         for note in collected.notes() {
             message.push_str("\n  ");
             message.push_str(&note);

@@ -17,7 +17,7 @@ use crate::places;
 /// Maximum size of a list, in bytes.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Maximum time of a download.
-const MAX_TIME: Duration = Duration::from_secs(60);
+const MAX_TIME: Duration = Duration::from_mins(1);
 /// Maximum number of entries of a list at its outermost level.
 const MAX_ENTRIES: usize = 100_000;
 

@@ -201,7 +201,7 @@ impl Reading {
                 "providers" => &mut list.providers,
                 "upstreams" => &mut list.upstreams,
                 _ => {
-                    let message = format!("there is no such table{}", offer(&name, &TABLES));
+                    let message = format!("there is no such table{}", offer(&name, TABLES));
                     self.wrong(root.to(&*name), message);
                     continue;
                 }

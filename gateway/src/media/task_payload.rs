@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_errand_of_a_newer_gateway_is_left_to_it_until_its_deadline() {
+    fn the_payload_of_a_newer_gateway_is_left_to_it_until_its_deadline() {
         let wanted = Wanted { duration_s: 1, size: (2, 3) };
         let maker = Maker::Simulator { prompt: "a cat".to_owned() };
         let (public, webhook) = ("https://x".to_owned(), None);

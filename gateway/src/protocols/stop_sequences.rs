@@ -96,13 +96,11 @@ impl StopSequences {
         let found = choice.parts.iter().enumerate().find_map(|(index, part)| {
             let PartKind::Text(text) = &part.kind else { return None };
             let mut matched = vec![0; self.sequences.len()];
-            match find(&self.sequences, &mut matched, text) {
-                Some((sequence, end)) => Some((index, sequence, end - self.sequences[sequence].text.len())),
-                None => {
-                    length += text.chars().count();
-                    None
-                }
-            }
+            let Some((sequence, end)) = find(&self.sequences, &mut matched, text) else {
+                length += text.chars().count();
+                return None;
+            };
+            Some((index, sequence, end - self.sequences[sequence].text.len()))
         });
         let Some((index, sequence, cut)) = found else { return };
         if let PartKind::Text(text) = &mut choice.parts[index].kind {

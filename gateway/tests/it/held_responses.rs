@@ -575,7 +575,7 @@ async fn a_stored_response_may_come_compressed() {
         packed.len()
     );
     let whole = [head.into_bytes(), packed].concat();
-    let provider = Scripted::start([json_answer(200, &made), vec![Step::Write(whole.into())]]).await;
+    let provider = Scripted::start([json_answer(200, &made), vec![Step::Write(whole)]]).await;
     let server = at(&[("one", Kind::Responses, &provider)]).await;
     server.ask(PATH, &question("Say apples")).await;
     let kept = send(server.get(&path("resp_1"))).await.text().await.expect("a body");

@@ -100,7 +100,9 @@ fn what_is_wrong_is_named_with_its_place() {
 fn a_file_is_bounded_in_bytes_and_models() {
     let long = "#".repeat(usize::try_from(MAX_BYTES).expect("small") + 1);
     assert!(wrong(&long).contains("it is longer than 16777216 bytes"));
-    let many: String = (0..=MAX_MODELS).map(|id| format!("{id} = {{ input = 1, output = 1 }}\n")).collect();
+    let lines: Vec<String> =
+        (0..=MAX_MODELS).map(|id| format!("{id} = {{ input = 1, output = 1 }}\n")).collect();
+    let many = lines.concat();
     let problems = wrong(&format!("[providers.one]\n{many}"));
     assert!(problems.contains("is one model too many: a price file has 100000 at most"), "{problems}");
 }

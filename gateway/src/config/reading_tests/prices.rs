@@ -103,7 +103,7 @@ fn gateways_that_share_their_models_price_them_by_a_file_of_their_own() {
     let shared = SharedConfig::read(document, "it", &sharing).unwrap_or_else(|problems| panic!("{problems}"));
     let price = shared.models[0].targets[0].price.as_ref().expect("a price");
     assert!((price.tokens.input - 3.0).abs() < f64::EPSILON);
-    assert_eq!(shared.files, [path.clone()], "it is watched");
+    assert_eq!(shared.files, std::slice::from_ref(&path), "it is watched");
     std::fs::remove_file(path).expect("removed");
     let absent = SharedConfig::read(document, "it", &sharing).expect_err("it is not there").to_string();
     assert!(absent.contains("prices.file: the file ") && absent.contains("does not exist"), "{absent}");

@@ -13,7 +13,7 @@ fn conversation(request: &Value) -> Conversation {
     Protocol::Chat.request_in(request.clone(), "m", false).expect("a request")
 }
 
-fn request(messages: Value) -> Value {
+fn request(messages: &Value) -> Value {
     json!({ "model": "m", "functions": [{ "name": "f" }, { "name": "g" }], "messages": messages })
 }
 
@@ -49,7 +49,7 @@ fn a_result_belongs_to_the_last_call_of_its_function() {
     let user = json!({ "role": "user", "content": "Hi" });
     let messages =
         json!([user, call("f"), result("f", "1"), call("g"), result("g", "2"), call("f"), result("f", "3")]);
-    let conversation = conversation(&request(messages));
+    let conversation = conversation(&request(&messages));
     assert_eq!(results(&conversation), [(Some("f"), "1"), (Some("g"), "2"), (Some("f"), "3")]);
     let outgoing = Protocol::Messages.request_out(&conversation, DEFAULTS);
     assert_eq!(outgoing.dropped, [] as [Place; 0]);
@@ -64,7 +64,7 @@ fn a_result_belongs_to_the_last_call_of_its_function() {
 
 #[test]
 fn one_function_is_called_at_a_time_where_the_protocol_can_say_so() {
-    let conversation = conversation(&request(json!([{ "role": "user", "content": "Hi" }])));
+    let conversation = conversation(&request(&json!([{ "role": "user", "content": "Hi" }])));
     let said = |protocol: Protocol, at: &str| {
         let outgoing = protocol.request_out(&conversation, DEFAULTS);
         assert_eq!(outgoing.dropped, [] as [Place; 0], "{protocol:?}");
@@ -150,7 +150,7 @@ fn a_stream_calls_a_function() {
 
 #[test]
 fn functions_beside_tools_are_tools() {
-    let mut both = request(json!([{ "role": "user", "content": "Hi" }]));
+    let mut both = request(&json!([{ "role": "user", "content": "Hi" }]));
     assert!(has_functions(&conversation(&both)));
     both["tools"] = json!([{ "type": "function", "function": { "name": "t" } }]);
     assert!(!has_functions(&conversation(&both)));

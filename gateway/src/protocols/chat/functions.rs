@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::message_in;
 use super::tools::insert;
 use crate::conversation::{
     Conversation, Given, Input, Part, PartKind, Protocol, Tool, ToolCall, ToolChoice, ToolKind,
@@ -87,12 +86,12 @@ impl Calls {
         Some(Part { at: at.into(), kind: PartKind::Call(call), cache: None })
     }
 
-    /// Reads a message of the role `function`: the result of the last call of its function.
-    pub(super) fn result(&mut self, message: Members, rest: &mut Rest) -> Part {
+    /// The id of the call that a message of the role `function` responds to: the last call of its function. Empty if there is none.
+    pub(super) fn answered_by(&mut self, message: &Members, rest: &mut Rest) -> String {
         let name = message.peek("name").as_str().unwrap_or_default();
-        let id = self.open.remove(name).unwrap_or_default();
+        // The role goes back to a provider of this protocol.
         rest.keep_own(ROLE.into(), message.place("role"));
-        message_in::result_of(id, message, rest)
+        self.open.remove(name).unwrap_or_default()
     }
 }
 

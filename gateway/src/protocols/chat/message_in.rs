@@ -31,7 +31,8 @@ fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> 
     let at = message.at().to_owned();
     let role = message.text("role");
     if role.as_deref() == Some(functions::ROLE) {
-        let parts = vec![calls.result(message, rest)];
+        let call_id = calls.answered_by(&message, rest);
+        let parts = vec![result_of(call_id, message, rest)];
         return Ok(Turn { at: at.into(), role: Role::Tool, name: None, parts });
     }
     let role = match role.as_deref() {
@@ -64,7 +65,7 @@ fn result(mut message: Members, rest: &mut Rest) -> Part {
 }
 
 /// The result of a call.
-pub(super) fn result_of(call_id: String, mut message: Members, rest: &mut Rest) -> Part {
+fn result_of(call_id: String, mut message: Members, rest: &mut Rest) -> Part {
     let at = message.at().to_owned();
     let mut parts = Vec::new();
     content(&mut message, rest, &mut parts);

@@ -365,8 +365,8 @@ mod tests {
         assert_eq!(
             said,
             [
-                "/messages/0: content or tool_calls or refusal is missing",
-                "/messages/1/role: role is \"robot\", not one of system, user, assistant, developer, tool",
+                "/messages/0: content or tool_calls or function_call or refusal is missing",
+                "/messages/1/role: role is \"robot\", not one of system, user, assistant, developer, tool, function",
                 "max_tokens is a string, not an integer or null",
                 "n is 0, the minimum is 1",
                 "stop has 5 items, the maximum is 4",

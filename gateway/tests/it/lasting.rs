@@ -210,7 +210,7 @@ async fn a_task_whose_rest_cannot_be_read_ends_at_once_and_is_told() {
     let options = SqliteConnectOptions::new().filename(folder.path().join("gatewright.db"));
     let options = options.busy_timeout(Duration::from_secs(20));
     let mut database = SqliteConnection::connect_with(&options).await.expect("a connection");
-    let spoil = "UPDATE tasks SET task_payload = json_remove(task_payload, '$.maker')";
+    let spoil = "UPDATE tasks SET errand = json_remove(errand, '$.maker')";
     sqlx::query(spoil).execute(&mut database).await.expect("changed");
     database.close().await.expect("closed");
 

@@ -131,7 +131,7 @@ pub(crate) enum Full {
 /// changed then. So a change that arrives late, after others of the same lease, does no harm.
 pub(crate) trait TaskStore {
     /// Adds a task that is being submitted, with its first lease for some time; too many of its key that have ended give way.
-    /// Nobody takes it over: if its lease runs out before it has an task_payload, it is forgotten. `announced`: whether somebody is
+    /// Nobody takes it over: if its lease runs out before it has a payload, it is forgotten. `announced`: whether somebody is
     /// told of its end.
     fn add_task<'s>(
         &'s self,
@@ -141,7 +141,7 @@ pub(crate) trait TaskStore {
         lasts: Duration,
     ) -> Stored<'s, Result<Lease, Full>>;
 
-    /// Accepts a task: whoever takes it over goes on with the task_payload. True if the same acceptance was kept before, and nothing since.
+    /// Accepts a task: whoever takes it over continues with the payload. True if the same acceptance was kept before, and nothing since.
     fn accept_task<'s>(
         &'s self,
         lease: &'s Lease,

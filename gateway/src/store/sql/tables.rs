@@ -74,7 +74,7 @@ pub(super) const TABLES: &[Table] = &[
             ("model", Text),
             ("status", Text),
             ("outcome", Text),
-            ("task_payload", Text),
+            ("errand", Text),
             ("announced", Truth),
             ("lease", Count),
             ("due", Count),

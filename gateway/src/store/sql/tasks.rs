@@ -32,12 +32,7 @@ fn listed(row: &AnyRow) -> Result<(Task, Option<u64>), StoreError> {
 fn resumed(row: &AnyRow) -> Result<Resumed, StoreError> {
     let task = task(row)?;
     let lease = Lease { id: task.id.clone(), number: row.try_get("lease")? };
-    Ok(Resumed {
-        task,
-        lease,
-        now: unsigned(row.try_get("now")?),
-        task_payload: row.try_get("task_payload")?,
-    })
+    Ok(Resumed { task, lease, now: unsigned(row.try_get("now")?), task_payload: row.try_get("errand")? })
 }
 
 const ADD: &str = "
@@ -45,7 +40,7 @@ const ADD: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $7, 1, {now} + $8)";
 
 const END: &str = "
-    UPDATE tasks SET status = $3, outcome = $4, task_payload = NULL, ended = {now} / 1000
+    UPDATE tasks SET status = $3, outcome = $4, errand = NULL, ended = {now} / 1000
     WHERE id = $1 AND lease = $2 AND ended IS NULL";
 
 const ADD_NOTICE: &str = "
@@ -57,12 +52,12 @@ const RENEW: &str = "UPDATE tasks SET due = {now} + $1 WHERE ended IS NULL AND "
 /// Whoever else is as far finds a task that is no longer due. The clock is read once, for the index.
 const RESUME: &str = "
     UPDATE tasks SET lease = lease + 1, due = {now} + $1 WHERE due <= (SELECT {now}) AND id IN (
-        SELECT id FROM tasks WHERE ended IS NULL AND task_payload IS NOT NULL AND due <= (SELECT {now})
+        SELECT id FROM tasks WHERE ended IS NULL AND errand IS NOT NULL AND due <= (SELECT {now})
         ORDER BY due LIMIT $2 {skip_locked})
     RETURNING *, {now} AS now";
 
 const FORGET_UNACCEPTED: &str =
-    "DELETE FROM tasks WHERE ended IS NULL AND task_payload IS NULL AND due <= (SELECT {now})";
+    "DELETE FROM tasks WHERE ended IS NULL AND errand IS NULL AND due <= (SELECT {now})";
 
 const FORGET_ENDED: &str = "
     DELETE FROM tasks WHERE ended < (SELECT {now} / 1000) - $1 OR id IN (
@@ -158,8 +153,8 @@ impl TaskStore for SqlStore {
     ) -> Stored<'s, bool> {
         stored(async move {
             let accept = sqlx::query(
-                "UPDATE tasks SET status = $3, task_payload = $4 WHERE id = $1 AND lease = $2 AND ended IS NULL
-                     AND (task_payload IS NULL OR task_payload = $4 AND status = $3)",
+                "UPDATE tasks SET status = $3, errand = $4 WHERE id = $1 AND lease = $2 AND ended IS NULL
+                     AND (errand IS NULL OR errand = $4 AND status = $3)",
             );
             let accept = accept.bind(&lease.id).bind(lease.number).bind(written(state).0).bind(task_payload);
             Ok(accept.execute(&self.connections().await?).await?.rows_affected() > 0)
@@ -183,10 +178,10 @@ impl TaskStore for SqlStore {
 
     fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>> {
         stored(async move {
-            // Not the task_payload, which may be as large as a request.
+            // Not the payload, which may be as large as a request.
             let list = sqlx::query(
                 "SELECT id, owner, created, model, status, outcome, ended FROM tasks
-                 WHERE ($1 IS NULL OR status = $1) AND (task_payload IS NOT NULL OR ended IS NOT NULL)
+                 WHERE ($1 IS NULL OR status = $1) AND (errand IS NOT NULL OR ended IS NOT NULL)
                  ORDER BY created DESC, id LIMIT $2",
             );
             let list = list.bind(status).bind(signed(LONGEST_LIST as u64));

@@ -40,7 +40,7 @@ const ROWS: &[(i64, &str)] = &[
     (
         3,
         r#"INSERT INTO tasks
-            (id, owner, created, model, status, outcome, task_payload, announced, lease, due, ended) VALUES
+            (id, owner, created, model, status, outcome, errand, announced, lease, due, ended) VALUES
             ('task_1', 'key_1', 1790000000, 'film', 'processing', NULL, 'what to do', TRUE, 3, 30000, NULL),
             ('task_2', 'key_1', 1790000001, 'film', 'failed', '{"message":"why","code":"x"}', NULL, FALSE, 1, 30000, 1790000100);
         INSERT INTO deliveries

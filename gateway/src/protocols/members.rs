@@ -15,13 +15,15 @@ use crate::conversation::{Answer, Conversation, Given, Place, Protocol};
 pub(super) struct Members {
     members: Map<String, Value>,
     at: String,
+    /// Members whose names were respelled, and how the client wrote them.
+    respelled: Vec<(String, String)>,
 }
 
 impl Members {
     /// Errors: the value is no object; it is given back.
     pub(super) fn read(value: Value, at: impl Into<String>) -> Result<Self, Value> {
         match value {
-            Value::Object(members) => Ok(Self { members, at: at.into() }),
+            Value::Object(members) => Ok(Self { members, at: at.into(), respelled: Vec::new() }),
             other => Err(other),
         }
     }
@@ -133,7 +135,7 @@ impl Members {
     pub(super) fn members(&mut self, name: &str) -> Option<Self> {
         let at = self.place(name);
         self.take(name, |value| match value {
-            Value::Object(members) if !members.is_empty() => Ok(Self { members, at }),
+            Value::Object(members) if !members.is_empty() => Ok(Self { members, at, respelled: Vec::new() }),
             other => Err(other),
         })
     }
@@ -146,8 +148,14 @@ impl Members {
         }
         for (name, value) in std::mem::take(&mut self.members) {
             let plain = camel(&name);
-            let name = if self.members.contains_key(&plain) { name } else { plain };
-            self.members.insert(name, value);
+            if self.members.contains_key(&plain) {
+                self.members.insert(name, value);
+                continue;
+            }
+            if plain != name {
+                self.respelled.push((plain.clone(), name));
+            }
+            self.members.insert(plain, value);
         }
     }
 
@@ -182,13 +190,16 @@ pub(super) struct Rest {
 impl Rest {
     /// Keeps the rest of an object. `own`: names of members that say nothing to another protocol.
     pub(super) fn keep(&mut self, members: Members, own: &[&str]) {
-        let at = members.at;
-        for (name, value) in members.members {
+        let Members { members, at, mut respelled } = members;
+        for (name, value) in members {
             let kept = if is_empty(&value) || own.contains(&name.as_str()) {
                 &mut self.own
             } else {
                 &mut self.extra
             };
+            // A member that nobody knows is reported as the client wrote it.
+            let written = respelled.iter().position(|(plain, _)| *plain == name);
+            let name = written.map_or(name, |index| respelled.swap_remove(index).1);
             kept.push(Given::new(value, format!("{at}/{}", escaped(&name))));
         }
     }

@@ -85,10 +85,7 @@ pub(super) enum Credential {
     /// An access token by the credentials of a service account or of a user.
     CredentialsFile { credentials_file: PathBuf },
     /// An access token by the application default credentials of this machine.
-    ApplicationDefault {
-        #[serde(rename = "application_default")]
-        _is_wanted: bool,
-    },
+    ApplicationDefault { application_default: bool },
     /// Where other secrets are, too.
     Kept(Secret),
 }

@@ -86,7 +86,12 @@ impl Envelope {
     ) -> Result<Bytes, String> {
         let names_model = self.template(action).is_some_and(|path| path.contains(MODEL_PLACEHOLDER));
         let is_text = matches!(action, Action::Answer { .. } | Action::CountTokens | Action::Compact);
-        let betas = client.filter(|_| is_text && self.betas_in_body).and_then(betas);
+        let is_decided = |name: &str| {
+            self.set.iter().any(|member| member.name == name)
+                || self.omitted.iter().any(|omitted| omitted == name)
+        };
+        let takes_betas = is_text && self.betas_in_body && !is_decided(BETA_MEMBER);
+        let betas = client.filter(|_| takes_betas).and_then(betas);
         let set = self.set.iter().filter(|_| is_text).chain(&betas);
         let set: Vec<&Member> = set.collect();
         let is_omitted = |name: &str| {
@@ -211,6 +216,11 @@ mod tests {
         assert_eq!(body(r#"{"a":1}"#, &client), betas);
         let own = r#"{"anthropic_beta":["mine"],"version":"v1"}"#;
         assert_eq!(body(r#"{"anthropic_beta":["mine"]}"#, &client), own);
+        let mut decided = config::Envelope { betas_in_body: true, ..config::Envelope::default() };
+        decided.set_body.insert(BETA_MEMBER.to_owned(), json!(["ours"]));
+        let (turn, text) = (Action::Answer { stream: false }, Bytes::from_static(b"{}"));
+        let sent = Envelope::new(&decided).body(turn, text, Some(&client)).expect("an object");
+        assert_eq!(sent, r#"{"anthropic_beta":["ours"]}"#, "the operator decides");
     }
 
     #[test]

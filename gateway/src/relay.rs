@@ -1,7 +1,7 @@
-//! The way of a request through the gateway: to an upstream of its model, to the next one where that fails, and back.
-//! Where both sides speak one protocol, bytes pass and an observer reads the usage and the end.
+//! The request path: prepare the request for an upstream of its model, send it, fail over to the next upstream, and return the
+//! response. If client and upstream speak the same protocol, bytes pass through and an inspector reads the usage and the end.
 //!
-//! Another upstream is asked only before the first byte of an answer has gone to the client. A sign of life is none.
+//! The gateway fails over only until it has sent the first response byte. Keep-alive comments don't count.
 
 mod attempt;
 mod attempt_metrics;
@@ -65,10 +65,10 @@ use crate::usage::{Charge, Consumption};
 use crate::wire::{ApiError, Call, Response, held_json};
 use crate::{models, stored_responses};
 
-/// Bodies longer than this are checked on a thread of their own: others do not wait for them.
+/// Larger bodies are checked on the blocking pool, so that they don't delay other requests.
 const LONG_BODY: usize = 64 * 1024;
 
-/// A request on its way.
+/// A client's request, and what the gateway knows about it before it chooses an upstream.
 struct RequestContext {
     app: Arc<App>,
     call: Arc<Call>,
@@ -83,8 +83,8 @@ struct RequestContext {
     span: Option<Span>,
 }
 
-/// Answers a request of a text or image model. Images are asked for in the protocol of chat: the upstreams that speak it
-/// draw them, too.
+/// Answers a request for a text or image model. Images use the chat protocol: the upstreams that speak it also generate
+/// images.
 pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Response {
     let operation = call.operation;
     let call = Arc::new(call);
@@ -92,7 +92,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Re
         Ok(Some(request_context)) if request_context.action == (Action::Answer { stream: true }) => {
             keepalive::answer(request_context).await
         }
-        // In a box of its own: streams have no room for it.
+        // Boxed separately, to keep the future of a stream small.
         Ok(Some(request_context)) => Box::pin(request_context.execute()).await,
         Ok(None) => Err(refusal(app, &call).await),
         Err(error) => Err(error),
@@ -100,7 +100,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, protocol: Protocol) -> Re
     answered.unwrap_or_else(|error| error.into_response(operation.error_style))
 }
 
-/// What is wrong with a request that names no model of this gateway.
+/// The error for a request that doesn't name a model of this gateway.
 async fn refusal(app: &Arc<App>, call: &Arc<Call>) -> ApiError {
     let (call, routes) = (Arc::clone(call), app.routes.load_full());
     let checked = app.blocking_pool.work(move |_| {
@@ -113,7 +113,7 @@ async fn refusal(app: &Arc<App>, call: &Arc<Call>) -> ApiError {
     }
 }
 
-/// The error where no upstream has answered. `fault`: of the last one that was asked.
+/// The error when no upstream answered. `fault`: from the last attempt.
 fn unanswered(fault: Option<Fault>, plan: &Plan, model: &str, operation: &Operation) -> ApiError {
     match (fault, plan.unavailable()) {
         (Some(fault), _) => fault.into_error(),
@@ -123,7 +123,7 @@ fn unanswered(fault: Option<Fault>, plan: &Plan, model: &str, operation: &Operat
 }
 
 impl RequestContext {
-    /// None if the request names no model of this gateway. Errors: it asks for an impossible form of a stream.
+    /// None if the request doesn't name a model of this gateway. Errors: the requested stream format doesn't exist.
     fn begin(app: &Arc<App>, call: &Arc<Call>, protocol: Protocol) -> Result<Option<Self>, ApiError> {
         let action = |stream| match call.operation.id {
             "count_tokens" | "count_message_tokens" => Action::CountTokens,
@@ -196,7 +196,7 @@ impl RequestContext {
         Err(unanswered(fault, &plan, &self.meta.model, self.call.operation))
     }
 
-    /// What is known of the response that the request continues. Errors: it is none of the caller's.
+    /// The stored response that the request continues. Errors: the caller has no such response.
     async fn previous(&self) -> Result<Option<Known>, ApiError> {
         let id = self.meta.previous.as_ref().filter(|_| self.protocol == Protocol::Responses);
         let Some(id) = id else { return Ok(None) };
@@ -204,7 +204,7 @@ impl RequestContext {
         stored_responses::previous(&self.app, &self.call, id).map(Some)
     }
 
-    /// Asks one upstream, with each of its keys if need be. Errors: the request's own.
+    /// Sends the request to one upstream, with another of its keys if one is refused. Errors: the request itself is at fault.
     async fn ask(
         &self,
         plan: &mut Plan,
@@ -212,7 +212,7 @@ impl RequestContext {
         mut attempt: UpstreamAttempt,
     ) -> Result<Result<Response, Fault>, ApiError> {
         loop {
-            // From here on, the upstream may work: what it read counts, though the client leaves before it answers.
+            // From here on the upstream may do work: its input counts even if the client disconnects before the answer.
             let charge = self.charge(&attempt)?;
             let mut attempt_metrics = self.attempt_metrics(&attempt);
             let trace = attempt_metrics.trace(&attempt.destination);
@@ -226,7 +226,7 @@ impl RequestContext {
             };
             let fault = match answered {
                 Ok(answered) => {
-                    // A client that leaves before an answer has begun says nothing of the upstream.
+                    // If the client disconnects before the answer begins, we learn nothing about the upstream's health.
                     if !self.call.presence.has_ended() {
                         attempt.succeeded(Instant::now());
                     }
@@ -243,7 +243,7 @@ impl RequestContext {
             attempt_metrics.failed(&fault);
             drop(attempt_metrics);
             match fault.verdict {
-                // The upstream has done its work.
+                // The upstream did the work, so it counts.
                 Verdict::Gateway => drop(charge),
                 _ => charge.void(),
             }
@@ -251,7 +251,7 @@ impl RequestContext {
             if refuses_options {
                 attempt.destination.provider.refuse_stream_options();
             } else if !upstream_request.adds_stream_options && fault.verdict == Verdict::Request {
-                // Without them it refuses, too: its error may only have quoted the request.
+                // It refuses the request without them, too: the earlier error may only have quoted the request.
                 attempt.destination.provider.allow_stream_options();
             }
             if refuses_options || upstream_request.may_be_forgotten && fault.is_unknown_response() {
@@ -271,7 +271,7 @@ impl RequestContext {
         AttemptMetrics::at(attempt, &self.app.metrics, self.span.as_ref(), self.call.operation, streams)
     }
 
-    /// The response to the client. From here on, no other upstream is asked.
+    /// The response to the client. There is no failover from here on.
     fn respond(
         &self,
         answered: Answered,
@@ -305,7 +305,7 @@ impl RequestContext {
                 held_json(document, share)
             }
             Answered::Stream(stream) => {
-                // Else the client has left before it began.
+                // Otherwise the client disconnected before it began.
                 if !self.call.presence.has_ended() {
                     attempt_metrics.answered();
                 }
@@ -325,7 +325,7 @@ impl RequestContext {
         response
     }
 
-    /// The response that an answer promises, if its upstream makes it in the background.
+    /// The pending response, if the upstream generates it in the background.
     fn in_background(&self, document: &[u8], attempt: &UpstreamAttempt) -> Option<Background> {
         if !self.meta.background || self.protocol != Protocol::Responses {
             return None;
@@ -340,21 +340,20 @@ impl RequestContext {
         })
     }
 
-    /// The account of an attempt that has begun, with an estimate of what the upstream reads. Errors: a budget of the key
-    /// has no room for it.
+    /// Opens the charge for an attempt, with an estimate of its input. Errors: the key's budget doesn't cover it.
     fn charge(&self, attempt: &UpstreamAttempt) -> Result<Charge, ApiError> {
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let charge = Charge::new(self.call.caller.clone(), Arc::clone(&self.route.id), upstream);
         let charge = charge.priced(attempt.destination.rates.clone());
         if self.action == Action::CountTokens {
-            // It takes no tokens: that is known, not estimated.
+            // Counting tokens uses none, and that is exact.
             let mut charge = charge;
             charge.told(Usage::default());
             return Ok(charge);
         }
         let refused = |exceeded| refused(exceeded, &self.call.caller);
         if self.action == Action::Image {
-            // Nobody can estimate the tokens of an image: those with a price of their own are reserved.
+            // The tokens of an image can't be estimated: only prices per image are reserved.
             let images = self.meta.choices.into();
             return charge.reserve(Consumption { images, ..Consumption::default() }).map_err(refused);
         }

@@ -1,4 +1,4 @@
-//! One attempt at one upstream: sends the request and judges the answer, as far as another upstream could still be asked.
+//! One attempt at one upstream: sends the request and reads the response as far as failover is still possible.
 
 use std::convert::Infallible;
 
@@ -28,25 +28,25 @@ use crate::wire::Presence;
 use crate::wire::content_coding::{self, Unlabelled};
 use crate::wire::peeked::peek;
 
-/// Maximum size of an error that is read.
+/// Maximum size of an error body, in bytes.
 const MOST_ERROR_BYTES: usize = 64 * 1024;
-/// How long the body of an error may take.
+/// Maximum time to read an error body.
 const ERROR_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// An answer that the client gets.
+/// A successful answer.
 pub(super) enum Answered {
     Document {
         document: Bytes,
         usage: Option<Usage>,
         /// The number of images that the model made.
         images: u64,
-        /// The memory that it takes.
+        /// The memory that it holds.
         share: Share,
     },
     Stream(Box<Stream>),
 }
 
-/// Asks the upstream of a claim. `trace`: headers by which it continues the trace.
+/// Sends the request to the upstream of an attempt. `trace`: headers that continue the trace.
 pub(super) async fn ask(
     request_context: &RequestContext,
     upstream_request: &UpstreamRequest,
@@ -73,7 +73,7 @@ pub(super) async fn ask(
     let (is_stream, body) = if media_type.starts_with("text/event-stream") {
         (true, body)
     } else if streams && !media_type.starts_with("application/json") {
-        // Some servers give their streams another type, or none.
+        // Some servers label their streams with another media type, or with none.
         let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body)).await;
         let looked = looked.map_err(|_| Fault::broken("did not begin in time", &endpoint.redactor))?;
         let (first, body) = looked.map_err(|_| Fault::broken("ended before it began", &endpoint.redactor))?;
@@ -84,7 +84,7 @@ pub(super) async fn ask(
     passed(request_context, upstream_request, attempt, body, is_stream).await
 }
 
-/// Head and body of a successful answer, without its content codings.
+/// Head and body of a successful response, decoded.
 pub(super) async fn opened<B>(
     answer: Result<http::Response<B>, NoAnswer>,
     protocol: Protocol,
@@ -104,7 +104,7 @@ where
     Err(Fault::of_answer(protocol, head.status.as_u16(), &head.headers, &body, redactor))
 }
 
-/// The body of an answer without its content codings. Errors: nobody can undo them.
+/// The decoded body of a response. Errors: its content coding is unknown.
 pub(super) fn without_codings<B>(headers: &HeaderMap, body: B, redactor: &Redactor) -> Result<Body, Fault>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
@@ -116,7 +116,7 @@ where
     }
 }
 
-/// The same as far as it can be done.
+/// The decoded body, or the raw body if its content coding is unknown.
 pub(super) fn readable<B>(headers: &HeaderMap, body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
@@ -128,18 +128,18 @@ where
     }
 }
 
-/// Whether bytes are the beginning of a stream of events: a field or a comment.
+/// Whether bytes look like the start of server-sent events: a field or a comment.
 fn begins_like_events(bytes: &[u8]) -> bool {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
     ["data:", "event:", "id:", "retry:", ":"].iter().any(|field| bytes.starts_with(field.as_bytes()))
 }
 
-/// A header as text; empty if there is none.
+/// A header value as text; empty if the header is missing.
 fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> &'h str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// The body of an error, as far as it is read.
+/// The body of an error response, up to the limits.
 pub(super) async fn error_body<B>(body: B) -> Bytes
 where
     B: http_body::Body<Data = Bytes>,
@@ -152,7 +152,7 @@ where
     }
 }
 
-/// What the client gets of a successful answer.
+/// Turns a successful response into an answer for the client.
 pub(super) async fn passed(
     request_context: &RequestContext,
     upstream_request: &UpstreamRequest,
@@ -172,10 +172,10 @@ pub(super) async fn passed(
         if !streams {
             return passed_document(request_context, upstream_request, attempt, document, share).await;
         }
-        // Few upstreams answer so: what it takes has no place in every stream.
+        // Boxed: this is rare, and shouldn't grow the future of every stream.
         Box::pin(as_events(request_context, upstream_request, attempt, document, share)).await?
     };
-    // A client of the embedded provider may stop sending: its answer costs nothing.
+    // Clients of the embedded provider may half-close the connection: its answers cost nothing.
     let is_embedded = attempt.destination.provider.is_simulator();
     let presence = if is_embedded { Presence::default() } else { request_context.call.presence.clone() };
     let stores = upstream_request.recorder.is_some();
@@ -223,7 +223,7 @@ pub(super) async fn passed(
     Ok(Answered::Stream(Box::new(stream)))
 }
 
-/// The events in place of a document with which the upstream answers a request for a stream.
+/// Events for a client that requested a stream, made from the JSON document that the upstream returned.
 async fn as_events(
     request_context: &RequestContext,
     upstream_request: &UpstreamRequest,
@@ -249,14 +249,14 @@ async fn as_events(
         write()
     };
     let (events, share) = written?;
-    // The memory is held until the stream takes the events.
+    // The reservation lasts until the stream takes the events.
     Ok(Body::from_stream(stream::once(async move {
         drop(share);
         Ok::<_, Infallible>(events)
     })))
 }
 
-/// Stores an answer that is relayed.
+/// Records a relayed answer.
 fn recorder(
     request_context: &RequestContext,
     upstream_request: &UpstreamRequest,
@@ -265,7 +265,7 @@ fn recorder(
     upstream_request.recorder.clone().map(|recorder| recorder.held(attempt, &request_context.meta.model))
 }
 
-/// Stores a whole answer that is relayed.
+/// Records a relayed answer that is not a stream.
 fn keep(recorder: Option<&ResponseRecorder>, document: &Bytes) {
     if let Some(recorder) = recorder {
         // What was passed is text.
@@ -273,7 +273,7 @@ fn keep(recorder: Option<&ResponseRecorder>, document: &Bytes) {
     }
 }
 
-/// What the client gets of a whole answer. A long one is read on a thread of its own, so that others do not wait for it.
+/// Reads an answer that is not a stream. Large ones are parsed on the blocking pool.
 async fn passed_document(
     request_context: &RequestContext,
     upstream_request: &UpstreamRequest,

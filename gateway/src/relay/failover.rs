@@ -1,4 +1,4 @@
-//! What follows on an attempt that failed: another key, another upstream, or the end.
+//! What to try after a failed attempt: another key, another upstream, or nothing.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use super::failure::{Fault, Verdict};
 use crate::routing::{Plan, UpstreamAttempt};
 use crate::wire::ApiError;
 
-/// How long a key of several is left alone after a 429 without a time.
+/// How long one of several keys rests after a 429 without `retry-after`.
 const RATE_PAUSE: Duration = Duration::from_secs(5);
-/// How long a key of several is left alone that the upstream refused.
+/// How long one of several keys rests after the upstream rejected it.
 const REFUSED_PAUSE: Duration = Duration::from_mins(1);
 
-/// Goes on with the same upstream, which the claim has another key of. Else the attempt was its last one: another upstream
-/// may do, or the error is the request's own. `model`: for the log.
+/// Continues with another key of the same upstream if there is one. Otherwise breaks: with the fault if another upstream may
+/// answer, or with the error if the request itself is at fault. `model`: for the log.
 pub(super) fn after(
     fault: Fault,
     plan: &mut Plan,
@@ -22,7 +22,7 @@ pub(super) fn after(
 ) -> ControlFlow<Result<Fault, ApiError>> {
     let now = Instant::now();
     if !matches!(fault.verdict, Verdict::Request | Verdict::Gateway) {
-        // Without the upstream's words, which may hold anything.
+        // Don't log the upstream's text, which may contain anything.
         let upstream = &*attempt.destination.provider.endpoint.name;
         tracing::warn!(upstream, model, reason = ?fault.verdict, "an attempt failed");
     }
@@ -38,7 +38,7 @@ pub(super) fn after(
             }
         }
         Verdict::Key | Verdict::RateLimit => {
-            // At once is no time: the same key would be chosen again.
+            // Zero would select the same key again.
             let told = fault.retry_after.filter(|time| !time.is_zero());
             let pause = match (attempt.has_one_key(), fault.verdict, told) {
                 (_, Verdict::RateLimit, Some(told)) => Some(told),
@@ -53,7 +53,7 @@ pub(super) fn after(
                 return ControlFlow::Continue(());
             }
             if fault.verdict == Verdict::RateLimit {
-                // It works: a limit is no breakdown.
+                // A rate limit is not a sign of bad health.
                 attempt.succeeded(now);
             }
         }

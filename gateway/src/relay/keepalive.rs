@@ -1,5 +1,5 @@
-//! Streams whose upstreams take long: after 15 s without an event the client gets a head and a sign of life, and another one
-//! every 15 s, while upstreams are still asked one after the other. An error is then told as its protocol tells one in a stream.
+//! Keep-alive for slow streams: after 15 s without an event, the gateway sends the response head and a keep-alive comment, then one
+//! more every 15 s, while it still tries upstreams. A later error is sent as an error event of the client's protocol.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,31 +21,31 @@ use crate::wire::{ApiError, Presence, Response};
 
 type Execution = Pin<Box<dyn Future<Output = Result<Response, ApiError>> + Send>>;
 
-/// The body of a response that has begun before an upstream answered.
+/// The body of a response that began before an upstream answered.
 struct Keepalive {
     then: Then,
     protocol: Protocol,
     framing: Framing,
-    /// As the client called it.
+    /// The client's name for the model.
     model: String,
     origin: Origin,
     presence: Presence,
 }
 
-/// What follows.
+/// What comes next.
 enum Then {
-    /// A sign of life.
+    /// A keep-alive comment.
     Sign(Execution),
-    /// What upstreams say.
+    /// Wait for an upstream.
     Ask(Execution),
-    /// What one has begun to answer.
+    /// Forward the answer.
     Pass(Body),
-    /// An end that no client takes for one.
+    /// Abort, so that the client doesn't mistake it for a complete stream.
     Cut,
     End,
 }
 
-/// The response to a request for a stream. Errors: nobody has answered, and the client has got nothing yet.
+/// The response to a streaming request. Errors: no upstream answered, and nothing was sent yet.
 pub(super) async fn answer(request_context: RequestContext) -> Result<Response, ApiError> {
     let (protocol, framing) = (request_context.protocol, request_context.framing);
     let (model, id) = (request_context.meta.model.clone(), Arc::clone(&request_context.route.id));
@@ -67,7 +67,7 @@ pub(super) async fn answer(request_context: RequestContext) -> Result<Response, 
 }
 
 impl Keepalive {
-    /// The next bytes for the client; none at the end.
+    /// The next bytes for the client; none at the end of the stream.
     async fn next(&mut self) -> Option<Result<Bytes, axum::Error>> {
         loop {
             match std::mem::replace(&mut self.then, Then::End) {
@@ -100,7 +100,7 @@ impl Keepalive {
                     return Some(frame.map(|frame| frame.into_data().unwrap_or_default()));
                 }
                 Then::Cut => {
-                    // Whoever sends the response sends what it has got of it first.
+                    // Return first, so that the server sends the bytes it already has.
                     tokio::task::yield_now().await;
                     return Some(Err(axum::Error::new(GivenUp)));
                 }
@@ -109,15 +109,15 @@ impl Keepalive {
         }
     }
 
-    /// What the upstream's protocol has no words for, for which the header of the response came too late: a comment. An
-    /// array has no place for one.
+    /// Reports what the upstream's protocol can't express as a comment, because the response head is already sent. A JSON array
+    /// can't hold comments.
     fn dropped(&self, response: &Response) -> Option<Bytes> {
-        // Within bounds and without line breaks, as a header is.
+        // Bounded and without line breaks, like a header value.
         let places = response.headers().get(DROPPED_HEADER)?.to_str().ok()?;
         (self.framing == Framing::Events).then(|| format!(": dropped {places}\n\n").into())
     }
 
-    /// The end of a stream that never came.
+    /// Ends a stream for which no upstream answered.
     fn failed(&mut self, error: &ApiError) -> Bytes {
         let inspector = StreamInspector::new(self.protocol, &self.model, false);
         let event = last_event(self.protocol, &StreamError::of_error(error), &inspector);

@@ -1,4 +1,4 @@
-//! The request in the words of each upstream that is asked. What was found out for one is kept for the next.
+//! Builds the request for each upstream, and caches what the next attempt can reuse.
 
 use std::sync::Arc;
 
@@ -22,45 +22,45 @@ use crate::store::Known;
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response, json_response};
 
-/// Says that a count of tokens is the gateway's own estimate.
+/// Marks a token count as the gateway's own estimate.
 pub(crate) const ESTIMATED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-estimated");
 
-/// What is known of the request after the first attempt.
+/// What later attempts reuse from the first one.
 #[derive(Default)]
 pub(super) struct RequestCache {
     pub(super) translation: Option<RequestTranslation>,
     /// The response that the request continues, unless the upstream that stores it has forgotten it.
     pub(super) previous: Option<Known>,
-    /// Set where the request was checked for upstreams of its protocol: whether for the one that stores the previous
+    /// Set once the request was checked for upstreams of its protocol: whether for the one that stores the previous
     /// response.
     pub(super) relayed_there: Option<bool>,
-    /// The request in other bytes than the client's.
+    /// The request, if it is no longer the client's bytes.
     pub(super) rewritten: Option<RequestMeta>,
-    /// Stores an answer that is relayed.
+    /// Records a relayed answer.
     pub(super) recorder: Option<ResponseRecorder>,
     /// Whether a request for images keeps to the limits of the model.
     pub(super) pictures_checked: bool,
 }
 
-/// The request in the words of one upstream.
+/// The request as one upstream gets it.
 pub(super) struct UpstreamRequest {
     pub(super) protocol: Protocol,
     pub(super) body: Bytes,
-    /// What its protocol has no words for.
+    /// What the upstream's protocol can't express.
     pub(super) dropped: Option<HeaderValue>,
-    /// What a translated answer repeats of the request.
+    /// What a translated answer echoes from the request.
     pub(super) context: Option<Arc<protocols::ResponseContext>>,
-    /// Makes the answer what the client asked for.
+    /// Adapts the answer to what the client requested.
     pub(super) adapter: Option<Box<protocols::AnswerAdapter>>,
-    /// Stores the answer.
+    /// Records the answer.
     pub(super) recorder: Option<ResponseRecorder>,
-    /// How the client asks for a compaction that the gateway makes.
+    /// How the client requested a compaction that the gateway performs.
     pub(super) compacts: Option<Form>,
-    /// About how many tokens the request has, where the answer begins with them and the upstream tells them at its end.
+    /// Estimated input tokens, for protocols that report them first while the upstream reports them last.
     pub(super) estimate: Option<u64>,
-    /// Whether the upstream has to know the response that the request continues, and could do without.
+    /// Whether the upstream must know the previous response, but the gateway could resend the conversation instead.
     pub(super) may_be_forgotten: bool,
-    /// Whether the gateway added `stream_options`, without which the upstream may answer.
+    /// Whether the gateway added `stream_options`, which the upstream may reject.
     pub(super) adds_stream_options: bool,
 }
 
@@ -83,13 +83,13 @@ impl UpstreamRequest {
     }
 }
 
-/// The rules for models that the configuration names: the catalog says nothing about them.
+/// The rules for models that only the configuration knows.
 pub(super) fn own_models() -> Rules {
     Rules::default().own_models(true)
 }
 
 impl RequestContext {
-    /// Counts the tokens of a request whose upstreams do not.
+    /// Estimates the tokens of a request whose upstreams can't count them.
     pub(super) async fn estimate(&self) -> Result<Response, ApiError> {
         let (from, model) = (self.protocol, self.meta.model.clone());
         let count = move |call: &Call| {
@@ -108,7 +108,7 @@ impl RequestContext {
         Ok(response)
     }
 
-    /// The request in the words of an upstream.
+    /// Builds the request for an upstream.
     pub(super) async fn prepare(
         &self,
         cache: &mut RequestCache,
@@ -127,13 +127,13 @@ impl RequestContext {
         let upstream_request = if is_relayed {
             self.relayed(cache, destination).await?
         } else {
-            // What is relayed as it came, which is most, does not carry the room that a translation takes.
+            // Boxed: most requests pass through and shouldn't carry the size of a translation.
             Box::pin(self.translated(cache, protocol, destination)).await?
         };
         Ok(UpstreamRequest { adds_stream_options, ..upstream_request })
     }
 
-    /// The request in the words of another protocol.
+    /// Translates the request to another protocol.
     async fn translated(
         &self,
         cache: &mut RequestCache,
@@ -147,7 +147,7 @@ impl RequestContext {
         let (context, recorder, compacts) =
             (Some(translation.context()), translation.recorder(), translation.compacts());
         let (model, capabilities) = (Arc::clone(&destination.model), destination.provider.capabilities());
-        // The first event of a stream of messages tells it.
+        // The first event of a messages stream reports it.
         let counts = self.protocol == Protocol::Messages && self.action == Action::Answer { stream: true };
         let write = move |_: &Call| {
             let written = translation.request_for(protocol, &model, capabilities)?;
@@ -168,7 +168,7 @@ impl RequestContext {
         })
     }
 
-    /// The request for images in the words of an upstream. The limits of the catalog hold whoever draws them.
+    /// Builds an image request for an upstream. The limits of the catalog apply to every upstream.
     async fn pack_for_pictures(
         &self,
         cache: &mut RequestCache,
@@ -183,7 +183,7 @@ impl RequestContext {
         Ok(UpstreamRequest::new(Protocol::Chat, self.meta.named(Protocol::Chat, model)))
     }
 
-    /// Checks the request, and reads it into the neutral form.
+    /// Validates the request and reads it into the neutral form.
     async fn read(&self) -> Result<RequestTranslation, ApiError> {
         let (from, stream) = (self.protocol, self.action == Action::Answer { stream: true });
         let (model, app) = (self.meta.model.clone(), Arc::clone(&self.app));
@@ -192,7 +192,7 @@ impl RequestContext {
             let weight = gatewright::json_weight(&call.body);
             share.hold(2 * weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
             let mut request = call.checked_body_by(own_models())?;
-            // Answers of no other protocol repeat the request, and none its input.
+            // Only responses answers echo the request, and never its input.
             let (mut whole, request) = match from {
                 Protocol::Responses => {
                     let whole = conversation_state::whole(&app, call, &request)?;
@@ -211,8 +211,8 @@ impl RequestContext {
         Ok(RequestTranslation::new(self, conversation, request, share).continued(whole))
     }
 
-    /// Works on the request: here, or for one that is long, or that continues one of any length, on a thread of its own,
-    /// so that others do not wait for it.
+    /// Runs work on the request: inline, or on the blocking pool if the request is large or continues a conversation of unknown
+    /// length.
     pub(super) async fn unless_long<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Call) -> Result<T, ApiError> + Send + 'static,

@@ -28,3 +28,18 @@ fn results_without_ids_answer_the_calls_of_their_name_in_order() {
     assert_eq!(ids[..3], ["call_native_0_0", "call_native_0_1", "call_native_0_2"]);
     assert_eq!(ids[3..], [ids[0], ids[2], ids[1], "call_native_1_3"]);
 }
+
+#[test]
+fn a_result_is_a_result_under_every_role_that_clients_write() {
+    for role in ["user", "function", "tool"] {
+        let conversation = read(&json!({ "contents": [
+            { "role": "user", "parts": [{ "text": "Weather?" }] },
+            { "role": "model", "parts": [{ "functionCall": { "name": "f" } }] },
+            { "role": role, "parts": [{ "functionResponse": { "name": "f", "response": { "output": "rain" } } }] },
+        ] }));
+        let last = conversation.turns.last().expect("a turn");
+        assert_eq!(last.role, crate::conversation::Role::Tool, "{role}");
+        let results = last.parts.iter().filter(|part| matches!(part.kind, PartKind::Result(_)));
+        assert_eq!(results.count(), 1, "{role}");
+    }
+}

@@ -1,8 +1,8 @@
-//! The neutral form of a request, its answer and its stream, in which the four wire protocols meet. Each protocol
-//! translates to it and from it (`protocols/`); no protocol knows another.
+//! The neutral form of a request, its answer and its stream, where the four wire protocols meet. Each
+//! protocol translates to and from it (`protocols/`); no protocol knows another.
 //!
-//! What a protocol cannot say is never lost in silence: every part of a conversation knows where the client wrote it
-//! ([`Given::at`], `at`), and writing a request reports the places that the target has no words for.
+//! Nothing is dropped silently: every part of a conversation knows where the client wrote it ([`Given::at`],
+//! `at`), and writing a request reports the places that the target can't express.
 
 mod answer;
 
@@ -14,7 +14,7 @@ pub(crate) use self::answer::{
     Answer, Choice, Citation, Delta, End, Failure, FailureKind, ProviderExtra, Usage,
 };
 
-/// A wire protocol of text models.
+/// A wire protocol for text models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Protocol {
     /// `POST /v1/chat/completions`.
@@ -47,43 +47,43 @@ impl<T> Given<T> {
 /// A request for the next turn of a conversation.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Conversation {
-    /// The protocol of the request; [`extra`](Self::extra) and unknown kinds are of it.
+    /// The protocol of the request. [`extra`](Self::extra) and unknown kinds belong to it.
     pub(crate) source: Protocol,
-    /// The model, as the target calls it.
+    /// The model name at the target.
     pub(crate) model: String,
-    /// All turns in order, instructions among them.
+    /// All turns in order, including instructions.
     pub(crate) turns: Vec<Turn>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) tool_choice: Option<Given<ToolChoice>>,
     pub(crate) parallel_tool_calls: Option<Given<bool>>,
     pub(crate) format: Option<Given<Format>>,
-    /// Maximum number of tokens to write.
+    /// Maximum number of tokens to generate.
     pub(crate) max_tokens: Option<Given<u64>>,
     pub(crate) stop: Vec<Given<String>>,
     pub(crate) sampling: Sampling,
     pub(crate) reasoning: Reasoning,
     /// Number of answers.
     pub(crate) choices: Option<Given<u64>>,
-    /// Log probabilities of the text, with this many alternatives for each token.
+    /// Log probabilities of the text, with this many alternatives per token.
     pub(crate) logprobs: Option<Given<u64>>,
-    /// Names and values that the provider keeps with the answer.
+    /// Key-value pairs that the provider stores with the answer.
     pub(crate) metadata: Option<Given<Map<String, Value>>>,
-    /// An id of the person on whose behalf the request is made.
+    /// An id of the end user on whose behalf the request is made.
     pub(crate) user: Option<Given<String>>,
     pub(crate) service_tier: Option<Given<String>>,
-    /// How long the answer is: `low`, `medium`, `high`.
+    /// Length of the answer: `low`, `medium`, `high`.
     pub(crate) verbosity: Option<Given<String>>,
-    /// Whether the answer arrives as events.
+    /// Whether the answer is streamed.
     pub(crate) stream: bool,
-    /// Members that the neutral form has no place for, which only the protocol of the request understands.
+    /// Fields without a neutral form, which only the request's protocol understands.
     pub(crate) extra: Vec<Given<Value>>,
-    /// Members that say nothing to another protocol, such as the state of an item, null, or what the gateway does itself.
-    /// They are written back to the protocol of the request, and their loss is not reported.
+    /// Fields that mean nothing to another protocol, such as an item's status, null, or what the gateway
+    /// handles itself. They are written back to the request's own protocol; dropping them isn't reported.
     pub(crate) own: Vec<Given<Value>>,
 }
 
 impl Conversation {
-    /// Where the first text is, if the conversation has texts alone and all of them are empty.
+    /// The place of the first text, if the conversation consists only of empty texts.
     pub(crate) fn only_empty_text(&self) -> Option<&Place> {
         let is_empty = |part: &Part| matches!(&part.kind, PartKind::Text(text) if text.trim().is_empty());
         let mut parts = self.turns.iter().flat_map(|turn| &turn.parts);
@@ -92,7 +92,7 @@ impl Conversation {
     }
 }
 
-/// How tokens are drawn: numbers as the client wrote them.
+/// Sampling parameters: numbers as the client wrote them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sampling {
     pub(crate) temperature: Option<Given<Number>>,
@@ -106,22 +106,22 @@ pub(crate) struct Sampling {
 /// How much a model thinks before it answers, and how much of that it shows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Reasoning {
-    /// `none`, `minimal`, `low`, `medium`, `high`, or a word of the client's own.
+    /// `none`, `minimal`, `low`, `medium`, `high`, or any other value the client sent.
     pub(crate) effort: Option<Given<String>>,
     pub(crate) budget: Option<Given<Budget>>,
-    /// Whether the answer contains the reasoning, or a summary: `auto`, `concise`, `detailed`, `none`.
+    /// Whether the answer includes the reasoning or a summary: `auto`, `concise`, `detailed`, `none`.
     pub(crate) summary: Option<Given<String>>,
-    /// Whether the protocol of the request shows thoughts without being asked.
+    /// Whether the request's protocol shows thoughts by default.
     pub(crate) is_shown: bool,
 }
 
-/// How many tokens a model may think.
+/// How many tokens a model may spend on thinking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Budget {
-    /// It does not think.
+    /// No thinking.
     Off,
     Tokens(u64),
-    /// As many as it finds right.
+    /// The model decides.
     Adaptive,
 }
 
@@ -130,12 +130,12 @@ pub(crate) enum Budget {
 pub(crate) struct Turn {
     pub(crate) at: Place,
     pub(crate) role: Role,
-    /// Name of the author, where there are several of a role.
+    /// Name of the author, if several share a role.
     pub(crate) name: Option<Given<String>>,
     pub(crate) parts: Vec<Part>,
 }
 
-/// Who speaks.
+/// Who is speaking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     System,
@@ -151,7 +151,7 @@ pub(crate) enum Role {
 pub(crate) struct Part {
     pub(crate) at: Place,
     pub(crate) kind: PartKind,
-    /// How long the provider should cache the conversation up to here, as a member of the messages protocol.
+    /// How long the provider should cache the conversation up to here, as a field of the messages protocol.
     pub(crate) cache: Option<Given<Value>>,
 }
 
@@ -166,64 +166,64 @@ pub(crate) enum PartKind {
     Call(ToolCall),
     Result(ToolResult),
     Thought(Thought),
-    /// A kind that only the protocol of the request knows.
+    /// A kind that only the request's protocol knows.
     Other(Value),
 }
 
-/// An image, a sound or a document.
+/// An image, audio or document.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::struct_field_names, reason = "media type is the term of the field")]
 pub(crate) struct Media {
     pub(crate) source: Source,
-    /// Media type, such as `image/png`, where it is known.
+    /// Media type such as `image/png`, if known.
     pub(crate) media_type: Option<String>,
-    /// Name of a file.
+    /// File name.
     pub(crate) name: Option<Given<String>>,
     /// `low`, `high` or `auto`, for images.
     pub(crate) detail: Option<Given<String>>,
 }
 
-/// Where a medium is.
+/// Where the media is.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Source {
     /// In the request, as base64.
     Inline(String),
-    /// At an address that the provider fetches.
+    /// At a URL that the provider fetches.
     Url(String),
-    /// A file that the provider has.
+    /// A file stored at the provider.
     FileId(String),
 }
 
-/// A call of a tool by the model.
+/// A tool call by the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) input: Input,
-    /// Opaque proof of the thoughts that led to the call, which has to come back unchanged.
+    /// Opaque proof of the thoughts that led to the call. It must come back unchanged.
     pub(crate) signature: Option<String>,
 }
 
-/// What a tool is called with.
+/// The input of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Input {
-    /// Arguments of a function: JSON text, as the model wrote it.
+    /// Arguments of a function: JSON text as the model wrote it.
     Json(String),
     /// Text of a custom tool.
     Text(String),
 }
 
-/// What a tool answered.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolResult {
     pub(crate) call_id: String,
-    /// The tool's name, where the conversation tells it.
+    /// The tool's name, if the conversation has it.
     pub(crate) name: Option<String>,
     /// Text, images and files.
     pub(crate) parts: Vec<Part>,
-    /// Where the client says that the tool failed.
+    /// Where the client marks the call as failed.
     pub(crate) failed: Option<Place>,
-    /// Whether a custom tool answered.
+    /// Whether the tool is a custom tool.
     pub(crate) custom: bool,
 }
 
@@ -231,11 +231,11 @@ pub(crate) struct ToolResult {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Thought {
     pub(crate) id: Option<String>,
-    /// As far as the provider shows it: texts of one thought, in order.
+    /// As much as the provider shows: the texts of one thought, in order.
     pub(crate) text: Vec<String>,
     /// Whether the text is a summary.
     pub(crate) summary: bool,
-    /// Opaque content, or the proof of it, which has to come back unchanged.
+    /// Opaque content, or the proof of it. It must come back unchanged.
     pub(crate) signature: Option<String>,
     /// Whether the content is hidden and only the opaque form exists.
     pub(crate) redacted: bool,
@@ -259,13 +259,13 @@ pub(crate) enum ToolKind {
         parameters: Option<Value>,
         strict: Option<Given<bool>>,
     },
-    /// A tool that takes text, in the form of a grammar where one is given.
+    /// A tool that takes text, constrained by a grammar if one is given.
     Custom { name: String, description: Option<String>, format: Option<Value> },
-    /// A tool that only the protocol of the request knows, such as a search of the provider.
+    /// A tool that only the request's protocol knows, such as the provider's search.
     Other(Value),
 }
 
-/// Which tools the model may or has to call.
+/// Which tools the model may or must call.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ToolChoice {
     Auto,
@@ -282,7 +282,7 @@ pub(crate) enum ToolChoice {
     Other(Value),
 }
 
-/// The form of the text.
+/// The format of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Format {
     Text,

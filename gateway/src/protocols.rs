@@ -1,5 +1,5 @@
-//! The wire protocols: each translates to the neutral form (`conversation.rs`) and from it, in both directions. Six pure
-//! functions a protocol, never one for a pair of them.
+//! The wire protocols. Each translates to and from the neutral form (`conversation.rs`), in both directions:
+//! six pure functions per protocol, never one per pair.
 //!
 //! | function | from | to |
 //! |---|---|---|
@@ -59,66 +59,66 @@ pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
 use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
 
-/// A request as a provider takes it.
+/// A request in the provider's format.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outgoing {
-    /// The body. In the native protocol the model and the streaming stand in the path, which `upstream/` writes.
+    /// The body. In the native protocol, model and streaming are part of the path, which `upstream/` writes.
     pub(crate) body: Value,
-    /// Where the client wrote what this protocol has no words for.
+    /// Where the client wrote what this protocol can't express.
     pub(crate) dropped: Vec<Place>,
 }
 
-/// What the neutral form needs and a request may lack.
+/// Defaults for what the neutral form needs and a request may omit.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Defaults {
     /// `max_tokens` for protocols that require it.
     pub(crate) max_tokens: u64,
-    /// How the messages protocol tells the model to think.
+    /// How to ask for thinking in the messages protocol.
     pub(crate) thinking: Thinking,
-    /// Whether custom tools have to be functions.
+    /// Whether custom tools must be sent as functions.
     pub(crate) functions_only: bool,
-    /// What the upstream's server takes of its protocol.
+    /// Which parts of its protocol the upstream's server supports.
     pub(crate) capabilities: Capabilities,
 }
 
 impl Defaults {
-    /// The same for an upstream.
+    /// These defaults for an upstream with the given capabilities.
     pub(crate) fn of_upstream(self, capabilities: Capabilities) -> Self {
         Self { functions_only: !capabilities.custom_tools, capabilities, ..self }
     }
 }
 
-/// A document of a provider that does not have the form of its protocol. The text says what is wrong and where.
+/// A provider's document that doesn't match its protocol. The text says what is wrong and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct Malformed(pub(crate) String);
 
-/// What a client's answer repeats of its request, or the gateway decides.
+/// What a client's answer repeats from its request, and what the gateway decides.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResponseContext {
-    /// The model as the client called it.
+    /// The model name the client used.
     pub(crate) model: String,
-    /// The client's request, for answers that repeat parts of it (responses).
+    /// The client's request, for answers that echo parts of it (responses).
     pub(crate) request: Value,
-    /// Whether the last chunk of a stream has the usage (chat).
+    /// Whether the last chunk of a stream includes the usage (chat).
     pub(crate) include_usage: bool,
-    /// Whether the client has functions, as the protocol had them before tools (chat).
+    /// Whether the client uses `functions`, the predecessor of tools (chat).
     pub(crate) has_functions: bool,
-    /// Id and time of the answer, where the provider gives none.
+    /// Id and time of the answer, if the provider gives none.
     pub(crate) id: String,
     pub(crate) created: u64,
 }
 
 /// Translates a provider's stream, event by event.
 pub(crate) trait StreamIn: Send {
-    /// Takes one event. `name`: its `event` line, where there is one.
+    /// Translates one event. `name`: its `event` line, if present.
     fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed>;
 
-    /// The connection ended. Gives what a stream still owes if it is complete without a word for its end.
+    /// The connection ended. Emits what is still pending if the stream is complete but lacks an end marker.
     /// Errors: the stream ended early.
     fn end(&mut self, deltas: &mut Vec<Delta>) -> Result<(), Malformed>;
 
-    /// What it holds back until more has come, in bytes.
+    /// Number of bytes buffered until more arrives.
     fn held(&self) -> usize {
         0
     }
@@ -129,13 +129,13 @@ pub(crate) trait StreamOut: Send {
     /// Writes the events of a delta, framed as server-sent events.
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>);
 
-    /// Writes the end of a stream that failed, as the protocol says it, without the sign of success.
+    /// Ends a failed stream the way the protocol reports errors, without the success marker.
     fn fail(&mut self, failure: &Failure, bytes: &mut Vec<u8>);
 }
 
 impl Protocol {
-    /// Reads a client's request, which has passed the checks of the specification. `model` and `stream`: as the path says
-    /// in the native protocol, as the body says in the others.
+    /// Reads a client's request that has passed schema validation. `model` and `stream` come from the path in
+    /// the native protocol, from the body in the others.
     pub(crate) fn request_in(
         self,
         body: Value,
@@ -197,7 +197,7 @@ impl Protocol {
         document
     }
 
-    /// Reads a provider's stream, as a sequence of whole parts (`protocols/sequence.rs`).
+    /// Reads a provider's stream and reorders it into whole parts (`protocols/sequence.rs`).
     pub(crate) fn stream_in(self) -> Box<dyn StreamIn> {
         let pieces = match self {
             Self::Chat => chat::stream_in(),
@@ -218,13 +218,13 @@ impl Protocol {
         }
     }
 
-    /// The error that stands in the form of an answer (responses).
+    /// The error carried inside an answer document (responses).
     pub(crate) fn failure_within(self, answer: &Value) -> Option<Failure> {
         let is_failed = self == Self::Responses && answer["status"] == "failed";
         is_failed.then(|| failure::of_value(&answer["error"]))
     }
 
-    /// Reads a provider's error. `body`: as received, which may be anything.
+    /// Reads a provider's error. `body`: as received; it may be anything.
     pub(crate) fn failure_in(self, status: u16, body: &[u8]) -> Failure {
         Failure { beyond: failure::beyond(self, body).map(Box::new), ..failure::read(status, body) }
     }

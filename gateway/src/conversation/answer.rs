@@ -7,26 +7,26 @@ use serde_json::{Map, Value};
 use super::{Given, Media, Part, Place, Protocol, Source};
 use crate::bounds::tree;
 
-/// What a citation takes beside its texts, in bytes: about as much as an object with its members.
+/// Memory of a citation besides its texts, in bytes: roughly an object with its fields.
 const CITATION_BYTES: usize = 1024;
 
 /// A whole answer.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Answer {
-    /// The protocol of the provider; unknown kinds are of it.
+    /// The provider's protocol. Unknown kinds belong to it.
     pub(crate) source: Protocol,
-    /// The provider's id of it.
+    /// The provider's id for it.
     pub(crate) id: Option<String>,
-    /// The model that answered, as the provider calls it.
+    /// The model that answered, under the provider's name.
     pub(crate) model: Option<String>,
     /// Unix time in seconds.
     pub(crate) created: Option<u64>,
     pub(crate) choices: Vec<Choice>,
     pub(crate) usage: Option<Usage>,
     pub(crate) service_tier: Option<String>,
-    /// Members that the neutral form has no place for, with their places in the provider's answer.
+    /// Fields without a neutral form, with their places in the provider's answer.
     pub(crate) extra: Vec<Given<Value>>,
-    /// Members that say nothing to another protocol.
+    /// Fields that mean nothing to another protocol.
     pub(crate) own: Vec<Given<Value>>,
 }
 
@@ -38,18 +38,18 @@ pub(crate) struct Choice {
     pub(crate) parts: Vec<Part>,
     pub(crate) citations: Vec<Citation>,
     pub(crate) end: Option<End>,
-    /// Log probabilities in the form of the chat protocol: an array of tokens.
+    /// Log probabilities in the chat format: an array of tokens.
     pub(crate) logprobs: Option<Value>,
 }
 
-/// What words of an answer rest on.
+/// A source that part of an answer is based on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Citation {
     pub(crate) url: Option<String>,
     pub(crate) title: Option<String>,
-    /// Words of the source.
+    /// A quote from the source.
     pub(crate) quote: Option<String>,
-    /// Which words: characters of the text of the choice, all its parts in a row. `None`: nobody says.
+    /// The cited range: characters of the choice's text, all parts concatenated. `None`: unknown.
     pub(crate) span: Option<Range<usize>>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Citation {
 pub(crate) enum End {
     /// It is complete.
     Stop,
-    /// A stop sequence was reached: this one, where the provider tells.
+    /// A stop sequence was reached: this one, if the provider names it.
     StopSequence(Option<String>),
     Length,
     ToolCalls,
@@ -66,36 +66,39 @@ pub(crate) enum End {
     Filtered,
     /// The model refused.
     Refusal,
-    /// The turn is not over: the client sends it back to go on.
+    /// The turn isn't over: the client sends it back to continue.
     Paused,
-    /// The provider or its model broke down, by this word of the provider's: the answer is not complete.
+    /// The provider or its model failed with this reason: the answer is incomplete.
     Failed {
         source: Protocol,
         word: String,
     },
-    /// A word of the provider's own, which only its protocol, the `source`, knows. To others the answer is complete.
+    /// A provider-specific reason that only its protocol, the `source`, knows. Other protocols treat the
+    /// answer as complete.
     Other {
         source: Protocol,
         word: String,
     },
 }
 
-/// Tokens, as far as the provider counted them. `input` contains the cached ones, `output` those of reasoning.
+/// Token counts, as far as the provider reports them. `input` includes cached tokens, `output` includes
+/// reasoning.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub(crate) input: Option<u64>,
     pub(crate) output: Option<u64>,
-    /// Tokens of the input that came from a cache.
+    /// Input tokens read from a cache.
     pub(crate) cached: Option<u64>,
-    /// Tokens of the input that were written to a cache.
+    /// Input tokens written to a cache.
     pub(crate) cache_write: Option<u64>,
     pub(crate) reasoning: Option<u64>,
 }
 
-/// A piece of a stream. Pieces of one part follow each other; a part ends where another begins or the choice ends.
+/// A piece of a stream. Pieces of one part are consecutive; a part ends where another begins or the choice
+/// ends.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Delta {
-    /// The first of all.
+    /// Always the first delta.
     Started {
         id: Option<String>,
         model: Option<String>,
@@ -110,8 +113,8 @@ pub(crate) enum Delta {
         choice: u32,
         text: String,
     },
-    /// Text of a thought. `thought`: its place among the thoughts of the choice, which ties its pieces and its proof
-    /// together. `id`: with its first piece alone. `part`: which of its texts.
+    /// Text of a thought. `thought`: its index among the choice's thoughts, which ties its pieces and its
+    /// proof together. `id`: only with its first piece. `part`: which of its texts.
     Thought {
         choice: u32,
         thought: u32,
@@ -120,7 +123,8 @@ pub(crate) enum Delta {
         text: String,
         summary: bool,
     },
-    /// The opaque end of a thought: its proof, or all of one that is hidden. `id`: also where a piece told it before.
+    /// The opaque end of a thought: its proof, or all of a hidden one. `id`: repeated even if an earlier
+    /// piece had it.
     ThoughtSigned {
         choice: u32,
         thought: u32,
@@ -128,8 +132,9 @@ pub(crate) enum Delta {
         signature: String,
         redacted: bool,
     },
-    /// A call begins. `call`: its place among the calls of the choice. A provider's stream may tell a call before its name
-    /// or its id is known, each empty, and the same call again with them (`protocols/sequence.rs`).
+    /// A call begins. `call`: its index among the choice's calls. A provider's stream may report a call
+    /// before its name or id is known (each empty then), and the same call again with them
+    /// (`protocols/sequence.rs`).
     Call {
         choice: u32,
         call: u32,
@@ -144,44 +149,44 @@ pub(crate) enum Delta {
         call: u32,
         text: String,
     },
-    /// The input of a call is whole. Only a provider's stream says it: the sequencer takes it out.
+    /// The input of a call is complete. Only provider streams emit this: the sequencer removes it.
     CallDone {
         choice: u32,
         call: u32,
     },
-    /// A picture, whole.
+    /// A complete image.
     Image {
         choice: u32,
         image: Media,
     },
-    /// A part that only the protocol of the provider, the `source`, knows, whole.
+    /// A complete part that only the provider's protocol, the `source`, knows.
     Other {
         choice: u32,
         source: Protocol,
         value: Value,
     },
-    /// What words that came before rest on.
+    /// A citation for text that came before.
     Citation {
         choice: u32,
         citation: Citation,
     },
-    /// A member that the neutral form has no place for, with its place in the provider's event.
+    /// A field without a neutral form, with its place in the provider's event.
     Extra(Given<Value>),
-    /// What is known of the usage so far; the last one counts.
+    /// The usage so far; the last one counts.
     Usage(Usage),
     /// A choice is complete.
     Ended {
         choice: u32,
         end: End,
     },
-    /// The provider failed in mid-stream: nothing follows.
+    /// The provider failed mid-stream: nothing follows.
     Failed(Failure),
     /// The stream is complete.
     Done,
 }
 
 impl Delta {
-    /// The memory that it takes where it is kept, in bytes.
+    /// Memory that a stored copy takes, in bytes.
     pub(crate) fn memory(&self) -> usize {
         match self {
             Self::Text { text, logprobs, .. } => text.len() + logprobs.as_ref().map_or(0, tree::bytes),
@@ -205,7 +210,7 @@ impl Delta {
         }
     }
 
-    /// The choice that it is a part of.
+    /// The choice it belongs to.
     pub(crate) fn choice(&self) -> Option<u32> {
         match self {
             Self::Text { choice, .. }
@@ -224,33 +229,33 @@ impl Delta {
     }
 }
 
-/// An error of a provider, in neutral words.
+/// A provider's error in neutral form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) kind: FailureKind,
-    /// In the provider's words; foreign text.
+    /// The provider's message: untrusted text.
     pub(crate) message: String,
-    /// The provider's code for it, where it has one.
+    /// The provider's error code, if any.
     pub(crate) code: Option<String>,
-    /// The member of the request at fault, in the provider's words.
+    /// The request field at fault, as the provider names it.
     pub(crate) param: Option<String>,
-    /// What else its document says.
+    /// Whatever else the error document contains.
     pub(crate) beyond: Option<Box<ProviderExtra>>,
 }
 
-/// What a provider's error says beyond the words that all protocols have: for clients of its protocol.
+/// What a provider's error contains beyond the fields all protocols share: for clients of its protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ProviderExtra {
     pub(crate) protocol: Protocol,
-    /// Further members of the error.
+    /// Further fields of the error.
     pub(crate) error: Map<String, Value>,
-    /// Members beside the error.
+    /// Fields next to the error.
     pub(crate) beside: Map<String, Value>,
 }
 
 impl ProviderExtra {
-    /// Writes it into the gateway's own document of the error, in the same protocol. Members that the document has stay as they
-    /// are, with two exceptions: the name of the kind of error is the provider's, and its details stand before the gateway's.
+    /// Merges it into the gateway's own error document of the same protocol. Existing fields stay, with two
+    /// exceptions: the error type is the provider's, and its details come before the gateway's.
     pub(crate) fn write(&self, document: &mut Value) {
         let Some(error) = document["error"].as_object_mut() else { return };
         for (name, value) in &self.error {
@@ -281,23 +286,23 @@ impl ProviderExtra {
 }
 
 impl Failure {
-    /// An error that the gateway puts into words.
+    /// An error worded by the gateway.
     pub(crate) fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), code: None, param: None, beyond: None }
     }
 }
 
-/// What kind of error it is.
+/// The kind of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     InvalidRequest,
-    /// The provider does not accept the gateway's key.
+    /// The provider rejects the gateway's key.
     Authentication,
     PermissionDenied,
     NotFound,
     TooLarge,
     RateLimited,
-    /// The account has no money or quota left.
+    /// The account is out of credit or quota.
     QuotaExceeded,
     Timeout,
     Overloaded,

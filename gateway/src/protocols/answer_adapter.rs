@@ -1,4 +1,4 @@
-//! An answer of a provider as the client asked for it: what the provider's protocol could not be asked for is done here.
+//! Adapts a provider's answer to what the client requested, doing here what the provider's protocol can't express.
 
 use super::Defaults;
 use super::stop_sequences::StopSequences;
@@ -13,7 +13,7 @@ pub(crate) struct AnswerAdapter {
 }
 
 impl AnswerAdapter {
-    /// For an answer of a provider of the target's protocol to this request.
+    /// For the answer to this request from a provider that speaks the target's protocol.
     pub(crate) fn new(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Self {
         let lacks_stops = target == Protocol::Responses && conversation.source != target;
         Self {
@@ -22,7 +22,7 @@ impl AnswerAdapter {
         }
     }
 
-    /// Number of bytes that are held back.
+    /// Number of buffered bytes.
     pub(crate) fn held_bytes(&self) -> usize {
         self.calls.held_bytes() + self.stops.as_ref().map_or(0, StopSequences::held_bytes)
     }
@@ -35,7 +35,7 @@ impl AnswerAdapter {
         self.calls.answer(answer);
     }
 
-    /// Adapts pieces of a stream.
+    /// Adapts deltas of a stream.
     pub(crate) fn deltas(&mut self, deltas: &mut Vec<Delta>) {
         if let Some(stops) = &mut self.stops {
             stops.deltas(deltas);

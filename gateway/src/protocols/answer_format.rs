@@ -1,16 +1,16 @@
-//! Formats of answers that the target has no word for, or refuses to take without words in the prompt: the gateway adds an
+//! Response formats that the target can't express, or only accepts if the prompt mentions them: the gateway adds an
 //! instruction.
 
 use std::borrow::Cow;
 
 use crate::conversation::{Conversation, Format, Part, PartKind, Place, Protocol, Role, Turn};
 
-/// Asks for JSON.
+/// Requests JSON.
 const JSON_OBJECT: &str = "Answer with one JSON object, and nothing else.";
-/// The word that providers of chat and responses want to find in the prompt beside `json_object`.
+/// The word that providers of chat and responses require in the prompt along with `json_object`.
 const JSON: &[u8] = b"json";
 
-/// Adds the instruction that a target needs to answer in the format which the client wants.
+/// Adds the instruction a target needs to answer in the format the client wants.
 pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protocol) {
     let Some(format) = &conversation.format else { return };
     let text = match &format.value {
@@ -20,7 +20,7 @@ pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protoco
     };
     let at: Place = format.at.clone();
     let part = Part { at: at.clone(), kind: PartKind::Text(text), cache: None };
-    // Providers of responses look for the word in the input alone, where instructions of the role system may not end up.
+    // Providers of responses look for the word in the input only, where instructions with the system role may not end up.
     let role = if target == Protocol::Responses { Role::Developer } else { Role::System };
     let turn = Turn { at, role, name: None, parts: vec![part] };
     let turns = &mut conversation.to_mut().turns;
@@ -37,7 +37,7 @@ fn is_instruction(turn: &Turn) -> bool {
     matches!(turn.role, Role::System | Role::Developer)
 }
 
-/// Whether a target wants to read in the prompt that the answer is JSON.
+/// Whether the target requires the prompt to say that the answer is JSON.
 fn needs_words(conversation: &Conversation, target: Protocol) -> bool {
     match target {
         Protocol::Messages => true,
@@ -46,7 +46,7 @@ fn needs_words(conversation: &Conversation, target: Protocol) -> bool {
     }
 }
 
-/// Whether a text in which the target looks for the word has it.
+/// Whether a text the target searches contains the word.
 fn mentions_json(conversation: &Conversation, target: Protocol) -> bool {
     let is_there =
         |text: &str| text.as_bytes().windows(JSON.len()).any(|word| word.eq_ignore_ascii_case(JSON));

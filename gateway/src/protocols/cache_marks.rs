@@ -1,40 +1,40 @@
-//! Marks of what a provider is to keep in its cache: `cache_control` of the messages protocol, which clients of chat write
-//! too, and `prompt_cache_breakpoint` of chat and responses.
+//! Prompt cache markers: `cache_control` of the messages protocol, which clients of chat send too, and
+//! `prompt_cache_breakpoint` of chat and responses.
 
 use serde_json::{Map, Value, json};
 
 use super::members::{Members, Writer};
 use crate::conversation::Given;
 
-/// Members of requests of chat and responses that help a provider to find what it has in its cache.
+/// Fields of chat and responses requests that help a provider find cached prompts.
 pub(super) const CACHE_HINTS: [&str; 3] =
     ["prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"];
 const CONTROL: &str = "cache_control";
 const BREAKPOINT: &str = "prompt_cache_breakpoint";
 
-/// Takes the mark of a part of chat or responses.
+/// Takes the marker of a part of chat or responses.
 pub(super) fn read(part: &mut Members) -> Option<Given<Value>> {
     part.given(CONTROL, Members::value).or_else(|| read_breakpoint(part))
 }
 
-/// Takes the mark of a part of responses.
+/// Takes the marker of a part of responses.
 pub(super) fn read_breakpoint(part: &mut Members) -> Option<Given<Value>> {
     let is_mark = part.peek(BREAKPOINT).is_object();
     is_mark.then(|| part.given(BREAKPOINT, Members::value)).flatten()
 }
 
-/// Whether a mark is one of chat and responses.
+/// Whether a marker comes from chat or responses.
 pub(super) fn is_breakpoint(mark: Option<&Given<Value>>) -> bool {
     mark.is_some_and(|mark| mark.at.rsplit('/').next() == Some(BREAKPOINT))
 }
 
-/// A mark as `cache_control`.
+/// A marker as `cache_control`.
 pub(super) fn control(mark: &Given<Value>) -> Value {
     if is_breakpoint(Some(mark)) { json!({ "type": "ephemeral" }) } else { mark.value.clone() }
 }
 
-/// Writes the mark of a part of chat or responses. A server that does not know `prompt_cache_breakpoint` refuses it, so it is
-/// written only for clients that wrote it themselves.
+/// Writes the marker of a part of chat or responses. Servers that don't know `prompt_cache_breakpoint` reject it, so it
+/// is written only for clients that sent it themselves.
 pub(super) fn write(mark: Option<&Given<Value>>, part: &mut Map<String, Value>, writer: &mut Writer<'_>) {
     let Some(given) = mark else { return };
     if is_breakpoint(mark) {

@@ -1,15 +1,15 @@
-//! Calls of tools and their results.
+//! Tool calls and their results.
 
 use std::collections::HashMap;
 
 use crate::conversation::{Input, PartKind, Turn};
 
-/// The result of a call that has none.
+/// The result of a call without one.
 pub(super) const NO_RESULT: &str = "The tool gave no result.";
-/// What is said where a provider refuses to hear nothing.
+/// Placeholder text for providers that reject empty content.
 pub(super) const NOTHING: &str = "…";
 
-/// Tells each result the name and the kind of the tool that was called, as far as the conversation has the call.
+/// Sets the name and kind of the called tool on each result, if the conversation contains the call.
 pub(super) fn name_results(turns: &mut [Turn]) {
     let mut called: HashMap<String, (String, bool)> = HashMap::new();
     for part in turns.iter_mut().flat_map(|turn| &mut turn.parts) {

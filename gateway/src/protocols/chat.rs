@@ -1,12 +1,12 @@
 //! The chat protocol and the neutral conversation.
 //!
-//! - Content that is a string has the place of the member, a part of a list the place of the part. So a request knows in
-//!   which form it was written.
-//! - Reasoning has no member of the specification in requests. What the provider shows is `reasoning_content`. What has
-//!   to come back unchanged is in `reasoning_details`, in the form that gateways have made common: `reasoning.text` with
-//!   a `signature`, `reasoning.summary`, and `reasoning.encrypted` with `data`. A `reasoning.encrypted` at the end with
-//!   the `id` of a call is the signature of this call.
-//! - `cache_control` of a part or a tool is read, so that clients of this protocol can use the caches of others.
+//! - String content has the place of the field; a part of a list has the place of the part. This preserves the form in
+//!   which the request was written.
+//! - The specification has no request field for reasoning. `reasoning_content` is what the provider shows.
+//!   `reasoning_details` is what must come back unchanged, in the form common among gateways: `reasoning.text` with a
+//!   `signature`, `reasoning.summary`, and `reasoning.encrypted` with `data`. A `reasoning.encrypted` at the end with the
+//!   `id` of a call is that call's signature.
+//! - `cache_control` of a part or a tool is read, so that clients of this protocol can use other providers' caches.
 
 mod answer;
 mod citations;

@@ -1,4 +1,4 @@
-//! Citations: their members in the forms that have them by name, and their bounds.
+//! Citations: their fields in the formats that name them, and their limits.
 
 use std::ops::Range;
 
@@ -11,13 +11,13 @@ use crate::conversation::{Choice, Citation, Part, PartKind};
 pub(super) const MOST: usize = 500;
 /// Maximum length of a text of a citation, in bytes.
 const LONGEST: usize = 8 * 1024;
-/// Kind of a citation with an address, and of one without.
+/// Kind of a citation with a URL, and of one without.
 const OF_URL: &str = "url_citation";
 const OF_DOCUMENT: &str = "document_citation";
-/// The members of both.
+/// The fields of both.
 pub(super) const KNOWN: [&str; 5] = ["start_index", "end_index", "url", "title", "quote"];
 
-/// A text of a citation. Errors: it is too long for one.
+/// A text of a citation. Errors: it is too long.
 pub(super) fn text(citation: &Value, name: &str) -> Result<Option<String>, ()> {
     match citation[name].as_str() {
         Some(text) if text.len() > LONGEST => Err(()),
@@ -25,8 +25,8 @@ pub(super) fn text(citation: &Value, name: &str) -> Result<Option<String>, ()> {
     }
 }
 
-/// Reads a list of citations, and says whether all of it was understood.
-/// `is_whole`: whether a citation has no other members than those that are read.
+/// Reads a list of citations and returns whether all of it was understood. `is_whole`: whether a citation has only the
+/// fields that are read.
 pub(super) fn list(
     given: &Value,
     read: impl Fn(&Value) -> Option<Citation>,
@@ -38,12 +38,12 @@ pub(super) fn list(
     (read, is_all)
 }
 
-/// Whether an object has no other members than these.
+/// Whether an object has no other fields than these.
 pub(super) fn has_only(object: &Value, known: &[&str]) -> bool {
     object.as_object().is_none_or(|members| members.keys().all(|name| known.contains(&name.as_str())))
 }
 
-/// Characters of the text of some parts.
+/// Number of characters in the text of some parts.
 fn text_length(parts: &[Part]) -> usize {
     let texts = parts.iter().map(|part| match &part.kind {
         PartKind::Text(text) => text.chars().count(),
@@ -52,7 +52,7 @@ fn text_length(parts: &[Part]) -> usize {
     texts.sum()
 }
 
-/// Moves what is said to lie beyond the text to its end: some providers count bytes.
+/// Clamps spans that reach beyond the text to its end: some providers count bytes.
 pub(super) fn clamp(choice: &mut Choice) {
     let length = text_length(&choice.parts);
     for span in choice.citations.iter_mut().filter_map(|citation| citation.span.as_mut()) {
@@ -60,17 +60,17 @@ pub(super) fn clamp(choice: &mut Choice) {
     }
 }
 
-/// Places in a part of a text that begins at a place. `None`: there are no such places.
+/// A span relative to a text that begins at `begin`. `None`: out of range.
 pub(super) fn moved(span: &Range<usize>, begin: usize) -> Option<Range<usize>> {
     Some(span.start.checked_add(begin)?..span.end.checked_add(begin)?)
 }
 
-/// The kind of an annotation that is a citation.
+/// The kind of an annotation if it is a citation.
 pub(super) fn kind(annotation: &Value) -> Option<&str> {
     annotation["type"].as_str().filter(|kind| matches!(*kind, OF_URL | OF_DOCUMENT))
 }
 
-/// Reads the members of an annotation. `base`: where the text begins that its places count from.
+/// Reads the fields of an annotation. `base`: where the text begins that its positions count from.
 pub(super) fn read(members: &Value, base: usize) -> Option<Citation> {
     let place = |name: &str| members[name].as_u64().and_then(|place| usize::try_from(place).ok());
     let span = match (place("start_index"), place("end_index")) {
@@ -81,9 +81,9 @@ pub(super) fn read(members: &Value, base: usize) -> Option<Citation> {
     Some(Citation { url: text("url")?, title: text("title")?, quote: text("quote")?, span })
 }
 
-/// Writes the kind and the members of an annotation. `text`: the characters of the text that its places count in.
+/// Writes the kind and fields of an annotation. `text`: the characters of the text that its positions refer to.
 pub(super) fn write(citation: &Citation, text: &Range<usize>) -> (&'static str, Map<String, Value>) {
-    // What rests on it is not said: then all of the text does.
+    // Without a span, the citation covers the whole text.
     let span = citation.span.as_ref().unwrap_or(text);
     let place = |place: usize| json!(place.clamp(text.start, text.end) - text.start);
     let mut members = object([("start_index", place(span.start)), ("end_index", place(span.end))]);
@@ -95,7 +95,7 @@ pub(super) fn write(citation: &Citation, text: &Range<usize>) -> (&'static str, 
     if citation.url.is_none() {
         return (OF_DOCUMENT, members);
     }
-    // Clients expect a title beside an address.
+    // Clients expect a title next to a URL.
     members.entry("title").or_insert_with(|| json!(citation.url));
     (OF_URL, members)
 }

@@ -1,12 +1,12 @@
-//! How much a model thinks: words on one side, tokens on the other. The only table of it.
+//! How much a model thinks: effort levels on one side, tokens on the other. This is the only table for it.
 
-/// Words and the tokens they stand for, rising.
+/// Effort levels and their token budgets, ascending.
 const EFFORTS: [(&str, u64); 5] =
     [("none", 0), ("minimal", 512), ("low", 1_024), ("medium", 8_192), ("high", 24_576)];
-/// Tokens of the words beyond the table that some providers know, such as `xhigh`.
+/// Token budget of efforts above the table that some providers know, such as `xhigh`.
 const HIGHEST: u64 = 32_768;
 
-/// The maximum number of tokens of reasoning that an effort stands for; `None`: the word is unknown.
+/// The maximum number of reasoning tokens for an effort; `None`: the effort is unknown.
 pub(super) fn budget_of(effort: &str) -> Option<u64> {
     match effort {
         "xhigh" | "max" => Some(HIGHEST),
@@ -14,11 +14,11 @@ pub(super) fn budget_of(effort: &str) -> Option<u64> {
     }
 }
 
-/// The highest effort that stays within a number of tokens.
+/// The highest effort within a token budget.
 pub(super) fn effort_of(budget: u64) -> &'static str {
     let within = EFFORTS.iter().rev().find(|(_, tokens)| *tokens <= budget);
     match within {
-        // Some tokens are more than none.
+        // Any tokens are more than none.
         Some(("none", 0)) if budget > 0 => "minimal",
         Some((word, _)) => word,
         None => "none",

@@ -1,4 +1,5 @@
-//! Errors of providers, in whatever form: JSON of any protocol, an event stream, a page, plain text, nothing.
+//! Providers' errors in whatever form they arrive: JSON of any protocol, an event stream, an HTML page, plain text,
+//! nothing.
 
 use gatewright::{ErrorBody, ErrorCode};
 use serde_json::{Map, Value};
@@ -7,18 +8,18 @@ use crate::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
 
 /// Maximum length of a provider's message, in bytes.
 const MESSAGE_BYTES: usize = 2_000;
-/// Maximum length of a document of which more is told than its words, in bytes.
+/// Maximum length of a document whose additional fields are passed on, in bytes.
 const DOCUMENT_BYTES: usize = 16 * 1024;
 /// Maximum length of a provider's code or parameter, in bytes.
 const WORD_BYTES: usize = 200;
 
-/// Reads an error. `body`: as received, which may be anything.
+/// Reads an error. `body`: as received; it may be anything.
 pub(super) fn read(status: u16, body: &[u8]) -> Failure {
     let unsaid = || format!("the provider answered with status {status} and without a message");
     of_body(Some(status), ErrorBody::read(body), unsaid)
 }
 
-/// What a document says of an error beyond the words that every protocol has. None of one that is long, or has no error within.
+/// What a document says about an error beyond the fields all protocols share. Nothing if it is too long or has no error.
 pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<ProviderExtra> {
     if body.len() > DOCUMENT_BYTES {
         return None;
@@ -32,7 +33,7 @@ pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<ProviderExtra> {
     for told in ["message", "code", "param"] {
         error.remove(told);
     }
-    // What an event is called is not said of the error.
+    // The event's own name isn't part of the error.
     for told in ["type", "sequence_number"] {
         beside.remove(told);
     }
@@ -40,18 +41,18 @@ pub(super) fn beyond(protocol: Protocol, body: &[u8]) -> Option<ProviderExtra> {
     (says_more(&error) || says_more(&beside)).then_some(ProviderExtra { protocol, error, beside })
 }
 
-/// Reads an error inside a stream, whose status was a good one.
+/// Reads an error inside a stream whose status was successful.
 pub(super) fn of_value(error: &Value) -> Failure {
     let unsaid = || "the provider ended the stream with an error and without a message".to_owned();
     of_body(None, ErrorBody::of_value(error), unsaid)
 }
 
-/// Reads why a provider failed at what it had taken on.
+/// Reads why a provider failed a task that it had accepted.
 pub(super) fn of_task(error: &Value) -> Failure {
     of_body(None, ErrorBody::of_value(error), || "the provider gave no reason".to_owned())
 }
 
-/// The words for a kind of error to a client. What only the gateway can mend is an error of the provider to the client.
+/// The error code for a client. What only the operator of the gateway can fix is reported as an upstream error.
 pub(crate) fn code_of(kind: FailureKind) -> &'static ErrorCode {
     match kind {
         FailureKind::InvalidRequest => &ErrorCode::INVALID_VALUE,
@@ -66,17 +67,17 @@ pub(crate) fn code_of(kind: FailureKind) -> &'static ErrorCode {
     }
 }
 
-/// `unsaid`: the message of an error that has none.
+/// `unsaid`: the message for an error without one.
 fn of_body(status: Option<u16>, error: ErrorBody, unsaid: impl FnOnce() -> String) -> Failure {
     let kind = kind(status, &error);
     let message = error.message.map_or_else(unsaid, |message| cut(message, MESSAGE_BYTES));
     let word = |word: Option<String>| word.map(|word| cut(word, WORD_BYTES));
-    // The status word of the native protocol is a kind of error, and the code of none.
+    // The native protocol's status word is the kind of an error, not its code.
     let code = error.code.filter(|code| error.error_type.as_ref() != Some(code) || !is_status_word(code));
     Failure { kind, message, code: word(code), param: word(error.param), beyond: None }
 }
 
-/// Whether a word is the name of a status of the native protocol, such as `RESOURCE_EXHAUSTED`.
+/// Whether a word is a status name of the native protocol, such as `RESOURCE_EXHAUSTED`.
 fn is_status_word(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
@@ -86,12 +87,12 @@ fn cut(mut text: String, bytes: usize) -> String {
     text
 }
 
-/// The kind of an error: by its words, as far as they are more precise than the status.
+/// The kind of an error, from its words where they are more precise than the status.
 fn kind(status: Option<u16>, error: &ErrorBody) -> FailureKind {
     let words = [&error.code, &error.error_type].into_iter().flatten();
     let precise = words.clone().find_map(|word| kind_of_word(word));
     precise.or_else(|| status.and_then(kind_of_status)).unwrap_or_else(|| {
-        // Both words stand for several statuses, so that they come last.
+        // Both words are used for several statuses, so they come last.
         let is_invalid = |word: &String| {
             matches!(word.to_ascii_lowercase().as_str(), "invalid_request_error" | "invalid_argument")
         };
@@ -100,7 +101,7 @@ fn kind(status: Option<u16>, error: &ErrorBody) -> FailureKind {
 }
 
 fn kind_of_word(word: &str) -> Option<FailureKind> {
-    // No word of the table is longer.
+    // No word in the table is longer.
     let word = word.get(..word.len().min(WORD_BYTES))?.to_ascii_lowercase();
     Some(match word.as_str() {
         "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "quota_exceeded" => {
@@ -132,7 +133,7 @@ fn kind_of_word(word: &str) -> Option<FailureKind> {
         | "empty_image_file"
         | "failed_to_download_image"
         | "failed_precondition" => FailureKind::InvalidRequest,
-        // Each says what is wrong with a picture of the request.
+        // All of these say what is wrong with an image in the request.
         word if word.starts_with("invalid_image")
             || word.starts_with("image_")
             || word == "invalid_base64_image" =>

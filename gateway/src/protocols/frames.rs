@@ -10,7 +10,7 @@ pub(super) fn named(name: &str, document: &impl Serialize, bytes: &mut Vec<u8>) 
     data(document, bytes);
 }
 
-/// Writes an event without a name. JSON text has no line breaks, so that one data line is enough.
+/// Writes an event without a name. JSON text has no line breaks, so one data line is enough.
 pub(super) fn data(document: &impl Serialize, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(b"data: ");
     serde_json::to_writer(&mut *bytes, document)

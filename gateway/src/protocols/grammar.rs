@@ -1,5 +1,5 @@
-//! What a client may rely on in a stream, for each protocol: the order of events, and what they add up to. A reader that takes a
-//! client's bytes, and says what a strict client understood and where the stream breaks a rule.
+//! What a client may rely on in a stream of each protocol: the order of events, and what they add up to. A reader that
+//! takes a client's bytes and reports what a strict client would understand, and where the stream breaks a rule.
 
 mod chat;
 mod events;
@@ -27,10 +27,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A call as the client got it.
+/// A call as the client received it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Call {
-    /// Which of the answers has it.
+    /// The choice it belongs to.
     pub(crate) choice: u64,
     pub(crate) id: String,
     pub(crate) name: String,
@@ -52,9 +52,9 @@ pub(crate) struct Transcript {
     pub(crate) refusal: String,
     pub(crate) thoughts: String,
     pub(crate) calls: Vec<Call>,
-    /// The word for the end of each choice.
+    /// The finish reason of each choice.
     pub(crate) ends: Vec<String>,
-    /// Whether the stream says that it failed.
+    /// Whether the stream reports a failure.
     pub(crate) failed: bool,
     pub(crate) faults: Vec<Fault>,
 }
@@ -64,8 +64,8 @@ impl Transcript {
         self.faults.push(Fault { rule, message: message.into() });
     }
 
-    /// Holds that calls have what a client needs of them. `cut`: whether the answer was cut off, so that the last one may
-    /// be in pieces.
+    /// Checks that calls have what a client needs. `cut`: whether the answer was cut off, so that the last call may be
+    /// incomplete.
     fn check_calls(&mut self, needs_id: bool, cut: bool) {
         let calls = std::mem::take(&mut self.calls);
         let mut ids = HashSet::new();
@@ -85,7 +85,7 @@ impl Transcript {
     }
 }
 
-/// Names of the rules of a protocol.
+/// Rule names of a protocol.
 #[cfg(test)]
 fn rules(protocol: Protocol) -> &'static [&'static str] {
     match protocol {

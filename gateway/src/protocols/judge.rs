@@ -1,8 +1,8 @@
-//! What strict providers refuse in a request: named rules for each protocol, each with the public source that it was read
-//! from. A gateway that writes a request which a rule refuses has its client answered with somebody else's 400.
+//! What strict providers reject in a request: named rules for each protocol, each with its public source. If the gateway
+//! writes a request that breaks a rule, its client gets somebody else's 400.
 //!
-//! Rules of the protocol hold everywhere. Rules [of a provider](Rule::of_provider) hold at some providers or models alone: an
-//! option of the upstream says so, and a request breaks no promise by them.
+//! Protocol rules hold everywhere. [Provider rules](Rule::of_provider) hold only at some providers or models: an upstream
+//! option says so, and breaking them breaks no promise.
 
 mod chat;
 mod choice;
@@ -21,9 +21,9 @@ use crate::conversation::Protocol;
 
 /// A rule of a protocol.
 pub(crate) struct Rule {
-    /// What a request has that keeps it.
+    /// What a request that follows the rule has.
     pub(crate) name: &'static str,
-    /// Whether only some providers or models of the protocol refuse.
+    /// Whether only some providers or models of the protocol reject it.
     pub(crate) of_provider: bool,
     check: fn(&Value, &mut Findings),
 }
@@ -38,7 +38,7 @@ impl Rule {
     }
 }
 
-/// What a provider would refuse.
+/// Something a provider would reject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) rule: &'static str,
@@ -53,7 +53,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Collects what the rules find.
+/// Collects the findings of the rules.
 struct Findings {
     rule: &'static str,
     found: Vec<Finding>,
@@ -75,17 +75,17 @@ pub(crate) fn rules(protocol: Protocol) -> &'static [Rule] {
     }
 }
 
-/// The rule that a provider waives for a client which turns on a beta.
+/// The rule that a provider waives for a client that enables a beta.
 pub(crate) fn rule_of_beta(beta: &str) -> Option<&'static str> {
     beta.starts_with(messages::SYSTEM_TURNS_BETA).then_some(messages::NO_SYSTEM_TURNS)
 }
 
-/// What every strict provider of a protocol refuses in a request.
+/// What every strict provider of a protocol rejects in a request.
 pub(crate) fn judge(protocol: Protocol, body: &Value) -> Vec<Finding> {
     judge_by(protocol, body, |rule| !rule.of_provider)
 }
 
-/// The same by some of the rules.
+/// The same for a subset of the rules.
 pub(crate) fn judge_by(protocol: Protocol, body: &Value, counts: impl Fn(&Rule) -> bool) -> Vec<Finding> {
     let mut findings = Findings { rule: "object", found: Vec::new() };
     if !body.is_object() {

@@ -1,4 +1,4 @@
-//! Media in requests: data URLs, media types, and the names of audio forms.
+//! Media in requests: data URLs, media types and audio format names.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use super::members::Writer;
 use crate::conversation::{Media, Part, PartKind, Source};
 
-/// Media types by the extensions of files.
+/// Media types by file extension.
 const EXTENSIONS: [(&str, &str); 26] = [
     ("png", "image/png"),
     ("jpg", "image/jpeg"),
@@ -37,7 +37,7 @@ const EXTENSIONS: [(&str, &str); 26] = [
     ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
     ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
 ];
-/// The same by how the base64 of a file begins.
+/// Media types by the first base64 characters of a file.
 const BEGINNINGS: [(&str, &str); 6] = [
     ("JVBERi", "application/pdf"),
     ("iVBORw0KGgo", "image/png"),
@@ -46,21 +46,21 @@ const BEGINNINGS: [(&str, &str); 6] = [
     ("UklGR", "image/webp"),
     ("SUQz", "audio/mpeg"),
 ];
-/// How the base64 of a sound begins whose container pictures have, too.
+/// First base64 characters of a WAV file, whose container is also used by images.
 const WAVE: (&str, &str) = ("UklGR", "V0FWR");
-/// Other names of media types.
+/// Other names for media types.
 const ALIASES: [(&str, &str); 4] = [
     ("image/jpg", "image/jpeg"),
     ("image/pjpeg", "image/jpeg"),
     ("image/x-png", "image/png"),
     ("application/x-pdf", "application/pdf"),
 ];
-/// Media types of pictures that providers take.
+/// Image media types that providers accept.
 pub(super) const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
-/// The type of bytes of which nothing is known.
+/// The media type of unknown bytes.
 const UNKNOWN: &str = "application/octet-stream";
 
-/// Reads an address, which may contain the medium itself.
+/// Reads a URL, which may contain the data itself.
 pub(super) fn of_url(url: String) -> (Source, Option<String>) {
     match inline(&url) {
         Some((media_type, data)) => (Source::Inline(data.to_owned()), Some(media_type.to_owned())),
@@ -68,30 +68,30 @@ pub(super) fn of_url(url: String) -> (Source, Option<String>) {
     }
 }
 
-/// The media type and the base64 text of a data URL; `None`: it is another URL, or has parameters.
+/// The media type and base64 text of a data URL; `None`: it is another URL, or has parameters.
 pub(super) fn inline(url: &str) -> Option<(&str, &str)> {
     let (media_type, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     (!media_type.is_empty() && !media_type.contains([';', ','])).then_some((media_type, data))
 }
 
-/// Whether providers take a picture: of a usual kind, or at an address of the web.
+/// Whether providers accept an image: it has a common type or a web URL.
 pub(super) fn is_picture(image: &Media) -> bool {
     let is_usual = image.media_type.as_deref().is_none_or(|kind| PICTURES.contains(&kind));
     is_usual && !matches!(&image.source, Source::Url(url) if !is_web(url))
 }
 
-/// Whether an address is a data URL, in any form.
+/// Whether a URL is a data URL, in any form.
 pub(super) fn is_data(url: &str) -> bool {
     url.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:"))
 }
 
-/// Whether providers fetch an address: from the web alone.
+/// Whether providers fetch a URL: web URLs only.
 pub(super) fn is_web(url: &str) -> bool {
     let has = |scheme: &str| url.get(..scheme.len()).is_some_and(|given| given.eq_ignore_ascii_case(scheme));
     has("https://") || has("http://")
 }
 
-/// The media type, where it is there, and the base64 text of a data URL in any form that has base64.
+/// The media type, if present, and the base64 text of a data URL in any form with base64.
 pub(super) fn lenient(url: &str) -> Option<(Option<&str>, &str)> {
     let (head, data) = url.get(5..).filter(|_| is_data(url))?.split_once(',')?;
     let mut words = head.split(';').map(str::trim);
@@ -99,8 +99,8 @@ pub(super) fn lenient(url: &str) -> Option<(Option<&str>, &str)> {
     words.any(|word| word.eq_ignore_ascii_case("base64")).then_some((media_type, data))
 }
 
-/// A part as providers of another protocol than the client's take it: a medium with its usual media type, its data in plain
-/// base64, and as the kind that it is. Other parts stay.
+/// A part as providers of another protocol accept it: media get their usual media type, data in plain base64, and the
+/// kind they really are. Other parts are unchanged.
 pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
     let (PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media)) = &part.kind else {
         return Cow::Borrowed(part);
@@ -118,7 +118,7 @@ pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
                 data = Some(inside);
             }
         }
-        // What it is, its provider knows.
+        // Only its provider knows what it is.
         Source::FileId(_) => return Cow::Borrowed(part),
     }
     let known = given_type.map(usual).filter(|kind| kind != UNKNOWN);
@@ -154,8 +154,8 @@ pub(super) fn portable(part: &Part) -> Cow<'_, Part> {
     Cow::Owned(Part { at: part.at.clone(), kind: kind(medium), cache: part.cache.clone() })
 }
 
-/// Reports what a medium of this kind has no word for in any protocol but the client's: the name of a picture or a sound, and
-/// the detail of anything but a picture.
+/// Reports what only the client's protocol can express for media of this kind: the name of an image or audio, and the
+/// detail of anything but an image.
 pub(super) fn lose_unsaid(kind: &PartKind, writer: &mut Writer<'_>) {
     let (name, detail) = match kind {
         PartKind::Image(image) => (image.name.as_ref(), None),
@@ -168,7 +168,7 @@ pub(super) fn lose_unsaid(kind: &PartKind, writer: &mut Writer<'_>) {
     }
 }
 
-/// Base64 in its standard alphabet, without white space, and padded.
+/// Base64 in the standard alphabet, without whitespace, and padded.
 fn plain(data: &str) -> Cow<'_, str> {
     let is_odd = |byte: u8| byte.is_ascii_whitespace() || matches!(byte, b'-' | b'_');
     if !data.bytes().any(is_odd) {
@@ -186,7 +186,7 @@ fn plain(data: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// A media type without parameters, in the usual spelling.
+/// A media type without parameters, in its usual spelling.
 fn usual(media_type: &str) -> Cow<'_, str> {
     let bare = media_type.split(';').next().unwrap_or_default().trim();
     let is_lower = !bare.bytes().any(|byte| byte.is_ascii_uppercase());
@@ -197,7 +197,7 @@ fn usual(media_type: &str) -> Cow<'_, str> {
     }
 }
 
-/// The media type by the name of the file, its address, or its first bytes.
+/// The media type from the file name, the URL, or the first bytes.
 fn guessed(source: &Source, media: &Media) -> Option<&'static str> {
     let by_name = media.name.as_ref().and_then(|name| by_extension(&name.value));
     by_name.or_else(|| match source {
@@ -213,13 +213,13 @@ fn guessed(source: &Source, media: &Media) -> Option<&'static str> {
     })
 }
 
-/// The media type of a file by the extension of its name.
+/// The media type of a file from its extension.
 fn by_extension(name: &str) -> Option<&'static str> {
     let (_, extension) = name.rsplit('/').next()?.rsplit_once('.')?;
     EXTENSIONS.iter().find(|(known, _)| extension.eq_ignore_ascii_case(known)).map(|(_, kind)| *kind)
 }
 
-/// Writes an address; `None`: it is a file that only its provider has.
+/// Writes a URL; `None`: it is a file that only its provider has.
 pub(super) fn url(media: &Media, assumed: &str) -> Option<String> {
     match &media.source {
         Source::Inline(data) => {
@@ -230,7 +230,7 @@ pub(super) fn url(media: &Media, assumed: &str) -> Option<String> {
     }
 }
 
-/// The text of a document that is plain text, of whatever kind.
+/// The text of a document that is plain text, whatever its kind.
 pub(super) fn plain_text(media: &Media) -> Option<String> {
     let Source::Inline(data) = &media.source else { return None };
     let media_type = media.media_type.as_deref()?;
@@ -238,12 +238,12 @@ pub(super) fn plain_text(media: &Media) -> Option<String> {
     is_text.then(|| String::from_utf8(BASE64_STANDARD.decode(data).ok()?).ok())?
 }
 
-/// The media type of an audio form such as `wav`.
+/// The media type of an audio format such as `wav`.
 pub(super) fn audio_type(form: &str) -> String {
     format!("audio/{form}")
 }
 
-/// The audio form of a media type.
+/// The audio format of a media type.
 pub(super) fn audio_form(media_type: &str) -> Option<&str> {
     match media_type {
         "audio/mpeg" => Some("mp3"),

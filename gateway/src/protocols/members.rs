@@ -1,6 +1,5 @@
-//! Objects of requests. On the way in their members are taken one by one, and what nobody takes is kept with its place.
-//! On the way out it goes back to that place where the target speaks the protocol of the request; otherwise the place is
-//! reported.
+//! JSON objects of requests. When reading, fields are taken one by one, and what nobody takes is stored with its place.
+//! When writing, it goes back to that place if the target speaks the request's protocol; otherwise the place is reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +10,7 @@ use super::Outgoing;
 use crate::config::Capabilities;
 use crate::conversation::{Answer, Conversation, Given, Place, Protocol};
 
-/// An object that is being read. A member is taken only if it has the type that is asked for.
+/// An object being read. A field is taken only if it has the requested type.
 pub(super) struct Members {
     members: Map<String, Value>,
     at: String,
@@ -20,7 +19,7 @@ pub(super) struct Members {
 }
 
 impl Members {
-    /// Errors: the value is no object; it is given back.
+    /// Errors: the value isn't an object; it is handed back.
     pub(super) fn read(value: Value, at: impl Into<String>) -> Result<Self, Value> {
         match value {
             Value::Object(members) => Ok(Self { members, at: at.into(), respelled: Vec::new() }),
@@ -33,17 +32,17 @@ impl Members {
         &self.at
     }
 
-    /// The place of a member.
+    /// The place of a field.
     pub(super) fn place(&self, name: &str) -> String {
         format!("{}/{}", self.at, escaped(name))
     }
 
-    /// Looks at a member without taking it.
+    /// Looks at a field without taking it.
     pub(super) fn peek(&self, name: &str) -> &Value {
         self.members.get(name).unwrap_or(&Value::Null)
     }
 
-    /// Takes a member if `read` takes its value; otherwise `read` gives the value back.
+    /// Takes a field if `read` accepts its value; otherwise `read` hands the value back.
     pub(super) fn take<T>(&mut self, name: &str, read: impl FnOnce(Value) -> Result<T, Value>) -> Option<T> {
         let value = self.members.get_mut(name)?;
         match read(value.take()) {
@@ -58,7 +57,7 @@ impl Members {
         }
     }
 
-    /// Takes a member and remembers its place.
+    /// Takes a field and remembers its place.
     pub(super) fn given<T>(
         &mut self,
         name: &str,
@@ -81,22 +80,22 @@ impl Members {
         })
     }
 
-    /// A string if it is this one.
+    /// A string, if it equals `word`.
     pub(super) fn word(&mut self, name: &str, word: &str) -> bool {
         self.take(name, |value| if value == word { Ok(()) } else { Err(value) }).is_some()
     }
 
-    /// A truth value.
+    /// A boolean.
     pub(super) fn flag(&mut self, name: &str) -> Option<bool> {
         self.take(name, |value| value.as_bool().ok_or(value))
     }
 
-    /// A whole number from 0.
+    /// A non-negative integer.
     pub(super) fn count(&mut self, name: &str) -> Option<u64> {
         self.take(name, |value| limits::integer(&value).ok_or(value))
     }
 
-    /// A number, as it is written.
+    /// A number as written.
     pub(super) fn number(&mut self, name: &str) -> Option<Number> {
         self.take(name, |value| match value {
             Value::Number(number) => Ok(number),
@@ -104,7 +103,7 @@ impl Members {
         })
     }
 
-    /// An array that is not empty.
+    /// A non-empty array.
     pub(super) fn list(&mut self, name: &str) -> Option<Vec<Value>> {
         self.take(name, |value| match value {
             Value::Array(values) if !values.is_empty() => Ok(values),
@@ -123,7 +122,7 @@ impl Members {
         })
     }
 
-    /// An object, as it is.
+    /// An object, unchanged.
     pub(super) fn object(&mut self, name: &str) -> Option<Map<String, Value>> {
         self.take(name, |value| match value {
             Value::Object(members) => Ok(members),
@@ -131,7 +130,7 @@ impl Members {
         })
     }
 
-    /// An object with members, to read them.
+    /// An object whose fields are to be read.
     pub(super) fn members(&mut self, name: &str) -> Option<Self> {
         let at = self.place(name);
         self.take(name, |value| match value {
@@ -140,8 +139,8 @@ impl Members {
         })
     }
 
-    /// Names each member in camel case. Protocols whose messages are protocol buffers take either spelling, and the official
-    /// clients mix both; of two spellings of one member, both stay.
+    /// Renames each field to camel case. Protocols based on protocol buffers accept either spelling, and the official
+    /// clients mix both; if a field has both spellings, both stay.
     pub(super) fn respell(&mut self) {
         if !self.members.keys().any(|name| name.contains('_')) {
             return;
@@ -159,7 +158,7 @@ impl Members {
         }
     }
 
-    /// The object as it is now.
+    /// The object in its current state.
     pub(super) fn into_value(self) -> Value {
         Value::Object(self.members)
     }
@@ -188,7 +187,7 @@ pub(super) struct Rest {
 }
 
 impl Rest {
-    /// Keeps the rest of an object. `own`: names of members that say nothing to another protocol.
+    /// Keeps the rest of an object. `own`: names of fields that mean nothing to another protocol.
     pub(super) fn keep(&mut self, members: Members, own: &[&str]) {
         let Members { members, at, mut respelled } = members;
         for (name, value) in members {
@@ -209,12 +208,12 @@ impl Rest {
         self.extra.iter().chain(&self.own).any(|given| given.at == at && given.value == value)
     }
 
-    /// Keeps a value of the protocol's own.
+    /// Keeps a protocol-specific value.
     pub(super) fn keep_own(&mut self, value: Value, at: impl Into<Place>) {
         self.own.push(Given::new(value, at));
     }
 
-    /// What stands at these places was understood: the members themselves say nothing more to another protocol.
+    /// Marks these places as understood: the fields themselves mean nothing more to another protocol.
     pub(super) fn understood(&mut self, places: &HashSet<String>) {
         let (own, extra): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.extra).into_iter().partition(|given| places.contains(&*given.at));
@@ -222,7 +221,7 @@ impl Rest {
         self.own.extend(own);
     }
 
-    /// Forgets what stands within these places: each is told as a whole.
+    /// Forgets everything within these places: each is reported as a whole.
     pub(super) fn forget(&mut self, places: &HashMap<String, Value>) {
         let is_outside = |given: &Given<Value>| {
             !given.at.match_indices('/').any(|(end, _)| places.contains_key(&given.at[..end]))
@@ -231,7 +230,7 @@ impl Rest {
         self.own.retain(is_outside);
     }
 
-    /// Members of the protocol's own that say something.
+    /// The fields that carry a meaning beyond their protocol.
     pub(super) fn into_extra(self) -> Vec<Given<Value>> {
         self.extra
     }
@@ -247,11 +246,11 @@ impl Rest {
     }
 }
 
-/// Writes a request, and collects what its protocol has no words for.
+/// Writes a request and collects what its protocol can't express.
 pub(super) struct Writer<'a> {
     conversation: &'a Conversation,
     target: Protocol,
-    /// What goes back where it came from, by the place of the object.
+    /// What goes back to where it came from, by the place of the object.
     kept: HashMap<&'a str, Vec<&'a Given<Value>>>,
     dropped: Vec<Place>,
     capabilities: Capabilities,
@@ -271,17 +270,17 @@ impl<'a> Writer<'a> {
         Self { conversation, target, kept, dropped: Vec::new(), capabilities }
     }
 
-    /// For a server that takes this of its protocol.
+    /// For a server with these capabilities.
     pub(super) fn for_server(self, capabilities: Capabilities) -> Self {
         Self { capabilities, ..self }
     }
 
-    /// What the server takes of its protocol.
+    /// What the server supports of its protocol.
     pub(super) fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// Whether the request has the protocol of the target.
+    /// Whether the request's protocol is the target's.
     pub(super) fn is_same(&self) -> bool {
         self.conversation.source == self.target
     }
@@ -291,13 +290,13 @@ impl<'a> Writer<'a> {
         self.conversation.source
     }
 
-    /// Whether a member of the object at this place goes back as the client wrote it, and is not null.
+    /// Whether a field of the object at this place goes back as the client wrote it and isn't null.
     pub(super) fn keeps(&self, at: &str, name: &str) -> bool {
         let kept = self.kept.get(at).into_iter().flatten();
         kept.into_iter().any(|given| !given.value.is_null() && given.at.rsplit('/').next() == Some(name))
     }
 
-    /// The proof of a thought as the target takes it; `None`: there is none, or it is another maker's.
+    /// The proof of a thought as the target accepts it; `None`: there is none, or another provider issued it.
     pub(super) fn proof<'p>(&self, proof: Option<&'p String>) -> Option<&'p str> {
         let proof = proof?.as_str();
         if self.is_same() {
@@ -306,19 +305,19 @@ impl<'a> Writer<'a> {
         super::proof::of_maker(proof, self.conversation.source, self.target)
     }
 
-    /// Reports what the target has no words for.
+    /// Reports what the target can't express.
     pub(super) fn lose(&mut self, at: impl Into<Place>) {
         self.dropped.push(at.into());
     }
 
-    /// Reports the cache of a part, for protocols that have no word for it.
+    /// Reports the cache marker of a part, for protocols that can't express it.
     pub(super) fn lose_cache(&mut self, cache: Option<&Given<Value>>) {
         if let Some(cache) = cache {
             self.lose(cache.at.clone());
         }
     }
 
-    /// Adds the members that were not taken from the object at this place. They replace what is written by default.
+    /// Adds the fields that weren't taken from the object at this place. They replace default values.
     pub(super) fn complete(&mut self, object: &mut Map<String, Value>, at: &str) {
         for given in self.kept.remove(at).unwrap_or_default() {
             let name = given.at.rsplit('/').next().unwrap_or_default();
@@ -326,7 +325,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Sets a member to the object at this place, unless it stays empty.
+    /// Sets a field on the object at this place unless the field would be empty.
     pub(super) fn set(
         &mut self,
         parent: &mut Map<String, Value>,
@@ -341,7 +340,7 @@ impl<'a> Writer<'a> {
     }
 
     pub(super) fn finish(mut self, body: Map<String, Value>) -> Outgoing {
-        // Also of the same protocol something may be left: what belonged to an object that is not written.
+        // Even within the same protocol something may be dropped: fields of an object that isn't written.
         let is_left = |at: &str| {
             let object = at.rsplit_once('/').map_or("", |(object, _)| object);
             !self.is_same() || self.kept.contains_key(object)
@@ -353,7 +352,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether a member says nothing.
+/// Whether a field carries no information.
 pub(super) fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -363,17 +362,17 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// An object with these members.
+/// An object with these fields.
 pub(super) fn object<const N: usize>(members: [(&str, Value); N]) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A name as a segment of a JSON Pointer.
+/// A name escaped as a JSON Pointer segment.
 pub(super) fn escaped(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// The name that a segment of a JSON Pointer means.
+/// The name that a JSON Pointer segment stands for.
 pub(super) fn unescaped(segment: &str) -> String {
     segment.replace("~1", "/").replace("~0", "~")
 }

@@ -1,9 +1,10 @@
 //! The messages protocol and the neutral conversation.
 //!
-//! - `system`, or a content, that is a string has the place of the member; a block of a list has the place of the block.
-//! - Results of tools stand in messages of the user. Here they are a turn of their own, with the place of the message.
-//! - The input tokens of this protocol are those that came from no cache and went to none; the neutral ones are all.
-//! - Requests of other protocols are arranged: instructions come first, turns alternate, results follow their calls.
+//! - String `system` or content has the place of the field; a block of a list has the place of the block.
+//! - Tool results are part of user messages here. In the neutral form they are a turn of their own, with the message's
+//!   place.
+//! - This protocol's input tokens exclude tokens read from or written to a cache; the neutral count includes them.
+//! - Requests of other protocols are rearranged: instructions come first, turns alternate, results follow their calls.
 
 mod answer;
 mod arrangement;

@@ -1,5 +1,5 @@
-//! The native generate-content protocol and the neutral conversation. Its requests are in the one form that the schemas
-//! describe (`limits::canonical`).
+//! The native generate-content protocol and the neutral conversation. Its requests are in the canonical form that the
+//! schemas describe (`limits::canonical`).
 
 mod answer;
 mod exact;
@@ -24,7 +24,8 @@ pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 
-/// What begins the id of a call that has none. It is never written: the protocol then matches results by name and order.
+/// Prefix of the generated id for a call without one. It is never written: without ids, the protocol matches results by
+/// name and order.
 const MADE_ID: &str = "call_native_";
 
 /// Reads a provider's stream.

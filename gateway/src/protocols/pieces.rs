@@ -1,4 +1,5 @@
-//! A whole answer in the pieces of a stream: for a provider that answers a request for a stream with one document.
+//! Splits a whole answer into the pieces of a stream, for providers that answer a streaming request with a single
+//! document.
 
 use serde_json::Value;
 
@@ -6,12 +7,12 @@ use super::{Malformed, ResponseContext, frames, sequence};
 use crate::conversation::{Answer, Choice, Delta, Input, Part, PartKind, Protocol, Thought, ToolCall, Usage};
 
 impl Protocol {
-    /// The stream that a provider of this protocol would have sent in place of one document, as server-sent events.
-    /// Errors: the document is no answer of the protocol.
+    /// The stream a provider of this protocol would have sent instead of one document, as server-sent events. Errors: the
+    /// document isn't an answer of the protocol.
     pub(crate) fn streamed(self, document: Value, context: ResponseContext) -> Result<Vec<u8>, Malformed> {
         let mut bytes = Vec::new();
         if let (Self::Native, Value::Array(events)) = (self, &document) {
-            // Without `alt=sse`, its stream is a list of events.
+            // Without `alt=sse`, the stream is a list of events.
             for event in events {
                 frames::data(event, &mut bytes);
             }
@@ -32,7 +33,7 @@ impl Protocol {
 fn pieces(answer: Answer) -> Vec<Delta> {
     let Answer { source, id, model, created, choices, usage, .. } = answer;
     let mut pieces = Choices { source, deltas: vec![Delta::Started { id, model, created }] };
-    // The messages protocol tells the tokens of the request at the beginning.
+    // The messages protocol reports input tokens at the beginning.
     let input = usage.map(|usage| Usage { output: None, reasoning: None, ..usage });
     pieces.deltas.extend(input.map(Delta::Usage));
     for (index, choice) in (0..).zip(choices) {
@@ -79,7 +80,7 @@ impl Choices {
                 PartKind::Other(value) => {
                     self.deltas.push(Delta::Other { choice, source: self.source, value });
                 }
-                // No answer holds the result of a client's tool.
+                // Answers never contain the result of a client's tool.
                 PartKind::Result(_) => {}
             }
         }

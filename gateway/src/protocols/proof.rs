@@ -1,11 +1,11 @@
-//! Proofs of thoughts: opaque texts by which a provider knows its own thoughts again. Each provider refuses those of
-//! another one. Where an answer goes to a client of another protocol than its provider's, a mark before each proof tells
-//! the provider's protocol; a proof without a mark is of the protocol in which a client sends it.
+//! Proofs of thoughts: opaque texts by which a provider recognizes its own thoughts. Providers reject each other's
+//! proofs. When the client's protocol differs from the provider's, each proof gets a prefix that names the provider's
+//! protocol; a proof without a prefix belongs to the protocol the client sends it in.
 
 use super::{Malformed, StreamIn};
 use crate::conversation::{Answer, Delta, PartKind, Protocol};
 
-/// The marks. No base64 has a colon.
+/// The prefixes. Base64 never contains a colon.
 const MARKS: [(Protocol, &str); 4] = [
     (Protocol::Chat, "gw-chat:"),
     (Protocol::Responses, "gw-responses:"),
@@ -13,11 +13,11 @@ const MARKS: [(Protocol, &str); 4] = [
     (Protocol::Native, "gw-native:"),
 ];
 
-/// The documented proof of a call in the native protocol whose own is not known: another model made it, or the client did not keep
-/// it. To every other provider it is none.
+/// The documented placeholder proof for a call in the native protocol whose own proof is unknown: another model made the
+/// call, or the client lost it. No other provider accepts it.
 pub(super) const NO_PROOF: &str = "skip_thought_signature_validator";
 
-/// The proof with the mark of its maker. One that has a mark keeps it.
+/// The proof with its maker's prefix. An existing prefix is kept.
 pub(super) fn marked(proof: &str, maker: Protocol) -> String {
     if parts(proof).0.is_some() {
         return proof.to_owned();
@@ -26,19 +26,19 @@ pub(super) fn marked(proof: &str, maker: Protocol) -> String {
     format!("{mark}{proof}")
 }
 
-/// The maker by its mark, and the proof without it.
+/// The maker according to the prefix, and the proof without it.
 fn parts(proof: &str) -> (Option<Protocol>, &str) {
     let marked = MARKS.iter().find_map(|(maker, mark)| Some((*maker, proof.strip_prefix(mark)?)));
     marked.map_or((None, proof), |(maker, proof)| (Some(maker), proof))
 }
 
-/// Whether a proof has the mark of a maker.
+/// Whether a proof has a maker's prefix.
 pub(super) fn is_marked(proof: &str) -> bool {
     parts(proof).0.is_some()
 }
 
-/// The proof as its maker wrote it, if that is a provider of the protocol `target`. `source`: the protocol of the request.
-/// Servers of chat completions stand before models of any maker.
+/// The proof as its maker wrote it, if the maker is a provider of the protocol `target`. `source`: the request's
+/// protocol. Chat completions servers may front models of any maker.
 pub(super) fn of_maker(proof: &str, source: Protocol, target: Protocol) -> Option<&str> {
     let (maker, proof) = parts(proof);
     let is_none = proof.is_empty() && source != target;
@@ -63,13 +63,13 @@ fn is_base64(text: &str) -> bool {
         && digits.bytes().all(is_digit)
 }
 
-/// Whether clients of a protocol are shown the thoughts of a provider as summaries. The messages protocol tells summaries
-/// without calling them so, and clients of responses show nothing else.
+/// Whether clients of a protocol get a provider's thoughts as summaries. The messages protocol sends summaries without
+/// labeling them, and responses clients show nothing else.
 fn are_summaries(maker: Protocol, client: Protocol) -> bool {
     (maker, client) == (Protocol::Messages, Protocol::Responses)
 }
 
-/// Marks the proofs of an answer for a client of another protocol, and calls its summaries so.
+/// Prefixes the proofs of an answer for a client of another protocol, and labels its summaries.
 pub(crate) fn mark(answer: &mut Answer, client: Protocol) {
     let maker = answer.source;
     for part in answer.choices.iter_mut().flat_map(|choice| &mut choice.parts) {
@@ -85,7 +85,7 @@ pub(crate) fn mark(answer: &mut Answer, client: Protocol) {
     }
 }
 
-/// Does the same to a stream.
+/// The same for a stream.
 pub(crate) struct Marking {
     incoming: Box<dyn StreamIn>,
     maker: Protocol,
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::protocols::ResponseContext;
 
-    /// The thought and its proof, as a client of responses gets them.
+    /// The thought and its proof, as a responses client gets them.
     fn read_by_responses() -> (Value, String) {
         let context = ResponseContext {
             model: "m".to_owned(),

@@ -1,5 +1,5 @@
-//! What an answer says beyond the words of its client's protocol. It is in one member of the client's answer, by the place
-//! that it has in the provider's.
+//! What an answer contains that the client's protocol can't express. It goes into one field of the client's answer, keyed
+//! by its place in the provider's answer.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 use super::members::{escaped, is_empty, unescaped};
 use crate::conversation::{Answer, End, Given, Media, PartKind, Place, Protocol, Source};
 
-/// Name of the member, in every protocol.
+/// Name of the field, in every protocol.
 const MEMBER: &str = "provider_extra";
-/// Maximum number of members of a stream that are kept until it ends.
+/// Maximum number of stream fields retained until the stream ends.
 const MOST: usize = 100;
-/// Maximum size of what is kept of a stream, in bytes.
+/// Maximum size of what is retained of a stream, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// Maximum number of items of an answer of which nothing is said.
+/// Maximum number of empty filler items in an answer.
 const MOST_EMPTY: usize = 64 * 1024;
 
-/// What belongs beside an answer.
+/// What to add to an answer.
 pub(super) struct AnswerExtra {
     is_same: bool,
     extra: Vec<Given<Value>>,
@@ -26,7 +26,7 @@ pub(super) struct AnswerExtra {
 }
 
 impl AnswerExtra {
-    /// Takes it out of an answer.
+    /// Takes the extra data out of an answer.
     pub(super) fn take(answer: &mut Answer, target: Protocol) -> Self {
         let is_same = answer.source == target;
         let (mut extra, mut own) = (std::mem::take(&mut answer.extra), std::mem::take(&mut answer.own));
@@ -45,7 +45,7 @@ impl AnswerExtra {
         Self { is_same, extra, own }
     }
 
-    /// Adds it to the client's answer: to a client of the same protocol, where it was.
+    /// Adds it to the client's answer; for a client of the same protocol, at its original place.
     pub(super) fn add(self, document: &mut Value) {
         if self.is_same {
             let mut room = MOST_EMPTY;
@@ -59,7 +59,7 @@ impl AnswerExtra {
     }
 }
 
-/// Whether there are citations, and no text that they could stand beside in this protocol.
+/// Whether there are citations but no text to attach them to in this protocol.
 fn is_cited_without_text(answer: &Answer, target: Protocol) -> bool {
     let is_said = |kind: &PartKind| match kind {
         PartKind::Text(text) => target == Protocol::Responses || !text.is_empty(),
@@ -71,13 +71,13 @@ fn is_cited_without_text(answer: &Answer, target: Protocol) -> bool {
         })
 }
 
-/// Whether a place is one of citations, in any protocol.
+/// Whether a place belongs to citations, in any protocol.
 fn is_of_citations(at: &str) -> bool {
     let name = at.rsplit('/').next().unwrap_or_default();
     ["annotations", "citations", "groundingChunks", "groundingSupports", "citationSources"].contains(&name)
 }
 
-/// Names of media that have a form in the native protocol: it has none for their names.
+/// Names of media that the native protocol can represent: it can't represent their names.
 fn names(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
     let parts = answer.choices.iter().flat_map(|choice| &choice.parts);
     parts.filter(move |part| unsaid(&part.kind, target).is_none()).filter_map(|part| match &part.kind {
@@ -88,8 +88,8 @@ fn names(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>
     })
 }
 
-/// Adds a member, and the objects that lead to it. It replaces what is written by default. `room`: number of items of which
-/// nothing is said that may still be added.
+/// Adds a field, creating the objects on the path to it. It replaces default values. `room`: how many empty filler items
+/// may still be added.
 fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
     let mut object = document;
     let mut names = at.split('/').skip(1).map(unescaped).peekable();
@@ -100,7 +100,7 @@ fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
         }
         object = match object {
             Value::Object(members) if is_last => {
-                // What several lists of the answer had may be in the first of them.
+                // The first list may hold what the answer had in several.
                 let is_filled = members.get(&name).and_then(Value::as_array).is_some_and(|it| !it.is_empty());
                 if !(is_filled && value == json!([])) {
                     members.insert(name, value);
@@ -110,7 +110,7 @@ fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
             Value::Object(members) => members.entry(name).or_insert(Value::Null),
             Value::Array(items) => {
                 let Ok(index) = name.parse::<usize>() else { return };
-                // Of an item, and of those before it, nothing else may be said.
+                // This item and those before it may have no other fields: pad with nulls.
                 if index >= items.len() {
                     let Some(left) = room.checked_sub(index - items.len()) else { return };
                     *room = left;
@@ -123,7 +123,7 @@ fn put_back(document: &mut Value, at: &str, value: Value, room: &mut usize) {
     }
 }
 
-/// Why choices ended, where a protocol has no word for it.
+/// Why choices ended, if a protocol can't express it.
 fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
     let source = answer.source;
     answer.choices.iter().filter_map(move |choice| {
@@ -139,7 +139,7 @@ fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>>
     })
 }
 
-/// The provider's word for an end that a protocol has none for, and whether it is a stop sequence.
+/// The provider's finish reason that a protocol can't express, and whether it is a stop sequence.
 fn unsaid_end(end: &End, target: Protocol) -> Option<(&str, bool)> {
     match end {
         End::Other { source, word } | End::Failed { source, word } if *source != target => {
@@ -151,7 +151,7 @@ fn unsaid_end(end: &End, target: Protocol) -> Option<(&str, bool)> {
     }
 }
 
-/// What the native protocol does not count.
+/// Usage details that the native protocol doesn't have.
 fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>> {
     let (tier, written) = match answer.source {
         Protocol::Messages => ("/usage/service_tier", "/usage/cache_creation_input_tokens"),
@@ -167,7 +167,7 @@ fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Valu
     tier.into_iter().chain(cached).filter(move |_| target == Protocol::Native)
 }
 
-/// A part that a protocol has no words for in its answers.
+/// A part that a protocol can't express in its answers.
 fn unsaid(kind: &PartKind, target: Protocol) -> Option<Value> {
     match (kind, target) {
         (PartKind::Other(value), _) => Some(value.clone()),
@@ -189,17 +189,17 @@ fn unsaid(kind: &PartKind, target: Protocol) -> Option<Value> {
     }
 }
 
-/// The same of a stream, until its last event.
+/// The same for a stream, until its last event.
 #[derive(Default)]
 pub(super) struct Kept {
-    /// With the size of each.
+    /// With the size of each value.
     members: BTreeMap<Place, (Value, usize)>,
     others: usize,
     bytes: usize,
 }
 
 impl Kept {
-    /// Keeps a member; of one place, the last word counts. Of what is too much, only the place is told.
+    /// Keeps a field; for each place, the last value counts. For values that are too large, only the place is kept.
     pub(super) fn extra(&mut self, Given { value, at }: Given<Value>) {
         if let Some((_, size)) = self.members.remove(&at) {
             self.bytes -= size;
@@ -223,14 +223,14 @@ impl Kept {
         self.extra(Given::new(value, at));
     }
 
-    /// Keeps a picture, for which the client's protocol has no words in its answers.
+    /// Keeps an image that the client's protocol can't express in its answers.
     pub(super) fn image(&mut self, image: Media, target: Protocol) {
         if let Some(said) = unsaid(&PartKind::Image(image), target) {
             self.other(said);
         }
     }
 
-    /// Keeps why a choice ended, where the client's protocol has no word for it.
+    /// Keeps why a choice ended, if the client's protocol can't express it.
     pub(super) fn end(&mut self, choice: u32, end: &End, target: Protocol) {
         let Some((word, is_sequence)) = unsaid_end(end, target) else { return };
         let at = match end {
@@ -246,7 +246,7 @@ impl Kept {
         self.extra(Given::new(word.into(), at));
     }
 
-    /// Keeps what nobody reads of an object. `own`: names of members that say nothing to another protocol.
+    /// Keeps the unread fields of an object. `own`: names of fields that mean nothing to another protocol.
     pub(super) fn unread(&mut self, members: Map<String, Value>, at: &str, own: &[&str]) {
         for (name, value) in members {
             if !is_empty(&value) && !own.contains(&name.as_str()) {
@@ -255,13 +255,13 @@ impl Kept {
         }
     }
 
-    /// Gives what was kept.
+    /// Takes everything that was kept.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Given<Value>> {
         self.bytes = 0;
         std::mem::take(&mut self.members).into_iter().map(|(at, (value, _))| Given::new(value, at))
     }
 
-    /// Adds what was kept to an event.
+    /// Adds everything that was kept to an event.
     pub(super) fn add(&mut self, event: &mut Map<String, Value>) {
         let members: Map<String, Value> =
             self.take().map(|given| (given.at.into_owned(), given.value)).collect();

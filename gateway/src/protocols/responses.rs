@@ -20,8 +20,8 @@ pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
 
-/// What begins the opaque content of a reasoning item that hides all of a thought. The mark tells such content from the
-/// proof of a thought, which has the same member; no base64 has a colon.
+/// Prefix of a reasoning item's opaque content when the whole thought is hidden. It distinguishes this content from the
+/// proof of a thought, which uses the same field; base64 never contains a colon.
 const REDACTED: &str = "redacted:";
 
 /// Reads a provider's stream.

@@ -1,8 +1,8 @@
-//! Puts the pieces of a provider's stream in a sequence that every client's protocol can tell: one part after the other.
+//! Reorders the pieces of a provider's stream so that every client protocol can express it: one part after the other.
 //!
-//! Providers mix the pieces of several calls, put text between the pieces of one, tell a call before its name, give two
-//! calls one id, or none. Here the call that began first streams on as it comes; what comes beside it waits until its input
-//! is whole or the choice ends. A call that never gets a name cannot be made by anybody, and is left out.
+//! Providers interleave the pieces of several calls, put text between the pieces of one, announce a call before its name,
+//! give two calls the same id, or none. Here the call that began first is streamed as it arrives; everything else waits
+//! until its input is complete or the choice ends. A call that never gets a name can't be executed, so it is dropped.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -11,16 +11,17 @@ use uuid::Uuid;
 use super::{Malformed, StreamIn, surrogates};
 use crate::conversation::{Answer, Delta, End, Failure, FailureKind, Input, Part, PartKind};
 
-/// Words for an end that the request is to blame for: a proof is missing in it, or it has no tools and the model called one.
+/// Finish reasons that are the request's fault: a proof is missing, or the model called a tool although the request has
+/// none.
 const OF_THE_REQUEST: [&str; 2] = ["MISSING_THOUGHT_SIGNATURE", "UNEXPECTED_TOOL_CALL"];
-/// What a waiting part takes beside its texts, in bytes.
+/// Memory of a waiting part besides its texts, in bytes.
 const PART_BYTES: usize = size_of::<Waiting>();
 
-/// A provider's stream in sequence.
+/// A provider's stream, reordered.
 pub(super) struct Sequenced {
     inner: Box<dyn StreamIn>,
     sequence: Sequence,
-    /// Room for the deltas of an event.
+    /// Scratch space for the deltas of an event.
     read: Vec<Delta>,
 }
 
@@ -33,7 +34,7 @@ impl Sequenced {
 impl StreamIn for Sequenced {
     fn event(&mut self, name: Option<&str>, data: &str, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
         let read = match self.inner.event(name, data, &mut self.read) {
-            // Nothing was read: half a character makes no JSON.
+            // Nothing was read: half a character isn't valid JSON.
             Err(_) if let Some(mended) = surrogates::mended(data) => {
                 self.read.clear();
                 self.inner.event(name, &mended, &mut self.read)
@@ -62,7 +63,7 @@ impl StreamIn for Sequenced {
 #[derive(Default)]
 struct Sequence {
     choices: HashMap<u32, Choice>,
-    /// Bytes of all that waits.
+    /// Total bytes waiting.
     held: usize,
     has_failed: bool,
 }
@@ -70,10 +71,10 @@ struct Sequence {
 #[derive(Default)]
 struct Choice {
     calls: HashMap<u32, Call>,
-    /// The call that is told, or waits for its name.
+    /// The call being sent, or waiting for its name.
     open: Option<u32>,
     waiting: VecDeque<Waiting>,
-    /// Number of calls that are told.
+    /// Number of calls sent.
     told: u32,
     ids: HashSet<String>,
 }
@@ -87,13 +88,13 @@ enum Waiting {
 #[derive(Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a state of its own, and they come in any order")]
 struct Call {
-    /// Its place among those that are told.
+    /// Its index among the calls that were sent.
     place: u32,
     id: String,
     name: String,
     custom: bool,
     signature: Option<String>,
-    /// As far as it waits.
+    /// The part that is still waiting.
     input: String,
     has_begun: bool,
     has_input: bool,
@@ -119,7 +120,7 @@ impl Sequence {
                 }
             }
             Delta::Done => {
-                // Some providers go on after the reason why a choice ended.
+                // Some providers continue after a choice's finish reason.
                 for (choice, open) in &mut self.choices {
                     open.flush(*choice, &mut self.held, out);
                 }
@@ -174,7 +175,7 @@ impl Choice {
         self.advance(choice, held, out);
     }
 
-    /// Takes a call, or what was not known of it yet.
+    /// Takes a call, or details of it that weren't known yet.
     fn call(&mut self, place: u32, told: Call, held: &mut usize) {
         let Some(known) = self.calls.get_mut(&place) else {
             *held += PART_BYTES + told.id.len() + told.name.len();
@@ -199,7 +200,7 @@ impl Choice {
         known.signature = known.signature.take().or(told.signature);
     }
 
-    /// Tells what need not wait any longer.
+    /// Sends what doesn't have to wait any longer.
     fn advance(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
         loop {
             if let Some(place) = self.open {
@@ -226,7 +227,7 @@ impl Choice {
         }
     }
 
-    /// The choice has ended: each call is as whole as it gets.
+    /// The choice has ended: no call gets any further input.
     fn flush(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
         while let Some(place) = self.open {
             if let Some(call) = self.calls.get_mut(&place) {
@@ -243,8 +244,8 @@ impl Choice {
         }
     }
 
-    /// The stream has failed: tells what is whole. Behind a call that was told in part nothing is told, else its client would
-    /// take it for whole.
+    /// The stream failed: sends what is complete. Nothing is sent after a partial call, or the client would take the call
+    /// for complete.
     fn fail(&mut self, choice: u32, held: &mut usize, out: &mut Vec<Delta>) {
         let has_begun = |place| self.calls.get(&place).is_some_and(|call| call.has_begun);
         if self.open.is_some_and(has_begun) {
@@ -274,7 +275,7 @@ impl Call {
         }
     }
 
-    /// Arguments of a function are JSON also where the model wrote none.
+    /// Function arguments are JSON even if the model wrote none.
     fn close(&mut self, choice: u32, out: &mut Vec<Delta>) {
         self.is_closed = true;
         if !self.has_input && !self.custom {
@@ -283,8 +284,8 @@ impl Call {
     }
 }
 
-/// The id of a call: its own, or one that the gateway makes, where it has none or one that another call has. A result could
-/// not come back to it else.
+/// The id of a call: its own, or a generated one if it has none or another call has the same. Otherwise a result couldn't
+/// be matched to it.
 fn unique(id: String, ids: &mut HashSet<String>) -> String {
     if !id.is_empty() && ids.insert(id.clone()) {
         return id;
@@ -294,7 +295,7 @@ fn unique(id: String, ids: &mut HashSet<String>) -> String {
     made
 }
 
-/// Clients make calls only where the end says that there are some, and look for them where it does.
+/// Clients execute calls only if the finish reason says that there are some, and expect some if it does.
 fn with_calls(end: End, has_calls: bool) -> End {
     match end {
         End::Stop if has_calls => End::ToolCalls,
@@ -303,7 +304,7 @@ fn with_calls(end: End, has_calls: bool) -> End {
     }
 }
 
-/// The error of an answer that ended by such a word.
+/// The error for an answer that ended with such a reason.
 fn failure(word: &str) -> Failure {
     let kind = if OF_THE_REQUEST.contains(&word) { FailureKind::InvalidRequest } else { FailureKind::Server };
     let word = gatewright::limits::brief(word);
@@ -311,7 +312,7 @@ fn failure(word: &str) -> Failure {
     Failure { code: Some(word), ..Failure::new(kind, message) }
 }
 
-/// Gives the calls of a whole answer ids of their own.
+/// Gives the calls of a whole answer unique ids.
 pub(super) fn settle_calls(answer: &mut Answer) {
     for choice in &mut answer.choices {
         let mut ids = HashSet::new();
@@ -322,7 +323,8 @@ pub(super) fn settle_calls(answer: &mut Answer) {
     }
 }
 
-/// Makes the ends of a whole answer agree with its calls, and gives each call arguments, for a client of another protocol.
+/// Makes the finish reasons of a whole answer agree with its calls, and gives each call arguments, for a client of
+/// another protocol.
 pub(super) fn settle_ends(answer: &mut Answer) {
     for choice in &mut answer.choices {
         let mut has_calls = false;
@@ -335,12 +337,12 @@ pub(super) fn settle_ends(answer: &mut Answer) {
                 "{}".clone_into(text);
             }
         }
-        // Some providers do not tell why a whole answer ended.
+        // Some providers don't say why a whole answer ended.
         choice.end = Some(with_calls(choice.end.take().unwrap_or(End::Stop), has_calls));
     }
 }
 
-/// The error of a whole answer that a provider did not bring to its end.
+/// The error of a whole answer that a provider did not complete.
 pub(crate) fn failure_of(answer: &Answer) -> Option<Failure> {
     answer.choices.iter().find_map(|choice| match &choice.end {
         Some(End::Failed { word, .. }) => Some(failure(word)),

@@ -1,4 +1,4 @@
-//! Stop sequences for providers whose protocol has none: the gateway ends the answer where the first one is complete.
+//! Stop sequences for providers whose protocol has none: the gateway ends the answer at the first complete one.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::conversation::{Answer, Choice, Conversation, Delta, End, PartKind};
 
-/// Maximum number of stop sequences that the gateway looks for. Each costs work for every byte of an answer.
+/// Maximum number of stop sequences that the gateway searches for. Each costs work for every byte of an answer.
 pub(super) const MAX_SEQUENCES: usize = 16;
 
-/// Looks for the stop sequences of a request in its answer.
+/// Searches an answer for the stop sequences of its request.
 #[derive(Debug, Clone)]
 pub(super) struct StopSequences {
     sequences: Vec<Sequence>,
@@ -18,7 +18,7 @@ pub(super) struct StopSequences {
     held_bytes: usize,
 }
 
-/// A stop sequence, prepared for a search byte by byte (Knuth, Morris and Pratt).
+/// A stop sequence, prepared for byte-by-byte search (Knuth-Morris-Pratt).
 #[derive(Debug, Clone)]
 struct Sequence {
     text: String,
@@ -39,7 +39,7 @@ impl Sequence {
         sequence
     }
 
-    /// How much of it the text ends with, one byte later. `matched`: less than its length.
+    /// The matched length after one more byte. `matched`: less than the sequence's length.
     fn after(&self, mut matched: usize, byte: u8) -> usize {
         let bytes = self.text.as_bytes();
         while matched > 0 && bytes[matched] != byte {
@@ -49,18 +49,18 @@ impl Sequence {
     }
 }
 
-/// How far the search in the text of a choice is.
+/// Search progress in the text of a choice.
 #[derive(Debug, Clone)]
 enum Progress {
     Searching {
-        /// For each sequence, how much of it the text ends with.
+        /// For each sequence, the length of its prefix that the text ends with.
         matched: Vec<usize>,
-        /// The end of the text, which may be the beginning of a sequence.
+        /// The end of the text, which may begin a sequence.
         held: String,
-        /// Log probabilities of what is held.
+        /// Log probabilities of the buffered text.
         logprobs: Vec<Value>,
     },
-    /// By this sequence.
+    /// At this sequence.
     Stopped(usize),
 }
 
@@ -71,7 +71,7 @@ impl Progress {
 }
 
 impl StopSequences {
-    /// `None`: the request has no stop sequence.
+    /// `None`: the request has no stop sequences.
     pub(super) fn new(conversation: &Conversation) -> Option<Self> {
         let texts = conversation.stop.iter().map(|stop| stop.value.as_str());
         let sequences: Vec<_> =
@@ -79,7 +79,7 @@ impl StopSequences {
         (!sequences.is_empty()).then(|| Self { sequences, choices: HashMap::new(), held_bytes: 0 })
     }
 
-    /// Number of bytes that are held back.
+    /// Number of buffered bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -115,7 +115,7 @@ impl StopSequences {
         choice.end = Some(End::StopSequence(Some(self.sequences[sequence].text.clone())));
     }
 
-    /// Ends each choice of a stream where a stop sequence is complete. What may be the beginning of one is held back.
+    /// Ends each choice of a stream where a stop sequence is complete. Text that may begin one is buffered.
     pub(super) fn deltas(&mut self, deltas: &mut Vec<Delta>) {
         for delta in std::mem::take(deltas) {
             self.delta(delta, deltas);
@@ -176,14 +176,14 @@ impl StopSequences {
                 }
             }
             (_, delta) => {
-                // A stop sequence does not go on behind something else.
+                // Stop sequences don't span other content.
                 self.release(choice, deltas);
                 deltas.push(delta);
             }
         }
     }
 
-    /// Gives out what is held back of a choice.
+    /// Releases the buffered text of a choice.
     fn release(&mut self, choice: u32, deltas: &mut Vec<Delta>) {
         let Some(Progress::Searching { matched, held, logprobs }) = self.choices.get_mut(&choice) else {
             return;
@@ -198,7 +198,7 @@ impl StopSequences {
     }
 }
 
-/// Goes on with the search. Returns the sequence that is complete first, and where it ends in `text`.
+/// Continues the search. Returns the sequence that is complete first, and where it ends in `text`.
 fn find(sequences: &[Sequence], matched: &mut [usize], text: &str) -> Option<(usize, usize)> {
     for (place, byte) in text.bytes().enumerate() {
         for (index, (sequence, matched)) in sequences.iter().zip(&mut *matched).enumerate() {
@@ -211,7 +211,7 @@ fn find(sequences: &[Sequence], matched: &mut [usize], text: &str) -> Option<(us
     None
 }
 
-/// Keeps the log probabilities of the first tokens, as far as they are within this many characters.
+/// Keeps the log probabilities of the first tokens that fit into this many characters.
 fn keep_tokens(tokens: &mut Vec<Value>, characters: usize) {
     let mut length = 0;
     let within = tokens.iter().take_while(|token| {
@@ -222,7 +222,7 @@ fn keep_tokens(tokens: &mut Vec<Value>, characters: usize) {
     tokens.truncate(count);
 }
 
-/// The choice that a delta is part of, if it is content of one.
+/// The choice that a delta belongs to, if it is content.
 fn choice_of(delta: &Delta) -> Option<u32> {
     match delta {
         Delta::Text { choice, .. }

@@ -1,12 +1,12 @@
-//! Halves of characters in JSON text. UTF-16 writes a character beyond the first 65,536 as two halves; providers that cut
-//! text by such units write one half of it in an event and the other in the next, which no strict reader of JSON takes.
+//! Lone surrogates in JSON text. UTF-16 writes a character beyond the first 65,536 as a surrogate pair; providers that
+//! cut text at UTF-16 units send one half in one event and the other in the next, which no strict JSON parser accepts.
 
-/// The replacement of what is no character, as JSON.
+/// The replacement character, as JSON.
 const REPLACEMENT: &str = "\\ufffd";
-/// Length of an escape of JSON with four digits, in bytes.
+/// Length of a four-digit JSON escape, in bytes.
 const ESCAPE_BYTES: usize = 6;
 
-/// The text with a mark for each half that stands alone. None: there is none.
+/// The text with a replacement for each lone surrogate. `None`: there is none.
 pub(crate) fn mended(json: &str) -> Option<String> {
     let mut mended: Option<String> = None;
     let (mut from, mut rest) = (0, 0);
@@ -18,7 +18,7 @@ pub(crate) fn mended(json: &str) -> Option<String> {
             },
             Some(0xDC00..=0xDFFF) => (ESCAPE_BYTES, true),
             Some(_) => (ESCAPE_BYTES, false),
-            // An escape of one character, which may be a backslash.
+            // A single-character escape, possibly a backslash.
             None => (2, false),
         };
         if is_alone {
@@ -35,7 +35,7 @@ pub(crate) fn mended(json: &str) -> Option<String> {
     })
 }
 
-/// The unit of UTF-16 that an escape at this place stands for.
+/// The UTF-16 unit of the escape at this position.
 fn unit(json: &str, at: usize) -> Option<u16> {
     let digits = json.as_bytes().get(at..at + ESCAPE_BYTES)?.strip_prefix(b"\\u")?;
     if !digits.iter().all(u8::is_ascii_hexdigit) {

@@ -1,12 +1,12 @@
-//! Thoughts in requests, before they go to a provider that checks them.
+//! Thoughts in requests, before they go to a provider that validates them.
 
 use std::borrow::Cow;
 
 use super::proof::is_marked;
 use crate::conversation::{Part, PartKind, Thought};
 
-/// The parts with each proof beside its text. Clients that keep the pieces of a stream send the text of a thought in several
-/// parts, and its proof in one more. `takes`: whether the target takes a proof; else all of it is left out.
+/// Joins each proof with its text. Clients that keep the pieces of a stream send the text of a thought in several parts
+/// and its proof in one more. `takes`: whether the target accepts a proof; if not, the thought is omitted.
 pub(super) fn joined(parts: &[Part], takes: impl Fn(&String) -> bool) -> Cow<'_, [Part]> {
     let is_proof = |part: &Part| proof_of(part).is_some_and(&takes);
     if !parts.windows(2).any(|pair| is_text(&pair[0]) && is_proof(&pair[1])) {
@@ -40,7 +40,7 @@ fn is_text(part: &Part) -> bool {
     matches!(&part.kind, PartKind::Thought(Thought { signature: None, text, .. }) if !text.is_empty())
 }
 
-/// The proof of a thought that stands without its text.
+/// The proof of a thought without its text.
 fn proof_of(part: &Part) -> Option<&String> {
     match &part.kind {
         PartKind::Thought(Thought { signature, text, redacted: false, .. })

@@ -1,5 +1,5 @@
-//! Calls in an answer, as the client knows its tools: with the names that it gave them, as calls of custom tools where
-//! functions stood in for these, and with ids that its protocol takes, each once.
+//! Restores the client's view of the calls in an answer: with its own tool names, as custom tool calls where functions
+//! stood in for custom tools, and with unique ids that its protocol accepts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,16 +13,16 @@ use crate::conversation::{Answer, Conversation, Delta, Input, PartKind, Protocol
 #[derive(Debug, Clone)]
 pub(super) struct ClientCalls {
     ids: CallIds,
-    /// The client's tools by the names that the provider knows them by: its own name, and whether a function stands in for
-    /// a custom tool.
+    /// The client's tools by the names the provider knows: the client's name, and whether a function stands in for a
+    /// custom tool.
     tools: HashMap<String, (String, bool)>,
-    /// Arguments so far of calls whose text is taken out once they are whole, by choice and call.
+    /// Arguments so far of calls whose text is extracted once they are complete, by choice and call.
     held: HashMap<(u32, u32), Arguments>,
     held_bytes: usize,
 }
 
 impl ClientCalls {
-    /// For an answer of a provider of the target's protocol to this request.
+    /// For the answer to this request from a provider that speaks the target's protocol.
     pub(super) fn new(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Self {
         let has_custom = has_custom_tools(target, defaults);
         let mut tools = HashMap::new();
@@ -46,7 +46,7 @@ impl ClientCalls {
         Self { ids, tools, held: HashMap::new(), held_bytes: 0 }
     }
 
-    /// Number of bytes that are held back.
+    /// Number of buffered bytes.
     pub(super) fn held_bytes(&self) -> usize {
         self.held_bytes
     }
@@ -117,7 +117,7 @@ impl ClientCalls {
     }
 }
 
-/// Arguments as they arrive, and how far their JSON is open.
+/// Arguments as they arrive, and how far their JSON object is open.
 #[derive(Debug, Clone, Default)]
 struct Arguments {
     text: String,
@@ -127,7 +127,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// Adds a piece. True: the object is whole.
+    /// Adds a piece. Returns whether the object is complete.
     fn push(&mut self, piece: &str) -> bool {
         self.text.push_str(piece);
         let mut is_whole = false;

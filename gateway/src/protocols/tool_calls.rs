@@ -1,5 +1,5 @@
-//! Ids of tool calls and names of tools in the forms that a protocol takes. What conforms stays as it is; the rest becomes a
-//! name of its own that depends on the original alone, so that it is the same in each turn and prompt caches hold.
+//! Tool call ids and tool names in the forms a protocol accepts. Valid ones are unchanged; others are replaced by a name
+//! derived only from the original, so it is the same in each turn and prompt caches still match.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -8,15 +8,15 @@ use ring::digest::{Context, SHA256};
 
 use crate::conversation::{Conversation, PartKind, Protocol, ToolChoice, ToolKind};
 
-/// Separates the name of a namespace from the name of a tool in it. No protocol takes it in a name, so that the pair is
-/// never confused with a plain name.
+/// Separates a namespace from the name of a tool in it. No protocol accepts it in a name, so the pair can't be confused
+/// with a plain name.
 pub(super) const NAMESPACE_SEPARATOR: char = '\u{1f}';
-/// Number of bytes of a digest in a made id.
+/// Number of digest bytes in a generated id.
 const ID_DIGEST_BYTES: usize = 12;
-/// Number of bytes of a digest at the end of a name.
+/// Number of digest bytes at the end of a name.
 const NAME_DIGEST_BYTES: usize = 4;
 
-/// Whether a protocol takes this as the id of a call.
+/// Whether a protocol accepts this call id.
 fn is_call_id(id: &str, protocol: Protocol) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     match protocol {
@@ -27,7 +27,7 @@ fn is_call_id(id: &str, protocol: Protocol) -> bool {
     }
 }
 
-/// Maximum length of a tool's name.
+/// Maximum length of a tool name.
 const fn max_name_length(protocol: Protocol) -> usize {
     match protocol {
         Protocol::Chat | Protocol::Native => 64,
@@ -43,7 +43,7 @@ fn is_name_byte(byte: u8, protocol: Protocol) -> bool {
     }
 }
 
-/// Whether a protocol takes this as the name of a tool.
+/// Whether a protocol accepts this tool name.
 fn is_tool_name(name: &str, protocol: Protocol) -> bool {
     let begins = |first: u8| protocol != Protocol::Native || first.is_ascii_alphabetic() || first == b'_';
     name.bytes().next().is_some_and(begins)
@@ -61,12 +61,12 @@ fn digest(text: &str, number: u64, bytes: usize) -> String {
     })
 }
 
-/// Gives calls ids that a protocol takes, each once. The first call of an id keeps it.
+/// Gives calls unique ids that a protocol accepts. The first call with an id keeps it.
 #[derive(Debug, Clone)]
 pub(super) struct CallIds {
     protocol: Protocol,
     used: HashSet<String>,
-    /// How many ids were made for an original.
+    /// How many ids were generated for an original.
     made: HashMap<String, u64>,
 }
 
@@ -77,7 +77,7 @@ impl CallIds {
 
     /// The id of the next call.
     pub(super) fn next(&mut self, id: &str) -> String {
-        // Calls without ids are matched by their order there.
+        // There, calls without ids are matched by order.
         if id.is_empty() && self.protocol == Protocol::Native {
             return String::new();
         }
@@ -95,15 +95,15 @@ impl CallIds {
     }
 }
 
-/// The names of a conversation's tools as a protocol takes them.
+/// A conversation's tool names as a protocol accepts them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ToolNames {
-    /// Names that are written otherwise.
+    /// Names that are written differently.
     written: HashMap<String, String>,
 }
 
 impl ToolNames {
-    /// Of all tools that are declared, chosen or called.
+    /// Covers all tools that are declared, chosen or called.
     pub(super) fn new(conversation: &Conversation, protocol: Protocol) -> Self {
         let mut foreign: Vec<&str> = Vec::new();
         let mut taken: HashSet<String> = HashSet::new();
@@ -125,7 +125,7 @@ impl ToolNames {
         Self { written }
     }
 
-    /// A name as it is written.
+    /// A name as the target gets it.
     pub(super) fn written<'a>(&'a self, name: &'a str) -> &'a str {
         self.written.get(name).map_or(name, String::as_str)
     }
@@ -135,7 +135,7 @@ impl ToolNames {
     }
 }
 
-/// The names of tools in a conversation.
+/// The tool names in a conversation.
 fn names(conversation: &Conversation) -> impl Iterator<Item = &str> {
     let declared = conversation.tools.iter().filter_map(|tool| match &tool.kind {
         ToolKind::Function { name, .. } | ToolKind::Custom { name, .. } => Some(name.as_str()),
@@ -155,7 +155,7 @@ fn names(conversation: &Conversation) -> impl Iterator<Item = &str> {
 }
 
 fn made_name(name: &str, protocol: Protocol, taken: &HashSet<String>) -> String {
-    // A tool of a namespace is called as agents call those of servers of theirs.
+    // Tools of a namespace are named the way agents name the tools of their servers.
     if name.contains(NAMESPACE_SEPARATOR) {
         let joined = name.replace(NAMESPACE_SEPARATOR, "__");
         if is_tool_name(&joined, protocol) && !taken.contains(&joined) {

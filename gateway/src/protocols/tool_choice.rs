@@ -1,5 +1,5 @@
-//! The choice among tools, as far as the target of a request has the tools. Providers refuse a choice among none, and one
-//! that names a tool which the request does not declare.
+//! The tool choice, limited to the tools that the target gets. Providers reject a choice without tools, and one that
+//! names a tool the request doesn't declare.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::members::Writer;
 use crate::conversation::{Conversation, Given, Protocol, Tool, ToolChoice, ToolKind};
 
-/// The choice for a target of another protocol than the client's. What it cannot have is reported. `is_written`: whether the
-/// target gets a tool.
+/// The choice for a target of another protocol than the client's. What can't be expressed is reported. `is_written`:
+/// whether the target gets a tool.
 pub(super) fn possible<'c>(
     conversation: &'c Conversation,
     is_written: impl Fn(&Tool) -> bool,
@@ -25,7 +25,7 @@ pub(super) fn possible<'c>(
         | ToolChoice::Function(_)
         | ToolChoice::Custom(_)
         | ToolChoice::Allowed { required: true, .. } => true,
-        // What only the protocol of the request knows.
+        // Only the request's protocol understands it.
         ToolChoice::Other(_) => {
             writer.lose(given.at.clone());
             return None;
@@ -53,7 +53,7 @@ pub(super) fn possible<'c>(
                 return Some(Cow::Owned(ToolChoice::Allowed { names: left, required: *required }));
             }
             writer.lose(given.at.clone());
-            // None of the tools that are there may be called.
+            // None of the remaining tools may be called.
             (!required).then_some(Cow::Owned(ToolChoice::None))
         }
         choice => Some(Cow::Borrowed(choice)),
@@ -67,7 +67,7 @@ fn name_of(tool: &Tool) -> Option<&str> {
     }
 }
 
-/// Whether a schema is one that providers of chat and responses enforce: each object is closed, and requires all of its properties.
+/// Whether chat and responses providers would enforce a schema: each object is closed and requires all of its properties.
 pub(super) fn is_enforceable(schema: &Value) -> bool {
     let Value::Object(members) = schema else {
         return !schema.is_array() || schema.as_array().is_some_and(|all| all.iter().all(is_enforceable));
@@ -86,8 +86,8 @@ pub(super) fn is_enforceable(schema: &Value) -> bool {
     members.iter().filter(|(name, _)| *name != "properties").all(|(_, value)| is_enforceable(value))
 }
 
-/// Whether the arguments of a function are enforced, as its client wants: `None` where nobody says. A client's schema that these
-/// providers would refuse is not enforced, and its loss is named.
+/// Whether function arguments are enforced, as the client wants: `None` if unspecified. A schema that these providers
+/// would reject isn't enforced, and the loss is reported.
 pub(super) fn strictness(
     parameters: Option<&Value>,
     strict: Option<&Given<bool>>,
@@ -102,8 +102,8 @@ pub(super) fn strictness(
     Some(strict.value)
 }
 
-/// The schema of a function's arguments with the members that some providers insist on: the type, and the properties of an
-/// object.
+/// The schema of a function's arguments with the fields that some providers insist on: the type, and an object's
+/// properties.
 pub(super) fn with_properties(mut schema: Value) -> Value {
     const COMBINING: [&str; 6] = ["$ref", "anyOf", "oneOf", "allOf", "enum", "const"];
     if let Value::Object(members) = &mut schema {

@@ -1,5 +1,5 @@
-//! Arranges a conversation for a provider of another protocol than the client's. Providers refuse a call that its result
-//! does not directly follow, an id that two calls have, and names of forms that they do not take; clients write all of it.
+//! Rearranges a conversation for a provider of another protocol than the client's. Providers reject a call that isn't
+//! directly followed by its result, a duplicate id, and names in forms they don't accept; clients send all of these.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -17,16 +17,16 @@ use crate::conversation::{
     ToolResult, Turn,
 };
 
-/// The member that holds the text of a custom tool where functions stand in for it.
+/// The field that holds a custom tool's text when a function stands in for it.
 pub(super) const CUSTOM_INPUT: &str = "input";
 
-/// A conversation as the target takes it, and where the client wrote what is lost of it.
+/// A conversation as the target accepts it, and where the client wrote what is lost.
 pub(super) struct Arranged<'a> {
     pub(super) conversation: Cow<'a, Conversation>,
     pub(super) lost: Vec<Place>,
 }
 
-/// Whether a provider of this protocol has tools that take a text.
+/// Whether a provider of this protocol supports tools that take text.
 pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
     match target {
         Protocol::Responses => true,
@@ -35,7 +35,7 @@ pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
     }
 }
 
-/// Arranges a conversation for a target of another protocol.
+/// Rearranges a conversation for a target of another protocol.
 pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: Defaults) -> Arranged<'_> {
     let mut lost = Vec::new();
     let mut conversation = Cow::Borrowed(conversation);
@@ -59,7 +59,7 @@ pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: D
     Arranged { conversation, lost }
 }
 
-/// Says in words of every protocol what the client's alone has.
+/// Replaces what only the client's protocol has with what every protocol can express.
 pub(super) fn replace_own_kinds(conversation: &mut Cow<'_, Conversation>) {
     type Has = fn(&Conversation) -> bool;
     type Replace = fn(&mut Conversation);
@@ -74,7 +74,7 @@ pub(super) fn replace_own_kinds(conversation: &mut Cow<'_, Conversation>) {
     }
 }
 
-/// Whether a part is a file of which only its own provider knows the id. Chat and responses share their files.
+/// Whether a part is a file referenced by a provider-specific id. Chat and responses share their files.
 fn is_file(part: &Part) -> bool {
     match &part.kind {
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
@@ -112,7 +112,7 @@ fn leave_files_out(conversation: &mut Conversation, lost: &mut Vec<Place>) {
     }
 }
 
-/// Maximum number of marks of caches in a request of the messages protocol.
+/// Maximum number of cache markers in a request of the messages protocol.
 const MAX_CACHES: usize = 4;
 
 fn has_many_caches(conversation: &Conversation) -> bool {
@@ -129,7 +129,7 @@ fn marks_in(part: &Part) -> usize {
     within + usize::from(part.cache.is_some())
 }
 
-/// Keeps the last marks: each of them covers all before it.
+/// Keeps the last markers: each covers everything before it.
 fn bound_caches(conversation: &mut Conversation, lost: &mut Vec<Place>) {
     let mut left = MAX_CACHES;
     let mut bound = |cache: &mut Option<Given<Value>>| {
@@ -148,7 +148,7 @@ fn bound_caches(conversation: &mut Conversation, lost: &mut Vec<Place>) {
     conversation.tools.iter_mut().rev().for_each(|tool| bound(&mut tool.cache));
 }
 
-/// Whether something speaks of custom tools.
+/// Whether a conversation refers to custom tools.
 fn has_custom_words(conversation: &Conversation) -> bool {
     let is_custom = |part: &Part| match &part.kind {
         PartKind::Call(call) => matches!(call.input, Input::Text(_)),
@@ -160,7 +160,7 @@ fn has_custom_words(conversation: &Conversation) -> bool {
         || conversation.turns.iter().flat_map(|turn| &turn.parts).any(is_custom)
 }
 
-/// Writes the names of tools as the target takes them, and custom tools as functions where it has none.
+/// Writes tool names as the target accepts them, and custom tools as functions if it has none.
 fn name_tools(conversation: &mut Conversation, names: &ToolNames, has_custom: bool, lost: &mut Vec<Place>) {
     for tool in &mut conversation.tools {
         if !has_custom {
@@ -210,8 +210,8 @@ fn rename(name: &mut String, names: &ToolNames) {
     }
 }
 
-/// A function of one text in place of a custom tool. The grammar of the text is told in its description; another form of the text
-/// is lost, and its place is returned.
+/// A function with one text argument in place of a custom tool. Its description states the grammar of the text; any other
+/// text format is lost, and its place is returned.
 fn as_function(tool: &mut Tool, source: Protocol) -> Option<Place> {
     let ToolKind::Custom { name, description, format } = &mut tool.kind else { return None };
     let mut described = description.take().unwrap_or_default();
@@ -243,7 +243,7 @@ fn as_function(tool: &mut Tool, source: Protocol) -> Option<Place> {
     lost
 }
 
-/// The text of a custom tool, from the arguments of the function that stands in for it.
+/// A custom tool's text, extracted from the arguments of its stand-in function.
 pub(super) fn custom_text(arguments: &str) -> String {
     match serde_json::from_str(arguments) {
         Ok(Value::Object(mut members)) => match members.shift_remove(CUSTOM_INPUT) {
@@ -255,7 +255,7 @@ pub(super) fn custom_text(arguments: &str) -> String {
     }
 }
 
-/// Whether results follow their calls in order, and the target takes all ids and arguments as they are.
+/// Whether results follow their calls in order, and the target accepts all ids and arguments as they are.
 fn is_arranged(turns: &[Turn], target: Protocol) -> bool {
     let mut ids = CallIds::new(target);
     let mut expected: VecDeque<&str> = VecDeque::new();
@@ -286,7 +286,7 @@ fn is_arranged(turns: &[Turn], target: Protocol) -> bool {
     expected.is_empty()
 }
 
-/// A call, while its result is searched.
+/// A call whose result is being looked up.
 struct Called {
     id: String,
     name: String,
@@ -295,7 +295,7 @@ struct Called {
     result: Option<Part>,
 }
 
-/// The calls of one id that wait for a result: by the turn that holds them, in order.
+/// The calls with one id that wait for a result: by the turn that holds them, in order.
 #[derive(Default)]
 struct Waiting {
     turns: Vec<(usize, VecDeque<usize>)>,
@@ -303,7 +303,7 @@ struct Waiting {
     answered: Option<usize>,
 }
 
-/// Puts results directly behind their calls, in the order of these, and all else behind them in its own order.
+/// Moves results directly behind their calls, in the same order, and everything else behind them in its own order.
 fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<Place>) -> Vec<Turn> {
     let calls = matched(&mut turns, target, lost);
     let mut calls = calls.into_iter();
@@ -311,7 +311,7 @@ fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<Place>) -> Vec
     for mut turn in turns {
         let count = turn.parts.iter().filter(|part| matches!(part.kind, PartKind::Call(_))).count();
         if turn.role == Role::Tool {
-            // What is left of it are no results.
+            // What remains are not results.
             turn.role = Role::User;
             if turn.parts.is_empty() {
                 continue;
@@ -332,7 +332,7 @@ fn ordered(mut turns: Vec<Turn>, target: Protocol, lost: &mut Vec<Place>) -> Vec
     all
 }
 
-/// The result of a call. Where the client gave none, the target is told so.
+/// The result of a call. If the client gave none, the target gets a note that says so.
 fn result_of(called: Called, target: Protocol) -> Option<Part> {
     let Called { id, name, is_custom, at, result } = called;
     if let Some(mut part) = result {
@@ -343,7 +343,7 @@ fn result_of(called: Called, target: Protocol) -> Option<Part> {
         }
         return Some(part);
     }
-    // The messages protocol says it as an error.
+    // The messages protocol reports it as an error.
     if target == Protocol::Messages {
         return None;
     }
@@ -353,8 +353,8 @@ fn result_of(called: Called, target: Protocol) -> Option<Part> {
     Some(Part { at, kind: PartKind::Result(result), cache: None })
 }
 
-/// Takes all results out of the turns, and gives all calls in order, each with its result and the id that it is to have.
-/// A result is that of the nearest call of its id before it that has none.
+/// Takes all results out of the turns and returns all calls in order, each with its result and its new id. A result
+/// belongs to the nearest preceding call with its id that has none yet.
 fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<Place>) -> Vec<Called> {
     let mut ids = CallIds::new(target);
     let mut calls: Vec<Called> = Vec::new();
@@ -387,7 +387,7 @@ fn matched(turns: &mut [Turn], target: Protocol, lost: &mut Vec<Place>) -> Vec<C
                 PartKind::Result(result) => {
                     let call = waiting.get_mut(&result.call_id).and_then(Waiting::next);
                     match call.and_then(|call| calls.get_mut(call)) {
-                        // Of several results of a call the last one counts.
+                        // If a call has several results, the last one counts.
                         Some(call) => lost.extend(call.result.replace(part).map(|earlier| earlier.at)),
                         None => lost.push(part.at),
                     }

@@ -1,4 +1,4 @@
-//! The id of the person on whose behalf a request is made.
+//! The id of the end user on whose behalf a request is made.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -8,11 +8,11 @@ use ring::digest::{SHA256, digest};
 use super::members::Members;
 use crate::conversation::Given;
 
-/// The member with the id in requests of chat and responses.
+/// The field with the id in requests of chat and responses.
 pub(super) const USER: &str = "user";
 /// Its newer name.
 const SAFETY_IDENTIFIER: &str = "safety_identifier";
-/// Maximum length of the id at providers of chat completions and responses, in characters.
+/// Maximum length of the id at chat completions and responses providers, in characters.
 pub(super) const MAX_USER: usize = 64;
 
 /// Takes the id of a request of chat or responses.
@@ -20,19 +20,19 @@ pub(super) fn read(body: &mut Members) -> Option<Given<String>> {
     body.given(USER, Members::text).or_else(|| body.given(SAFETY_IDENTIFIER, Members::text))
 }
 
-/// The member in which a client of chat or responses wrote the id; the older one for a client of another protocol.
+/// The field in which a chat or responses client wrote the id; the older one for clients of other protocols.
 pub(super) fn member(user: &Given<String>) -> &'static str {
     if user.at.strip_prefix('/') == Some(SAFETY_IDENTIFIER) { SAFETY_IDENTIFIER } else { USER }
 }
 
-/// The id as a provider takes it: one that is too long becomes its digest, which is the same for the same person.
+/// The id as a provider accepts it: one that is too long is replaced by its digest, which is stable per user.
 pub(super) fn id(user: &str, most: usize) -> Cow<'_, str> {
     if user.len() <= most || user.chars().count() <= most {
         return Cow::Borrowed(user);
     }
     let mut text = String::with_capacity(MAX_USER);
     for byte in digest(&SHA256, user.as_bytes()).as_ref() {
-        // Writing to a string does not fail.
+        // Writing to a string never fails.
         _ = write!(text, "{byte:02x}");
     }
     Cow::Owned(text)

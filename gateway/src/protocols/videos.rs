@@ -1,5 +1,5 @@
-//! Videos at providers, in two forms: that of the specification, which other gateways like this one speak, and the public
-//! asynchronous one. Both take a video on, tell how far it is, and have its file at the end.
+//! Videos at providers, in two forms: the specification's, which other gateways like this one speak, and the public
+//! asynchronous one. Both accept a video, report its progress, and finally serve its file.
 
 use gatewright::limits::integer;
 use serde::{Deserialize, Serialize};
@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use super::{Malformed, Outgoing, failure};
 use crate::conversation::Failure;
 
-/// Longest id of a video, in bytes.
+/// Maximum length of a video id, in bytes.
 const MOST_ID_BYTES: usize = 512;
-/// Longest address of a file, in bytes.
+/// Maximum length of a file URL, in bytes.
 const MOST_URL_BYTES: usize = 8 * 1024;
-/// Most seconds that a provider tells of a time or a duration: a day.
+/// Maximum for a time or duration reported by a provider, in seconds: a day.
 const MOST_SECONDS: u64 = 86_400;
 
-/// How a provider takes videos on.
+/// How a provider accepts video requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum VideoForm {
@@ -25,7 +25,7 @@ pub(crate) enum VideoForm {
     Public,
 }
 
-/// What the video is to be like, as far as the provider is told.
+/// A video's duration and size, as far as they are given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Film {
     pub(crate) duration_s: Option<u32>,
@@ -33,21 +33,21 @@ pub(crate) struct Film {
     pub(crate) size: Option<(u32, u32)>,
 }
 
-/// What a provider says of a video.
+/// A provider's status report for a video.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Report {
-    /// The provider's own.
+    /// The provider's id.
     pub(crate) id: String,
     pub(crate) stage: Stage,
     /// In seconds.
     pub(crate) estimated_time: Option<u64>,
 }
 
-/// How far a video is.
+/// The progress of a video.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Stage {
     Waiting,
-    /// Also in a state that is unknown (3).
+    /// Also for an unknown state (3).
     Working,
     Done(Finished),
     Failed(Failure),
@@ -56,14 +56,14 @@ pub(crate) enum Stage {
 /// A video that a provider has finished.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finished {
-    /// What the provider tells of it.
+    /// What the provider reports about it.
     pub(crate) film: Film,
-    /// Where its file is. `None`: at the provider, behind its key.
+    /// Where its file is. `None`: at the provider, which requires its key.
     pub(crate) url: Option<String>,
 }
 
 impl VideoForm {
-    /// Writes the request to a provider. `request`: the client's, which was checked.
+    /// Writes the request to a provider. `request`: the client's validated request.
     pub(crate) fn request_out(self, request: &Value, model: &str, film: Film) -> Outgoing {
         let mut body = request.clone();
         let mut dropped = Vec::new();
@@ -80,7 +80,7 @@ impl VideoForm {
             for (member, value) in [("seconds", seconds), ("size", size)] {
                 let Some(value) = value else { continue };
                 if members.insert(member.to_owned(), value.into()).is_some() {
-                    // The client also wrote the provider's own word for it.
+                    // The client also sent the provider's own field for it.
                     dropped.push(format!("/{member}").into());
                 }
             }
@@ -88,7 +88,7 @@ impl VideoForm {
         Outgoing { body, dropped }
     }
 
-    /// Reads what a provider says of a video.
+    /// Reads a provider's status report for a video.
     pub(crate) fn report_in(self, document: &[u8]) -> Result<Report, Malformed> {
         let told: Told = serde_json::from_slice(document)
             .map_err(|error| Malformed(format!("is not the object of a video: {error}")))?;
@@ -125,7 +125,7 @@ impl VideoForm {
     }
 }
 
-/// The members of both forms.
+/// The fields of both forms.
 #[derive(Deserialize)]
 struct Told {
     id: String,
@@ -148,7 +148,7 @@ fn seconds(value: &Value) -> Option<u32> {
     u32::try_from(seconds).ok().filter(|seconds| u64::from(*seconds) <= MOST_SECONDS)
 }
 
-/// `1280x720` as width and height.
+/// Parses `1280x720` into width and height.
 fn pixels(size: &str) -> Option<(u32, u32)> {
     let (width, height) = size.split_once('x')?;
     let read = |text: &str| text.parse().ok().filter(|length| (1..100_000).contains(length));
@@ -238,7 +238,7 @@ mod tests {
         assert!(VideoForm::Public.report_in(long.to_string().as_bytes()).is_err());
         let without_file = json!({ "id": "v", "status": "completed", "output": {} });
         assert!(VideoForm::Specified.report_in(without_file.to_string().as_bytes()).is_err());
-        // Numbers that are none do not spoil the rest.
+        // Invalid numbers don't invalidate the rest.
         let odd = json!({ "id": "v", "status": "completed", "seconds": 1e30, "size": "0x7" });
         let done = told(VideoForm::Public, &odd).stage;
         assert_eq!(done, Stage::Done(Finished { film: Film::default(), url: None }));

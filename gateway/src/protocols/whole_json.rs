@@ -1,6 +1,6 @@
-//! Finds the end of a JSON object that comes in pieces.
+//! Finds the end of a JSON object that arrives in pieces.
 
-/// How far the object is. Text that is no object has no end that could be seen.
+/// How far the object has been read. Text that isn't an object has no detectable end.
 #[derive(Debug, Default)]
 pub(super) struct WholeJson {
     depth: u64,
@@ -10,7 +10,7 @@ pub(super) struct WholeJson {
 }
 
 impl WholeJson {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub(super) fn push(&mut self, piece: &str) {
         for byte in piece.bytes() {
             match byte {

@@ -9,11 +9,11 @@ use crate::protocols::citations::list;
 use crate::protocols::members::{Members, Rest, object};
 use crate::protocols::{Malformed, ResponseContext};
 
-/// Member of a message with its citations.
+/// Message field with its citations.
 const ANNOTATIONS: &str = "annotations";
-/// Members of an answer that say nothing to another protocol.
+/// Fields of an answer that mean nothing to another protocol.
 const OWN: [&str; 2] = ["object", "system_fingerprint"];
-/// The same of a message. The first one only if all of it is understood; the last one repeats the details of a thought.
+/// The same for a message. The first one only if all of it is understood; the last one repeats a thought's details.
 const OWN_OF_MESSAGE: [&str; 4] = [ANNOTATIONS, "role", "reasoning_content", "reasoning"];
 
 /// Reads a provider's answer.
@@ -77,7 +77,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, context: &ResponseContext
             let logprobs = choice.logprobs.map(|content| json!({ "content": content, "refusal": null }));
             let calls = choice.parts.iter().any(|part| matches!(part.kind, PartKind::Call(_)));
             let mut message = if is_same {
-                // A client of the same protocol gets it back as it was.
+                // A client of the same protocol gets it back unchanged.
                 message_out::as_it_was(choice.parts, format!("{}/message", choice.at))
             } else {
                 message(&choice.parts, &choice.citations)
@@ -103,7 +103,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, context: &ResponseContext
     body
 }
 
-/// Whether a thought comes behind something else: its index then says where, as in a stream.
+/// Whether a thought comes after other content: then its index says where, as in a stream.
 fn is_interleaved(parts: &[Part]) -> bool {
     let is_thought = |part: &&Part| matches!(part.kind, PartKind::Thought(_));
     parts.iter().skip_while(is_thought).any(|part| is_thought(&part))

@@ -1,22 +1,22 @@
-//! Citations in the chat protocol: annotations whose members stand under the name of their kind.
+//! Citations in the chat protocol: annotations whose fields are nested under their kind.
 
 use serde_json::{Value, json};
 
 use crate::conversation::Citation;
 use crate::protocols::citations::{KNOWN, has_only, kind, read, write};
 
-/// Reads an annotation; `None`: it is no citation.
+/// Reads an annotation; `None`: it isn't a citation.
 pub(super) fn read_annotation(annotation: &Value) -> Option<Citation> {
     read(&annotation[kind(annotation)?], 0)
 }
 
-/// Whether a citation has no other members than those that are read.
+/// Whether a citation has only the fields that are read.
 pub(super) fn is_whole(annotation: &Value) -> bool {
     kind(annotation)
         .is_some_and(|kind| has_only(annotation, &["type", kind]) && has_only(&annotation[kind], &KNOWN))
 }
 
-/// Writes an annotation of a text of this length, in characters.
+/// Writes an annotation for a text of this length, in characters.
 pub(super) fn write_annotation(citation: &Citation, length: usize) -> Value {
     let (kind, members) = write(citation, &(0..length));
     json!({ "type": kind, kind: members })

@@ -1,4 +1,4 @@
-//! Why a choice ended, in the words of the chat protocol.
+//! Finish reasons of the chat protocol.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use crate::conversation::{End, Protocol};
 
 /// Reads a `finish_reason`.
 pub(super) fn end(word: &str) -> End {
-    // Servers in front of others pass the words of those on, in capital letters too.
+    // Servers that front others pass their values through, also in upper case.
     match word.to_ascii_lowercase().as_str() {
         "stop" => End::Stop,
         "length" | "max_tokens" | "max_output_tokens" | "model_length" => End::Length,
@@ -21,8 +21,8 @@ pub(super) fn end(word: &str) -> End {
     }
 }
 
-/// Writes a `finish_reason`. `calls`: whether the choice has calls of tools, which clients make only if it says so.
-/// `functions`: whether the client knows functions and no tools.
+/// Writes a `finish_reason`. `calls`: whether the choice has tool calls, which clients execute only if it says so.
+/// `functions`: whether the client uses functions instead of tools.
 pub(super) fn word(end: &End, calls: bool, functions: bool) -> Cow<'static, str> {
     match end {
         End::Length => "length".into(),
@@ -32,12 +32,12 @@ pub(super) fn word(end: &End, calls: bool, functions: bool) -> Cow<'static, str>
         End::Other { source: Protocol::Chat, word } | End::Failed { source: Protocol::Chat, word } => {
             word.clone().into()
         }
-        // To a client of another protocol it is an error.
+        // For a client of another protocol, this is an error.
         End::Failed { .. } => "error".into(),
         End::Other { .. } | End::StopSequence(_) | End::Paused if calls => {
             word(&End::ToolCalls, calls, functions)
         }
-        // A paused turn has nothing that this protocol could go on with.
+        // This protocol can't resume a paused turn.
         End::Stop | End::StopSequence(_) | End::Paused | End::Other { .. } => "stop".into(),
     }
 }

@@ -1,5 +1,5 @@
-//! What clients of this protocol write in the words of the messages protocol: blocks of calls and results, and marks of
-//! caches at other places than parts.
+//! Messages-protocol constructs that clients of this protocol send: call and result blocks, and cache markers in places
+//! other than parts.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use crate::conversation::{
 
 const CACHE: &str = "/cache_control";
 
-/// Whether a request of this protocol has what [`replace_foreign_blocks`] replaces.
+/// Whether a request of this protocol has anything that [`replace_foreign_blocks`] replaces.
 pub(in crate::protocols) fn has_foreign_blocks(conversation: &Conversation) -> bool {
     let is_block = |part: &Part| match &part.kind {
         PartKind::Other(value) => is_foreign(value),
@@ -28,7 +28,7 @@ fn is_foreign(value: &Value) -> bool {
     matches!(value["type"].as_str(), Some("tool_use" | "tool_result"))
 }
 
-/// Reads such blocks, and sets the marks of caches to the part that they end with.
+/// Reads such blocks, and moves each cache marker to the part it ends with.
 pub(in crate::protocols) fn replace_foreign_blocks(conversation: &mut Conversation) {
     let calls = conversation.turns.iter().flat_map(|turn| &turn.parts).filter_map(|part| match &part.kind {
         PartKind::Call(call) => Some(call.id.clone()),
@@ -61,7 +61,7 @@ fn push(mut part: Part, role: Role, parts: &mut Vec<Part>, called: &mut HashSet<
                 parts.push(part);
                 return;
             };
-            // Some clients write a call in both words.
+            // Some clients write a call in both forms.
             if !called.insert(id.to_owned()) {
                 return;
             }
@@ -106,7 +106,7 @@ fn texts(content: &Value, at: &Place) -> Vec<Part> {
     }
 }
 
-/// Sets each mark to the last part of the message, the tool or the request that it stands in.
+/// Moves each marker to the last part of the message, tool or request that contains it.
 fn mark_caches(conversation: &mut Conversation) {
     let (marks, extra): (Vec<_>, Vec<_>) =
         std::mem::take(&mut conversation.extra).into_iter().partition(|given| given.at.ends_with(CACHE));
@@ -123,7 +123,7 @@ fn mark_caches(conversation: &mut Conversation) {
     }
     for turn in &mut conversation.turns {
         for part in &mut turn.parts {
-            // Results have a message each, and calls an object with one within it.
+            // Each result has a message of its own, and a call wraps a nested object.
             let own = marks.remove(&*part.at).or_else(|| marks.remove(&format!("{}/function", part.at)));
             part.cache = part.cache.take().or(own);
         }

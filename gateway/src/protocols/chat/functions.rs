@@ -1,6 +1,6 @@
-//! Functions, which the chat protocol had before tools: `functions` and `function_call` in requests, `function_call` and
-//! messages of the role `function` in histories. Every other protocol has them as tools and calls; a client that sends them
-//! gets its answers in the same form.
+//! Functions, the chat protocol's predecessor of tools: `functions` and `function_call` in requests, `function_call` and
+//! messages with the role `function` in histories. Every other protocol gets them as tools and calls; a client that sends
+//! them gets its answers in the same form.
 
 use std::collections::HashMap;
 
@@ -12,15 +12,15 @@ use crate::conversation::{
 };
 use crate::protocols::members::{Members, Rest, Writer, object};
 
-/// The member with the functions of a request; the places of its tools begin with it.
+/// The field with a request's functions; the places of its tools begin with it.
 const FUNCTIONS: &str = "functions";
-/// The role of a message with the result of a function.
+/// The role of a message with a function's result.
 pub(super) const ROLE: &str = "function";
-/// The member with the calls of a message.
+/// The field with a message's calls.
 const TOOL_CALLS: &str = "tool_calls";
-/// The place of the functions of a request.
+/// The place of a request's functions.
 pub(in crate::protocols) const PLACE: &str = "/functions";
-/// The member with the choice among them, and with the call of a message.
+/// The field with the function choice, and with a message's call.
 pub(super) const FUNCTION_CALL: &str = "function_call";
 
 /// Reads the functions of a request as tools.
@@ -47,7 +47,7 @@ pub(super) fn read(body: &mut Members, rest: &mut Rest) -> Vec<Tool> {
     functions.map(tool).collect()
 }
 
-/// Reads the choice among the functions of a request.
+/// Reads the function choice of a request.
 pub(super) fn read_choice(body: &mut Members) -> Option<Given<ToolChoice>> {
     let given = body.given(FUNCTION_CALL, Members::value)?;
     let choice = match (given.value.as_str(), given.value["name"].as_str()) {
@@ -59,11 +59,11 @@ pub(super) fn read_choice(body: &mut Members) -> Option<Given<ToolChoice>> {
     Some(Given { value: choice, at: given.at })
 }
 
-/// The calls of functions in a history. They have no ids: a result belongs to the last call of its function.
+/// Function calls in a history. They have no ids: a result belongs to the last call of its function.
 #[derive(Default)]
 pub(super) struct Calls {
     count: usize,
-    /// The id of the last call of a function that has no result yet.
+    /// The id of a function's last call without a result.
     open: HashMap<String, String>,
 }
 
@@ -95,19 +95,19 @@ impl Calls {
     }
 }
 
-/// Whether a request has functions and no tools: its answers have the form of functions.
+/// Whether a request has functions and no tools: then its answers use the function form.
 pub(crate) fn has_functions(conversation: &Conversation) -> bool {
     let tools = &conversation.tools;
     conversation.source == Protocol::Chat && !tools.is_empty() && tools.iter().all(|tool| is_place(&tool.at))
 }
 
-/// Whether a place is that of functions, or of the choice among them.
+/// Whether a place belongs to the functions or the function choice.
 pub(super) fn is_place(at: &str) -> bool {
     at.strip_prefix(PLACE).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         || at == "/function_call"
 }
 
-/// Writes the functions of a request of this protocol and the choice among them as they were.
+/// Writes the functions and the function choice of a request of this protocol unchanged.
 pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut function = |tool: &Tool| match &tool.kind {
         ToolKind::Function { name, description, parameters, .. } => {
@@ -141,7 +141,7 @@ pub(super) fn write_call(call: &ToolCall) -> Map<String, Value> {
     object([("name", call.name.as_str().into()), ("arguments", arguments.as_str().into())])
 }
 
-/// Gives the first call of an answer's message the form of functions. Further calls stay as they are: none is lost.
+/// Converts the first call in an answer's message to the function form. Further calls stay as they are, so none is lost.
 pub(super) fn in_message(message: &mut Value) {
     let Some(Value::Array(calls)) = message.get_mut(TOOL_CALLS) else { return };
     let Some(first) = calls.first_mut().filter(|call| call["function"].is_object()) else { return };

@@ -1,15 +1,15 @@
-//! What providers write in place of the messages of the protocol, in whole answers: made what the protocol has for it.
+//! Repairs nonstandard messages that providers write in whole answers.
 
 use serde_json::{Value, json};
 
 use super::reasoning;
 
-/// Puts the message of an answer into the form of the protocol.
+/// Converts an answer's message to the standard form.
 pub(super) fn mend(message: &mut Value) {
     let Value::Object(members) = message else { return };
     let has_calls =
         members.get("tool_calls").and_then(Value::as_array).is_some_and(|calls| !calls.is_empty());
-    // The form of the protocol before it had tools.
+    // The protocol's form before it had tools.
     if !has_calls && members.get("function_call").is_some_and(Value::is_object) {
         let function = members.remove("function_call");
         members.insert("tool_calls".to_owned(), json!([{ "type": "function", "function": function }]));
@@ -28,14 +28,14 @@ pub(super) fn mend(message: &mut Value) {
     }
 }
 
-/// A call: some providers leave out its type or its id, or write its arguments as the object that their text should hold.
+/// Some providers omit a call's type or id, or write its arguments as an object instead of JSON text.
 fn mend_call(call: &mut Value) {
     let Value::Object(members) = call else { return };
     let is_custom = members.get("custom").is_some_and(Value::is_object);
     let (name, input) = match members.get("type").and_then(Value::as_str).unwrap_or_default() {
         word if word == "custom" || word.is_empty() && is_custom => ("custom", "input"),
         "function" | "" => ("function", "arguments"),
-        // A kind that is not known stays as it is.
+        // Unknown kinds are unchanged.
         _ => return,
     };
     let Some(Value::Object(callee)) = members.get_mut(name) else { return };

@@ -19,7 +19,7 @@ pub(super) fn turns(messages: Vec<Value>, rest: &mut Rest) -> Result<Vec<Turn>, 
             .map_err(|_| Malformed(format!("{at} is not an object")))
             .and_then(|message| turn(message, &mut calls, rest))?;
         match turns.last_mut() {
-            // Results that follow each other are one turn, as in every other protocol.
+            // Consecutive results form one turn, as in every other protocol.
             Some(last) if last.role == Role::Tool && turn.role == Role::Tool => last.parts.extend(turn.parts),
             _ => turns.push(turn),
         }
@@ -50,13 +50,13 @@ fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> 
     let name = message.given("name", Members::text);
     let mut parts = parts(&mut message, rest);
     parts.extend(calls.read(&mut message, rest));
-    // Text that repeats the details of the reasoning.
+    // Text that repeats the reasoning details.
     rest.keep(message, &reasoning::SHOWN);
     Ok(Turn { at: at.into(), role, name, parts })
 }
 
 fn result(mut message: Members, rest: &mut Rest) -> Part {
-    // An empty one is none, and stays where it is.
+    // An empty id doesn't count, and stays in place.
     let call_id = message.take("tool_call_id", |id| match id {
         Value::String(id) if !id.is_empty() => Ok(id),
         id => Err(id),
@@ -170,7 +170,7 @@ fn file(part: &mut Members, rest: &mut Rest) -> Option<Media> {
     let mut file = part.members("file")?;
     let (source, media_type) = if is_inline {
         match media::of_url(file.text("file_data")?) {
-            // Base64 alone.
+            // Bare base64.
             (Source::Url(data), None) if !data.contains(':') => (Source::Inline(data), None),
             read => read,
         }

@@ -13,9 +13,9 @@ use crate::protocols::cache_marks;
 use crate::protocols::media;
 use crate::protocols::members::{Writer, object};
 
-/// Media type of an image that names none.
+/// Media type of an image without one.
 const ASSUMED_IMAGE: &str = "image/png";
-/// Media type of a document that names none.
+/// Media type of a document without one.
 const ASSUMED_FILE: &str = "application/pdf";
 
 /// Writes all turns.
@@ -42,8 +42,8 @@ fn is_instruction(turn: &Turn) -> bool {
     matches!(turn.role, Role::System | Role::Developer)
 }
 
-/// All instructions as one message, for servers that take no other. What stood further down is reported, and what is no
-/// text.
+/// All instructions as one message, for servers that accept only one. Reports instructions that came later, and parts
+/// that aren't text.
 fn system_message(conversation: &Conversation, writer: &mut Writer<'_>) -> Option<Value> {
     let (mut texts, mut has_begun) = (Vec::new(), false);
     for turn in &conversation.turns {
@@ -72,7 +72,7 @@ fn system_message(conversation: &Conversation, writer: &mut Writer<'_>) -> Optio
     (!texts.is_empty()).then(|| json!({ "role": "system", "content": texts.join("\n\n") }))
 }
 
-/// The message of an answer of this protocol, in the form in which its provider wrote it.
+/// The message of an answer of this protocol, in the form its provider wrote.
 pub(super) fn as_it_was(parts: Vec<Part>, at: String) -> Value {
     let conversation = Conversation { source: Protocol::Chat, ..Conversation::default() };
     let turn = Turn { at: at.into(), role: Role::Assistant, name: None, parts };
@@ -114,7 +114,7 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
     match content_of(&content, &turn.at, writer) {
         Some(content) => message.insert("content".to_owned(), content),
         None if writer.is_same() => None,
-        // Providers want content or calls beside a refusal, or the refusal as the content.
+        // Providers require content or calls along with a refusal, or the refusal as content.
         None if calls.is_empty() && !refusals.is_empty() => {
             let refusal = std::mem::take(&mut refusals).concat();
             message.insert("content".to_owned(), json!([{ "type": "refusal", "refusal": refusal }]))
@@ -123,7 +123,7 @@ fn message(turn: &Turn, writer: &mut Writer<'_>) -> Option<Value> {
         None if thinks || (turn.role == Role::Assistant && turn.parts.is_empty()) => {
             message.insert("content".to_owned(), "".into())
         }
-        // A message of nothing says nothing, and some providers refuse it.
+        // An empty message carries no information, and some providers reject it.
         None => return None,
     };
     if !refusals.is_empty() {
@@ -147,7 +147,7 @@ fn call(call: &ToolCall, at: &str, writer: &mut Writer<'_>) -> Value {
     value.into()
 }
 
-/// A message for each result. Images and files follow as a message of the user: a tool's message here is text.
+/// One message per result. Images and files follow in a user message: tool messages here contain only text.
 fn results(turn: &Turn, writer: &mut Writer<'_>, messages: &mut Vec<Value>) {
     let mut media = Vec::new();
     for part in &turn.parts {
@@ -189,7 +189,7 @@ fn result(result: &ToolResult, parts: &[&Part], at: &str, writer: &mut Writer<'_
     message.into()
 }
 
-/// Writes content; `None`: nothing is left of it. `at`: place of the message.
+/// Writes content; `None`: nothing remains of it. `at`: the message's place.
 fn content_of(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Value> {
     if let [only] = parts
         && let PartKind::Text(text) = &only.kind
@@ -249,11 +249,11 @@ fn audio(audio: &Media) -> Option<Map<String, Value>> {
     Some(object([("data", data.as_str().into()), ("format", form.into())]))
 }
 
-/// A file: the kind of the part, the name of its member, and the member.
+/// A file: the kind of the part, the name of its field, and the field.
 fn file(file: &Media, writer: &mut Writer<'_>) -> Option<(&'static str, &'static str, Value)> {
     let mut inner = match &file.source {
         Source::FileId(id) => object([("file_id", id.as_str().into())]),
-        // No provider takes text as a file here, and every one takes it as text.
+        // No provider accepts text as a file here, and all accept it as text.
         Source::Inline(_)
             if !writer.is_same()
                 && let Some(text) = media::plain_text(file) =>

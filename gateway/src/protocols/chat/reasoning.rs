@@ -8,16 +8,16 @@ use crate::conversation::{Part, PartKind, Thought};
 use crate::protocols::members::{Members, Rest, Writer, object};
 use crate::wire::json::list;
 
-/// Members that show a thought without a proof of it, the usual one first.
+/// Fields that show a thought without its proof, the usual one first.
 pub(super) const SHOWN: [&str; 2] = ["reasoning_content", "reasoning"];
-/// The member of a call with what only its maker knows, such as a proof.
+/// Field of a call with provider-specific data, such as a proof.
 pub(super) const EXTRA: &str = "extra_content";
-/// Kind of a part of a content that is a thought.
+/// Kind of a content part that is a thought.
 pub(super) const PART: &str = "thinking";
-/// Place and kind of a detail: says nothing to another protocol.
+/// Position and format of a detail: they mean nothing to another protocol.
 const OWN: [&str; 2] = ["index", "format"];
 
-/// The thoughts in the parts of a content, as text. Null: there are none.
+/// The thoughts in content parts, as text. Null: there are none.
 pub(super) fn of_content(content: &Value) -> Value {
     let mut said = String::new();
     for part in list(content).filter(|part| part["type"] == PART) {
@@ -29,11 +29,11 @@ pub(super) fn of_content(content: &Value) -> Value {
     if said.is_empty() { Value::Null } else { said.into() }
 }
 
-/// Where a thought stood among the parts of an answer: the indices of its first and its last detail.
+/// Where a thought was among an answer's parts: the indices of its first and last detail.
 pub(super) type Span = Option<(u64, u64)>;
 
-/// Takes the thoughts of a message, and where each stood. Where there are details, the text that is only shown repeats them:
-/// it stays in the message.
+/// Takes a message's thoughts, and where each was. If there are details, the shown text only repeats them and stays in
+/// the message.
 pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     if let Some(details) = message.list("reasoning_details") {
@@ -76,11 +76,11 @@ pub(super) fn read(message: &mut Members, rest: &mut Rest, parts: &mut Vec<Part>
     spans
 }
 
-/// Puts thoughts back between the other parts of their answer. Providers that think between calls take their thoughts back in
-/// this order alone. `spans`: of the thoughts, which are the first parts.
+/// Puts thoughts back between the other parts of their answer. Providers that think between calls only accept their
+/// thoughts in this order. `spans`: of the thoughts, which are the first parts.
 pub(super) fn put_between(parts: Vec<Part>, spans: &[Span]) -> Vec<Part> {
     let Some(spans) = spans.iter().copied().collect::<Option<Vec<_>>>() else { return parts };
-    // An answer of a model that thinks begins with a thought.
+    // A thinking model's answer begins with a thought.
     let begins = spans.first().is_some_and(|(first, _)| *first == 0);
     let is_rising = begins
         && spans.iter().all(|(first, last)| first <= last)
@@ -102,7 +102,7 @@ pub(super) fn put_between(parts: Vec<Part>, spans: &[Span]) -> Vec<Part> {
     arranged
 }
 
-/// Errors: the detail is of no known kind; it is given back.
+/// Errors: the detail has an unknown kind; it is handed back.
 fn read_detail(mut detail: Members, rest: &mut Rest) -> Result<Thought, Value> {
     let is_text = |value: &Value| value.is_string();
     let thought = match detail.peek("type").as_str() {
@@ -129,8 +129,8 @@ fn read_detail(mut detail: Members, rest: &mut Rest) -> Result<Thought, Value> {
     Ok(thought)
 }
 
-/// Joins the pieces of one summary, and its proof. Gives back what is a thought of its own. `details`: the place of the
-/// details, which is the place of what is made of several.
+/// Joins the pieces of one summary and its proof. Hands back what is a thought of its own. `details`: the place of the
+/// details, which is used for thoughts joined from several.
 fn joined(parts: &mut [Part], thought: Thought, details: &str) -> Option<Thought> {
     let Some(Part { at, kind: PartKind::Thought(last), .. }) = parts.last_mut() else { return Some(thought) };
     if !last.summary || last.signature.is_some() || last.id != thought.id {
@@ -147,8 +147,8 @@ fn joined(parts: &mut [Part], thought: Thought, details: &str) -> Option<Thought
     None
 }
 
-/// Takes the signatures of calls from the end of the thoughts. They say nothing to a provider that did not make them.
-/// `ids`: the calls of the message in order.
+/// Takes the signatures of calls from the end of the thoughts. They mean nothing to a provider that didn't issue them.
+/// `ids`: the message's calls in order.
 pub(super) fn signatures(parts: &mut Vec<Part>, ids: &[String], rest: &mut Rest) -> Vec<Option<String>> {
     let mut signatures = vec![None; ids.len()];
     let mut before = ids.len();
@@ -196,16 +196,16 @@ fn detail(kind: &str, name: &str, text: &str) -> Map<String, Value> {
     object([("type", kind.into()), (name, text.into())])
 }
 
-/// The signature of a call as a detail.
+/// A call's signature as a detail.
 pub(super) fn call_signature(id: &str, signature: &str) -> Map<String, Value> {
     object([("type", "reasoning.encrypted".into()), ("data", signature.into()), ("id", id.into())])
 }
 
-/// Writes the thoughts of a message of a request. What a provider of this protocol gave goes back where it was: shown
-/// text as text, what has a proof as details.
+/// Writes the thoughts of a message in a request. What a provider of this protocol sent goes back where it was: shown
+/// text as text, anything with a proof as details.
 pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: &mut Map<String, Value>) {
     if !writer.is_same() && !writer.capabilities().reasoning_content {
-        // The server refuses it. The proofs of calls say nothing without it.
+        // The server rejects it, and without it the proofs of calls are meaningless.
         for part in parts.iter().filter(|part| matches!(part.kind, PartKind::Thought(_))) {
             writer.lose(part.at.clone());
         }
@@ -213,7 +213,7 @@ pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: 
     }
     let mut list: Vec<Value> = Vec::new();
     let mut shown: Option<(&str, String)> = None;
-    // Beside details, text that is only shown would be taken for a repetition.
+    // Next to details, shown text would be taken for a repetition.
     let has_details = parts.iter().any(|part| match &part.kind {
         PartKind::Thought(thought) => writer.proof(thought.signature.as_ref()).is_some(),
         PartKind::Call(call) => writer.proof(call.signature.as_ref()).is_some(),
@@ -247,7 +247,7 @@ pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: 
                 list.push(value.clone());
             }
             PartKind::Call(call) => {
-                // A client may keep it beside the call.
+                // A client may store it with the call.
                 if let Some(signature) = writer.proof(call.signature.as_ref())
                     && !writer.keeps(&part.at, EXTRA)
                 {
@@ -265,7 +265,7 @@ pub(super) fn write(parts: &[Part], at: &str, writer: &mut Writer<'_>, message: 
     }
 }
 
-/// The thought with its proof as the provider wrote it, if it is the target's.
+/// The thought with its proof as the provider wrote it, if that provider is the target's.
 fn with_proof<'t>(thought: &'t Thought, writer: &Writer<'_>) -> Cow<'t, Thought> {
     let proof = writer.proof(thought.signature.as_ref());
     if proof == thought.signature.as_deref() {
@@ -274,13 +274,13 @@ fn with_proof<'t>(thought: &'t Thought, writer: &Writer<'_>) -> Cow<'t, Thought>
     Cow::Owned(Thought { signature: proof.map(str::to_owned), ..thought.clone() })
 }
 
-/// Adds a detail. The details of a message are written in the order in which they were read: so its place is known.
+/// Adds a detail. A message's details are written in the order in which they were read, so its place is known.
 fn add(list: &mut Vec<Value>, mut detail: Map<String, Value>, at: &str, writer: &mut Writer<'_>) {
     writer.complete(&mut detail, &format!("{at}/reasoning_details/{}", list.len()));
     list.push(detail.into());
 }
 
-/// Appends texts, a paragraph each.
+/// Appends texts, each as a paragraph.
 pub(super) fn append(text: &mut String, more: &[String]) {
     for piece in more {
         if !text.is_empty() {

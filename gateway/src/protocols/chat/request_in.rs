@@ -11,11 +11,10 @@ use crate::protocols::calls::name_results;
 use crate::protocols::members::{Members, Rest};
 use crate::protocols::user;
 
-/// Members that say nothing to another protocol: the gateway itself serves them, or they are hints for a cache.
+/// Fields that mean nothing to another protocol: the gateway itself handles them, or they are cache hints.
 const OWN: [&str; 5] = ["stream", "stream_options", CACHE_HINTS[0], CACHE_HINTS[1], CACHE_HINTS[2]];
 
-/// Reads a client's request.
-/// Errors: it has no messages, or a message of no role.
+/// Reads a client's request. Errors: it has no messages, or a message without a role.
 pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
@@ -48,10 +47,10 @@ pub(in crate::protocols) fn request_in(
         tools,
         parallel_tool_calls: body
             .given("parallel_tool_calls", Members::flag)
-            // An answer has one call of a function.
+            // An answer contains at most one function call.
             .or_else(|| has_functions.then(|| Given::new(false, functions::PLACE))),
         format: format(&mut body, &mut rest),
-        // Where both names are there, the older one stays as it is.
+        // If both names are present, the older one is left in place.
         max_tokens: body
             .given("max_completion_tokens", Members::count)
             .or_else(|| body.given("max_tokens", Members::count)),
@@ -74,7 +73,7 @@ pub(in crate::protocols) fn request_in(
         ..Conversation::default()
     };
     for name in ["logprobs", "store"] {
-        // What is not asked for.
+        // Explicitly not requested.
         if body.peek(name) == false && body.flag(name).is_some() {
             rest.keep_own(false.into(), body.place(name));
         }
@@ -84,8 +83,8 @@ pub(in crate::protocols) fn request_in(
     Ok(conversation)
 }
 
-/// How much the model thinks: the effort, and what servers of this protocol know beside it, `reasoning` and `thinking`. These
-/// stay as they are, for servers that know them.
+/// How much the model thinks: the effort, plus `reasoning` and `thinking`, which some servers of this protocol support.
+/// These are also passed through for such servers.
 fn reasoning(body: &mut Members, rest: &mut Rest) -> Reasoning {
     let mut read =
         Reasoning { effort: body.given("reasoning_effort", Members::text), ..Reasoning::default() };
@@ -119,7 +118,7 @@ fn reasoning(body: &mut Members, rest: &mut Rest) -> Reasoning {
         if !is_read {
             continue;
         }
-        // The first that says something counts; of others that say more, the loss is told.
+        // The first one with a value counts; if others say more, their loss is reported.
         if read.budget.is_none() && read.effort.as_ref().is_none_or(|effort| effort.at == "/reasoning_effort")
         {
             if let Some(value) = body.value(name) {
@@ -142,7 +141,7 @@ fn stop(body: &mut Members) -> Vec<Given<String>> {
     texts.map(|(index, text)| Given::new(text, format!("/stop/{index}"))).collect()
 }
 
-/// Log probabilities, with the number of alternatives where it is given.
+/// Log probabilities, with the number of alternatives if given.
 fn logprobs(body: &mut Members) -> Option<Given<u64>> {
     if body.peek("logprobs") != true {
         return None;
@@ -163,7 +162,7 @@ fn read_format(format: Value, at: &str, rest: &mut Rest) -> Format {
     let kind = match format["type"].as_str() {
         Some("text") => Format::Text,
         Some("json_object") => Format::JsonObject,
-        // Its members are read below.
+        // Its fields are read below.
         Some("json_schema") if is_schema => Format::Other(Value::Null),
         _ => return Format::Other(format),
     };

@@ -15,7 +15,7 @@ use crate::protocols::{Defaults, Outgoing, effort, tool_choice};
 
 /// Maximum number of stop sequences.
 const MOST_STOPS: usize = 4;
-/// Name of a schema that has none.
+/// Name of an unnamed schema.
 const ASSUMED_NAME: &str = "answer";
 
 /// Writes a provider's request.
@@ -25,7 +25,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     let mut body = object([("model", conversation.model.as_str().into())]);
     let mut messages = message_out::messages(conversation, &mut writer);
     if messages.is_empty() && !writer.is_same() {
-        // Providers refuse a request without messages.
+        // Providers reject a request without messages.
         messages.push(json!({ "role": "user", "content": NOTHING }));
     }
     body.insert("messages".to_owned(), messages.into());
@@ -63,7 +63,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     if conversation.stream {
         body.insert("stream".to_owned(), true.into());
         if !writer.is_same() && capabilities.stream_options {
-            // Every other protocol tells the usage of a stream unasked.
+            // Every other protocol reports a stream's usage by default.
             body.insert("stream_options".to_owned(), json!({ "include_usage": true }));
         }
     }
@@ -161,18 +161,18 @@ fn write_sampling(conversation: &Conversation, writer: &mut Writer<'_>, body: &m
 fn write_reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let reasoning = &conversation.reasoning;
     if writer.is_same() {
-        // Where the client wrote it in another member, that goes back as it was.
+        // If the client wrote it in another field, that field goes back unchanged.
         let effort = reasoning.effort.as_ref().filter(|effort| effort.at == "/reasoning_effort");
         insert(body, "reasoning_effort", effort.map(|effort| effort.value.as_str()));
         return;
     }
     let effort = match (&reasoning.effort, &reasoning.budget) {
-        // A word of the messages protocol.
+        // A value of the messages protocol.
         (Some(effort), _) if effort.value == "max" => Some("high"),
         (Some(effort), _) => Some(effort.value.as_str()),
         (None, Some(Given { value: Budget::Tokens(tokens), .. })) => Some(effort::effort_of(*tokens)),
-        // How much a model thinks by itself is what no word says. To a model that does not think, the word that turns it
-        // off would be an error.
+        // No value means "let the model decide". A model that doesn't think would reject the value that turns thinking
+        // off.
         (None, Some(Given { value: Budget::Adaptive, .. }) | None) => None,
         (None, Some(Given { value: Budget::Off, at })) => {
             writer.lose(at.clone());

@@ -17,7 +17,7 @@ use crate::conversation::{Delta, End, Given};
 use crate::protocols::provider_extra::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
-/// What ends a stream.
+/// The end marker of a stream.
 const DONE: &str = "[DONE]";
 /// Maximum number of choices: as many as a request can ask for.
 const MOST_CHOICES: usize = 128;
@@ -32,7 +32,7 @@ struct Chunks {
     has_started: bool,
     is_over: bool,
     choices: Vec<Open>,
-    /// What nobody reads, until the answer ends.
+    /// Unread data, until the answer ends.
     unread: Kept,
 }
 
@@ -45,8 +45,8 @@ struct Open {
     annotations: usize,
 }
 
-/// A chunk. Members that a provider may get wrong without harm are read as any value. Those that say nothing to another
-/// protocol have a name of their own here: to keep them among the unread would take longer than to read the rest.
+/// A chunk. Fields that a provider may get wrong harmlessly are read as any value. Fields that mean nothing to another
+/// protocol are listed here too: collecting them with the unread ones would take longer than reading the rest.
 #[derive(Deserialize)]
 struct Chunk {
     #[serde(default)]
@@ -170,7 +170,7 @@ impl StreamIn for Chunks {
         if self.is_over {
             return Ok(());
         }
-        // Some providers leave out the last word: the stream is complete if every choice is.
+        // Some providers omit the end marker: the stream is complete if every choice is.
         if self.choices.is_empty() || !self.choices.iter().all(|choice| choice.has_ended) {
             return Err(Malformed("the provider's stream ended before its answer did".to_owned()));
         }
@@ -180,11 +180,11 @@ impl StreamIn for Chunks {
 }
 
 impl Chunks {
-    /// Keeps the members that nobody reads.
+    /// Keeps the unread fields.
     fn keep_unread(&mut self, chunk: &mut Chunk) {
         let kept = &mut self.unread;
         kept.unread(std::mem::take(&mut chunk.unread), "", &[]);
-        // The usual tier is no news.
+        // The default tier isn't worth reporting.
         if chunk.service_tier.as_str().is_some_and(|tier| tier != "default") {
             kept.extra(Given::new(chunk.service_tier.take(), "/service_tier"));
         }
@@ -254,14 +254,14 @@ impl Chunks {
 
 impl Open {
     fn push(&mut self, choice: Choice, deltas: &mut Vec<Delta>) -> Result<(), Malformed> {
-        // Some providers go on after the reason why a choice ended.
+        // Some providers continue after a choice's finish reason.
         let Choice { delta, finish_reason, mut logprobs, .. } = choice;
         let mut delta = delta.unwrap_or_default();
         let index = self.index;
         let details = delta.reasoning_details.take();
         let shown =
             [delta.reasoning_content.take(), delta.reasoning.take(), reasoning::of_content(&delta.content)];
-        // As a set, and only where there are details: one packet may have very many of both.
+        // A set, and only if there are details: one packet may contain very many of both.
         let mut called = HashSet::new();
         if details.is_array() {
             called.extend(self.calls.ids());
@@ -281,7 +281,7 @@ impl Open {
         for (place, call) in delta.tool_calls.into_iter().flatten().flatten().enumerate() {
             self.calls.push(index, place, call, &mut proofs, deltas)?;
         }
-        // The form of the protocol before it had tools.
+        // The protocol's form before it had tools.
         if let Some(function) = delta.function_call {
             let call = CallPiece { function: Some(function), ..CallPiece::default() };
             self.calls.push(index, 0, call, &mut proofs, deltas)?;
@@ -308,7 +308,7 @@ impl Open {
     }
 }
 
-/// A number, also one that is written as a text; none of what is no number of a place.
+/// A number, even if written as text; `None` if it isn't an index.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }

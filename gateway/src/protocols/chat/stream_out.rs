@@ -30,7 +30,7 @@ struct Chunks {
     created: u64,
     model: String,
     include_usage: bool,
-    /// Whether the client knows functions and no tools.
+    /// Whether the client uses functions instead of tools.
     has_functions: bool,
     usage: Option<Usage>,
     choices: Vec<Open>,
@@ -41,16 +41,16 @@ struct Chunks {
 #[derive(Default)]
 struct Open {
     index: u32,
-    /// Characters of its text.
+    /// Length of its text, in characters.
     length: usize,
-    /// Number of details of thoughts, runs of text and calls.
+    /// Number of thought details, text runs and calls.
     parts: u32,
     /// Whether the last part is text.
     is_in_text: bool,
     thought: Option<OpenThought>,
-    /// Whether a thought is shown.
+    /// Whether a thought has been shown.
     has_shown: bool,
-    /// Whether each call is one of a custom tool.
+    /// For each call, whether it is a custom tool call.
     calls: Vec<bool>,
     has_ended: bool,
 }
@@ -58,11 +58,11 @@ struct Open {
 /// The last thought.
 struct OpenThought {
     thought: u32,
-    /// As far as it is told.
+    /// As far as it has been sent.
     id: Option<String>,
     part: u32,
     summary: bool,
-    /// Whether its last detail goes on.
+    /// Whether its last detail continues.
     goes_on: bool,
 }
 
@@ -73,7 +73,7 @@ struct Chunk<'a> {
     created: u64,
     model: &'a str,
     choices: &'a [Choice<'a>],
-    /// Where it is asked for: null in all chunks but the last.
+    /// If requested: null in all chunks but the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
     /// In the chunk that ends a choice.
@@ -116,7 +116,7 @@ impl Open {
         }
     }
 
-    /// The place of a part that begins.
+    /// The index of a part that begins.
     fn next_part(&mut self) -> u32 {
         self.is_in_text = false;
         self.parts = self.parts.saturating_add(1);
@@ -128,7 +128,7 @@ impl StreamOut for Chunks {
     fn delta(&mut self, delta: Delta, bytes: &mut Vec<u8>) {
         match delta {
             Delta::Started { id, created, .. } => {
-                // All chunks have one id: the first counts.
+                // All chunks share one id: the first one.
                 if self.choices.is_empty() {
                     self.id = id.unwrap_or_else(|| std::mem::take(&mut self.id));
                     self.created = created.unwrap_or(self.created);
@@ -177,7 +177,7 @@ impl StreamOut for Chunks {
                 let annotation = write_annotation(&citation, self.choice(choice, bytes).length);
                 self.piece(choice, Piece { annotations: Some([annotation]), ..Piece::default() }, bytes);
             }
-            // In pieces, this protocol has details of its own alone.
+            // In streams, details are this protocol's only own parts.
             Delta::Other { choice, source: Protocol::Chat, value: Value::Object(detail) } => {
                 self.choice(choice, bytes).end_thought();
                 self.piece(choice, Piece { reasoning_details: Some([detail]), ..Piece::default() }, bytes);
@@ -191,7 +191,7 @@ impl StreamOut for Chunks {
             Delta::Ended { choice, end } => self.end(choice, &end, bytes),
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => {
-                // A choice that the provider did not end, or never began.
+                // Choices that the provider didn't end, or never began.
                 let open: Vec<u32> =
                     self.choices.iter().filter(|open| !open.has_ended).map(|open| open.index).collect();
                 for choice in open {
@@ -199,7 +199,7 @@ impl StreamOut for Chunks {
                 }
                 if self.include_usage {
                     let usage = self.usage.map_or(Value::Null, usage::write);
-                    // What came after the end of the choices, such as members of the usage.
+                    // What came after the end of the choices, such as usage fields.
                     let mut beyond = Map::new();
                     self.kept.add(&mut beyond);
                     frames::data(&Chunk { beyond, ..self.chunk(&[], Some(usage)) }, bytes);
@@ -257,7 +257,7 @@ impl Chunks {
         frames::data(&Chunk { beyond, ..chunk }, bytes);
     }
 
-    /// The choice, whose first chunk names the role.
+    /// The choice. Its first chunk names the role.
     fn choice(&mut self, index: u32, bytes: &mut Vec<u8>) -> &mut Open {
         let known = self.choices.iter().position(|choice| choice.index == index);
         let place = known.unwrap_or_else(|| {
@@ -269,8 +269,8 @@ impl Chunks {
         &mut self.choices[place]
     }
 
-    /// Text of a thought, once to be shown, and once as the detail that its proof belongs to. The id stands in the first
-    /// piece of a detail alone: clients put texts of pieces together.
+    /// Sends the text of a thought twice: once to be shown, and once as the detail its proof belongs to. Only the first
+    /// piece of a detail has the id: clients concatenate the texts of pieces.
     fn thought(&mut self, choice: u32, mut piece: OpenThought, text: &str, bytes: &mut Vec<u8>) {
         let open = self.choice(choice, bytes);
         let last = open.thought.take().filter(|last| last.thought == piece.thought);
@@ -284,7 +284,7 @@ impl Chunks {
         };
         piece.id = known.or(piece.id);
         let index = if goes_on { open.parts.saturating_sub(1) } else { open.next_part() };
-        // Another text is a paragraph.
+        // Another text is a new paragraph.
         let paragraph = (!goes_on && open.has_shown).then(|| format!("\n\n{text}"));
         open.has_shown = true;
         let (kind, member) = if piece.summary { ("summary", "summary") } else { ("text", "text") };
@@ -300,7 +300,7 @@ impl Chunks {
         self.piece(choice, delta, bytes);
     }
 
-    /// Whether a call has the form of functions: the first one, where the client knows no tools. None is lost.
+    /// Whether a call uses the function form: the first one does, if the client doesn't use tools. No call is lost.
     fn is_function(&self, call: u32, is_custom: bool) -> bool {
         self.has_functions && call == 0 && !is_custom
     }
@@ -316,7 +316,7 @@ impl Chunks {
     ) {
         let open = self.choice(choice, bytes);
         let last = open.thought.take().filter(|last| last.thought == thought && !redacted);
-        // Hidden content is a detail of its own, and so is the proof of a summary: their id ties the two together.
+        // Hidden content is a detail of its own, and so is the proof of a summary: the id ties the two together.
         let is_apart = redacted || last.as_ref().is_some_and(|last| last.summary);
         let goes_on = !is_apart && last.as_ref().is_some_and(|last| last.goes_on);
         let index = if goes_on { open.parts.saturating_sub(1) } else { open.next_part() };

@@ -1,4 +1,4 @@
-//! Tools, the choice among them, and calls of them, in the chat protocol.
+//! Tools, tool choice and tool calls in the chat protocol.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use crate::protocols::members::{Members, Rest, Writer, object};
 use crate::protocols::proof;
 use crate::protocols::tool_choice::{strictness, with_properties};
 
-/// Reads a tool. What is not wholly understood is a tool of another kind.
+/// Reads a tool. A tool that isn't fully understood becomes `Other`.
 pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
     let (kind, cache) = match tool["type"].as_str() {
         Some("function") if tool["function"]["name"].is_string() => read_function(tool, &at, rest),
@@ -71,7 +71,7 @@ fn read_custom(tool: Value, at: &str, rest: &mut Rest) -> (ToolKind, Option<Give
     (kind, cache)
 }
 
-/// The format of a custom tool, whose grammar is an object of its own here.
+/// The format of a custom tool. Its grammar is a nested object here.
 fn nested_format(format: &Value) -> Value {
     match format["type"].as_str() {
         Some("grammar") => json!({
@@ -82,7 +82,7 @@ fn nested_format(format: &Value) -> Value {
     }
 }
 
-/// Writes a tool; `None`: this protocol has no words for it.
+/// Writes a tool; `None`: this protocol can't express it.
 pub(super) fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
     let (word, mut inner) = match &tool.kind {
         ToolKind::Function { name, description, parameters, strict } => {
@@ -119,7 +119,7 @@ pub(super) fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> 
     Some(members.into())
 }
 
-/// Sets a member that is there.
+/// Sets a field that has a value.
 pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         members.insert(name.to_owned(), value.into());
@@ -155,7 +155,7 @@ pub(super) fn read_choice(value: Value, tools: &[Tool]) -> ToolChoice {
         },
     };
     match choice {
-        // A choice with members that the neutral form has no place for is of this protocol alone.
+        // A choice with fields that the neutral form lacks stays specific to this protocol.
         Some(choice) if write_choice(&choice, tools) == value => choice,
         _ => ToolChoice::Other(value),
     }
@@ -185,7 +185,7 @@ pub(super) fn write_choice(choice: &ToolChoice, tools: &[Tool]) -> Value {
     }
 }
 
-/// Reads a call. Errors: it is of no known kind; it is given back.
+/// Reads a call. Errors: its kind is unknown; it is handed back.
 pub(super) fn read_call(call: Value, at: &str, rest: &mut Rest) -> Result<ToolCall, Value> {
     let kind = match call["type"].as_str() {
         Some("custom") => "custom",
@@ -212,7 +212,7 @@ pub(super) fn read_call(call: Value, at: &str, rest: &mut Rest) -> Result<ToolCa
     Ok(ToolCall { id, name, input, signature })
 }
 
-/// The proof of the thoughts that led to a call, as servers before a model of the native protocol give it.
+/// The proof of the thoughts that led to a call, as servers fronting a model of the native protocol send it.
 fn signature(extra: &Value) -> Option<String> {
     let proof = extra["google"]["thought_signature"].as_str()?;
     Some(proof::marked(proof, Protocol::Native))

@@ -1,10 +1,10 @@
-//! Tokens, as the chat protocol counts them.
+//! Token counts of the chat protocol.
 
 use serde_json::{Value, json};
 
 use crate::conversation::Usage;
 
-/// Members of a `usage` that are read.
+/// Fields of a `usage` that are read.
 pub(super) const KNOWN: [&str; 5] = [
     "prompt_tokens",
     "completion_tokens",
@@ -19,7 +19,7 @@ pub(super) fn read(usage: &Value) -> Option<Usage> {
     let input = count(&usage["prompt_tokens"]);
     let mut output = count(&usage["completion_tokens"]);
     let reasoning = count(&usage["completion_tokens_details"]["reasoning_tokens"]);
-    // Some providers count the reasoning beside the completion: only the sum tells.
+    // Some providers count reasoning separately from the completion: only the total reveals it.
     if let (Some(input), Some(written), Some(reasoning), Some(total)) =
         (input, output, reasoning, count(&usage["total_tokens"]))
         && total > input.saturating_add(written)

@@ -1,4 +1,4 @@
-//! A response, as a provider gives it.
+//! A response as a provider sends it.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::conversation::{Answer, Choice, End, Input, Part, PartKind, Protocol, 
 use crate::protocols::members::{Members, Rest};
 use crate::protocols::{Malformed, citations, failure};
 
-/// Members of a response that say nothing to another protocol: what is read by itself, and what repeats the request.
+/// Fields of a response that mean nothing to another protocol: those read separately, and those that repeat the request.
 pub(super) const OWN: [&str; 38] = [
     "id",
     "object",
@@ -49,15 +49,14 @@ pub(super) const OWN: [&str; 38] = [
     "conversation",
     "content_filters",
 ];
-/// The same of an item, and of a part of a message.
+/// The same for an item and for a part of a message.
 const OWN_OF_ITEM: [&str; 4] = ["type", "id", "status", "role"];
 
-/// The same of what was counted: its details count what it counts.
+/// The same for usage: the details break down the same counts.
 pub(super) const OWN_OF_USAGE: [&str; 5] =
     ["input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"];
 
-/// Reads a provider's response.
-/// Errors: it is not a response with output, or one that failed.
+/// Reads a provider's response. Errors: it isn't a response with output, or one that failed.
 pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
     if body["status"] == "failed" {
         let failure = failure::of_value(&body["error"]);
@@ -86,7 +85,7 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
             body.text(read);
         }
         body.take("output", |taken| if taken.is_null() { Ok(()) } else { Err(taken) });
-        // What they say is read by itself; members that are not known may stand beside it.
+        // Their known fields are read separately; unknown ones may come with them.
         for (name, known) in [("usage", &OWN_OF_USAGE[..]), ("incomplete_details", &["reason"])] {
             if let Some(members) = body.members(name) {
                 rest.keep(members, known);
@@ -98,7 +97,7 @@ pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malform
     Ok(answer)
 }
 
-/// Unix time of a response, which may have a fraction.
+/// A response's Unix time, which may have a fraction.
 pub(super) fn created(response: &Value) -> Option<u64> {
     let created = &response["created_at"];
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "seconds; a cast saturates")]
@@ -106,8 +105,7 @@ pub(super) fn created(response: &Value) -> Option<u64> {
     created.as_u64().or_else(|| created.as_f64().map(whole))
 }
 
-/// Reads an output item, as the parts of the answer.
-/// `length`: characters of the text so far.
+/// Reads an output item into parts of the answer. `length`: characters of the text so far.
 pub(super) fn item_in(item: Value, at: String, choice: &mut Choice, length: &mut usize, rest: &mut Rest) {
     let mut item = match Members::read(item, at.clone()) {
         Ok(item) => item,

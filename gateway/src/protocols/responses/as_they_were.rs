@@ -1,12 +1,12 @@
-//! The items of a response of this protocol, for a client of it: the place of a part tells its item, to which the other
-//! members come back.
+//! The items of a response of this protocol, for a client of the same protocol: a part's place identifies its item, to
+//! which the other fields return.
 
 use serde_json::{Map, Value, json};
 
 use crate::conversation::{Input, Part, PartKind, Thought, ToolCall};
 use crate::protocols::members::object;
 
-/// The output. `logprobs`: of the text, which stand at its first part.
+/// The output. `logprobs`: those of the text, attached to its first part.
 pub(super) fn items(parts: Vec<Part>, mut logprobs: Option<Value>) -> Vec<Value> {
     let mut output = Vec::new();
     for part in parts {
@@ -14,10 +14,10 @@ pub(super) fn items(parts: Vec<Part>, mut logprobs: Option<Value>) -> Vec<Value>
             Some(Some((item, _))) => (item.parse().ok(), true),
             _ => (part.at.rsplit('/').next().and_then(|item| item.parse().ok()), false),
         };
-        // What has no place is made by the gateway.
+        // Parts without a place were made by the gateway.
         let item: usize = item.unwrap_or(output.len());
         if item >= output.len() {
-            // Between them are items of which no part is left, such as messages without content.
+            // In between are items without any parts, such as messages without content.
             output.resize(item + 1, Value::Null);
         }
         let written = match part.kind {

@@ -1,4 +1,4 @@
-//! Citations in the responses protocol: annotations of a part of text, whose places count in this part.
+//! Citations in the responses protocol: annotations of a text part, whose positions are relative to that part.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -10,21 +10,21 @@ use crate::conversation::Citation;
 use crate::protocols::citations::{KNOWN, has_only, kind, read, write};
 use crate::protocols::members::object;
 
-/// Member of a part of text.
+/// Field of a text part.
 pub(super) const ANNOTATIONS: &str = "annotations";
 
-/// Reads an annotation of a part that begins at a place; `None`: it is no citation.
+/// Reads an annotation of a part that begins at `begin`; `None`: it isn't a citation.
 pub(super) fn read_annotation(annotation: &Value, begin: usize) -> Option<Citation> {
     kind(annotation)?;
     read(annotation, begin)
 }
 
-/// Whether a citation has no other members than those that are read.
+/// Whether a citation has only the fields that are read.
 pub(super) fn is_whole(annotation: &Value) -> bool {
     has_only(annotation, &[&["type"], &KNOWN[..]].concat())
 }
 
-/// Writes an annotation of a part with these characters.
+/// Writes an annotation of the part with these characters.
 pub(super) fn write_annotation(citation: &Citation, part: &Range<usize>) -> Value {
     let (kind, members) = write(citation, part);
     let mut annotation = object([("type", kind.into())]);
@@ -32,8 +32,8 @@ pub(super) fn write_annotation(citation: &Citation, part: &Range<usize>) -> Valu
     annotation.into()
 }
 
-/// The citations of an answer whose parts are written one after the other, by where they end.
-/// Beside each is its place in the list.
+/// The citations of an answer whose parts are written one after the other, ordered by where they end. Each comes with its
+/// index in the list.
 pub(super) struct Cited<'a>(Peekable<IntoIter<(usize, &'a Citation)>>);
 
 impl<'a> Cited<'a> {
@@ -43,8 +43,7 @@ impl<'a> Cited<'a> {
         Self(all.into_iter().peekable())
     }
 
-    /// Those of the next part: what they are of ends in it, or follows on it as far as anyone knows.
-    /// `is_last`: of the parts.
+    /// The citations of the next part: those whose span ends in it, and, for the last part (`is_last`), all that remain.
     pub(super) fn of_part(&mut self, part: &Range<usize>, is_last: bool) -> Vec<Value> {
         let next = || self.0.next_if(|(_, citation)| is_last || end(citation) <= part.end);
         let mut all: Vec<(usize, &Citation)> = std::iter::from_fn(next).collect();

@@ -1,4 +1,4 @@
-//! Parts of messages and of results: text, refusals, images, sounds and files.
+//! Parts of messages and results: text, refusals, images, audio and files.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use crate::protocols::cache_marks;
 use crate::protocols::media;
 use crate::protocols::members::{self, Members, Rest, Writer};
 
-/// Members of parts that say nothing to another protocol.
+/// Fields of parts that mean nothing to another protocol.
 const OWN: &[&str] = &["type", "logprobs"];
 
-/// Reads the parts at a place: a string, or an array that is not empty. None: it is neither, and stays.
+/// Reads the parts at a place: a string or a non-empty array. `None`: it is neither, and stays in place.
 pub(super) fn parts_in(members: &mut Members, name: &str, role: Role, rest: &mut Rest) -> Option<Vec<Part>> {
     let at = members.place(name);
     if let Some(text) = members.text(name) {
@@ -32,7 +32,7 @@ pub(super) fn part(at: String, kind: PartKind) -> Part {
     Part { at: at.into(), kind, cache: None }
 }
 
-/// The kind of a text in a turn of this role.
+/// The kind of text parts in a turn of this role.
 fn text_kind(role: Role) -> &'static str {
     if role == Role::Assistant { "output_text" } else { "input_text" }
 }
@@ -79,7 +79,7 @@ fn image_in(members: &mut Members) -> Option<Media> {
 
 fn file_in(members: &mut Members, rest: &mut Rest) -> Option<Media> {
     let mut odd = None;
-    // Data is an address, or bare base64.
+    // The data is a URL or bare base64.
     let data = members.take("file_data", |value| match value {
         Value::String(text) => match media::of_url(text) {
             (Source::Url(text), _) if media::is_data(&text) => match media::lenient(&text) {
@@ -124,8 +124,8 @@ fn medium((source, media_type): (Source, Option<String>)) -> Media {
     Media { source, media_type, name: None, detail: None }
 }
 
-/// Writes parts as the content of a message or the output of a tool: a string where the client wrote one, and for a
-/// client of another protocol where one text is all. None: nothing is left of them.
+/// Writes parts as the content of a message or the output of a tool: a string if the client wrote one, or, for a client
+/// of another protocol, if there is only one text. `None`: nothing remains of them.
 pub(super) fn parts_out(parts: &[&Part], role: Role, writer: &mut Writer<'_>) -> Option<Value> {
     if let [part] = parts
         && let PartKind::Text(text) = &part.kind
@@ -139,15 +139,15 @@ pub(super) fn parts_out(parts: &[&Part], role: Role, writer: &mut Writer<'_>) ->
     (!parts.is_empty()).then_some(Value::Array(parts))
 }
 
-/// Whether a place is one in an array.
+/// Whether a place is inside an array.
 fn is_element(at: &str) -> bool {
     at.rsplit('/').next().is_some_and(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Writes a part; what cannot be said is reported.
+/// Writes a part; reports what can't be expressed.
 fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
-    // Of other media, what is written below says more.
+    // For other media, what is written below says more.
     if !writer.is_same() && matches!(part.kind, PartKind::Audio(_)) {
         media::lose_unsaid(&part.kind, writer);
     }
@@ -158,18 +158,18 @@ fn part_out(part: &Part, role: Role, writer: &mut Writer<'_>) -> Option<Value> {
         PartKind::Refusal(text) if role == Role::Assistant || writer.is_same() => {
             object.insert("refusal".to_owned(), json!(text));
         }
-        // Only an assistant refuses.
+        // Only an assistant can refuse.
         PartKind::Refusal(text) => {
             return Some(json!({ "type": "input_text", "text": text }));
         }
-        // The protocol has media of the client only.
+        // The protocol only has media from the client.
         PartKind::Image(_) | PartKind::File(_) | PartKind::Audio(_)
             if role == Role::Assistant && !writer.is_same() =>
         {
             writer.lose(part.at.clone());
             return None;
         }
-        // Providers fetch from the web alone, and read no films.
+        // Providers only fetch from the web, and don't read videos.
         PartKind::File(medium) if !writer.is_same() && is_unreadable(medium) => {
             writer.lose(part.at.clone());
             return None;
@@ -239,7 +239,7 @@ fn file_out(file: &Media, object: &mut Map<String, Value>, writer: &mut Writer<'
     object.insert(name.to_owned(), source.into());
     match &file.name {
         Some(name) => drop(object.insert("filename".to_owned(), json!(name.value))),
-        // The protocol wants a name beside data.
+        // The protocol requires a name next to data.
         None if name == "file_data" && !writer.is_same() => {
             object.insert("filename".to_owned(), json!("file"));
         }

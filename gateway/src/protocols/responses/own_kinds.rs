@@ -1,5 +1,5 @@
-//! Tools, calls and results that only this protocol has, in the words that every protocol has: tools of a namespace become
-//! functions, and calls of the shell and of patches become calls of functions with their results.
+//! Converts what only this protocol has to what every protocol has: namespaced tools become functions, and shell and
+//! patch calls become function calls with their results.
 
 use std::collections::HashMap;
 
@@ -12,12 +12,12 @@ use crate::conversation::{
 use crate::protocols::members::{Members, Rest};
 use crate::protocols::tool_calls::NAMESPACE_SEPARATOR;
 
-/// The member of a call that names the namespace of its tool.
+/// Field of a call that names its tool's namespace.
 pub(super) const NAMESPACE: &str = "namespace";
 /// The type of an item that declares further tools.
 const ADDITIONAL_TOOLS: &str = "additional_tools";
 
-/// Whether a request of this protocol has what [`replace_own_kinds`] replaces.
+/// Whether a request of this protocol has anything that [`replace_own_kinds`] replaces.
 pub(in crate::protocols) fn has_own_kinds(conversation: &Conversation) -> bool {
     let is_namespace =
         |tool: &Tool| matches!(&tool.kind, ToolKind::Other(value) if value["type"] == NAMESPACE);
@@ -27,7 +27,7 @@ pub(in crate::protocols) fn has_own_kinds(conversation: &Conversation) -> bool {
         || conversation.extra.iter().any(|given| given.at.ends_with("/namespace"))
 }
 
-/// Writes what only this protocol has in words of every protocol, as far as there are such.
+/// Converts what only this protocol has to what every protocol has, where possible.
 pub(in crate::protocols) fn replace_own_kinds(conversation: &mut Conversation) {
     let mut rest = Rest::default();
     let mut tools = Vec::with_capacity(conversation.tools.len());
@@ -75,12 +75,12 @@ pub(in crate::protocols) fn replace_own_kinds(conversation: &mut Conversation) {
     conversation.extra.extend(rest.into_extra());
 }
 
-/// The name of a tool of a namespace.
+/// The full name of a namespaced tool.
 fn within(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}{NAMESPACE_SEPARATOR}{name}") }
 }
 
-/// The namespace of a tool, where it is of one, and its name in it.
+/// A tool's namespace, if it has one, and its name within it.
 pub(super) fn namespace_of(name: &str) -> (Option<&str>, &str) {
     match name.split_once(NAMESPACE_SEPARATOR) {
         Some((namespace, name)) => (Some(namespace), name),
@@ -123,7 +123,7 @@ fn read(tool: Value, at: &str, rest: &mut Rest) -> ToolKind {
     }
 }
 
-/// A choice of a tool of a namespace, which names both.
+/// A choice of a namespaced tool, which names both.
 fn choose(conversation: &mut Conversation, tools: &[Tool]) {
     let Some(choice) = &mut conversation.tool_choice else { return };
     let ToolChoice::Other(value) = &choice.value else { return };
@@ -135,7 +135,7 @@ fn choose(conversation: &mut Conversation, tools: &[Tool]) {
     }
 }
 
-/// A call or a result in words of every protocol; `None`: it is another item.
+/// A call or a result in the form every protocol has; `None`: it is another kind of item.
 fn replaced(item: &mut Value, at: &str) -> Option<PartKind> {
     let call = |name: &str, item: &Value, input: &str| {
         let arguments = item[input].as_object()?;
@@ -167,12 +167,12 @@ fn replaced(item: &mut Value, at: &str) -> Option<PartKind> {
     }
 }
 
-/// The id that ties a call to its result: older items have only their own.
+/// The id that ties a call to its result: older items only have their own.
 fn id_of(item: &Value) -> Option<String> {
     item["call_id"].as_str().or_else(|| item["id"].as_str()).map(str::to_owned)
 }
 
-/// What commands wrote, as text: their words alone where there is nothing else to tell.
+/// The output of commands as text: only the output itself if there is nothing else to report.
 fn shell_output(output: &Value) -> String {
     let Some([only]) = output.as_array().map(Vec::as_slice) else { return output.to_string() };
     let is_plain = only["stderr"].as_str().is_none_or(str::is_empty)

@@ -14,16 +14,15 @@ use crate::protocols::Malformed;
 use crate::protocols::members::{Members, Rest};
 use crate::protocols::user;
 
-/// Members of the request that say nothing to another protocol: the gateway stores and continues responses itself, and
-/// what an answer holds beyond the usual goes to clients of this protocol.
+/// Request fields that mean nothing to another protocol: the gateway itself stores and continues responses, and clients
+/// of this protocol get extra answer data anyway.
 const OWN: &[&str] = &["stream", "store", "background", "include", "top_logprobs"];
-/// The same of items.
+/// The same for items.
 const OWN_OF_ITEMS: &[&str] = &["type", "id", "status"];
 /// In `include`: log probabilities.
 pub(super) const LOGPROBS: &str = "message.output_text.logprobs";
 
-/// Reads a client's request, which has passed the checks of the specification.
-/// Errors: it is no object.
+/// Reads a client's request that has passed schema validation. Errors: it isn't an object.
 pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
@@ -59,7 +58,7 @@ pub(in crate::protocols) fn request_in(
         service_tier: root.given("service_tier", Members::text),
         ..Conversation::default()
     };
-    // The default: nothing is cut.
+    // The default: nothing is truncated.
     if root.word("truncation", "disabled") {
         rest.keep_own("disabled".into(), "/truncation");
     }
@@ -68,7 +67,7 @@ pub(in crate::protocols) fn request_in(
     Ok(conversation)
 }
 
-/// What `include` and `top_logprobs` ask for; both stay, as the words of the client.
+/// What `include` and `top_logprobs` request; both fields are kept as the client wrote them.
 fn logprobs(root: &Members) -> Option<Given<u64>> {
     let top = root.peek("top_logprobs").as_u64().filter(|top| *top > 0);
     let included = root.peek("include").as_array().is_some_and(|all| all.iter().any(|one| one == LOGPROBS));
@@ -88,7 +87,7 @@ fn reasoning(root: &mut Members, rest: &mut Rest) -> Reasoning {
     reasoning
 }
 
-/// The form of the text and its length.
+/// The text format and verbosity.
 fn text(root: &mut Members, rest: &mut Rest) -> (Option<Given<Format>>, Option<Given<String>>) {
     let Some(mut text) = root.members("text") else { return (None, None) };
     let at = text.place("format");
@@ -167,7 +166,7 @@ fn tool_choice(choice: Given<Value>, tools: &[Tool]) -> Given<ToolChoice> {
     Given::new(read.unwrap_or(ToolChoice::Other(value)), at)
 }
 
-/// A tool by its name, as a choice and in a list of choices.
+/// A tool by name, as a choice or in a list of choices.
 fn named(choice: &Value) -> Option<ToolChoice> {
     let members = choice.as_object().filter(|members| members.len() == 2)?;
     let name = members.get("name")?.as_str()?.to_owned();
@@ -195,7 +194,7 @@ fn allowed(choice: &Value, tools: &[Tool]) -> Option<ToolChoice> {
     Some(ToolChoice::Allowed { names: names.collect::<Option<_>>()?, required })
 }
 
-/// Whether a name is that of a custom tool.
+/// Whether a name belongs to a custom tool.
 pub(super) fn is_custom(name: &str, tools: &[Tool]) -> bool {
     tools.iter().any(|tool| matches!(&tool.kind, ToolKind::Custom { name: custom, .. } if custom == name))
 }
@@ -220,11 +219,11 @@ fn turns(root: &mut Members, rest: &mut Rest) -> Vec<Turn> {
     turns.all
 }
 
-/// The turns of items. What the model said in several items is one turn, and so are the results of its calls.
+/// Groups items into turns. Consecutive items by the model form one turn, and so do the results of its calls.
 #[derive(Default)]
 struct Turns {
     all: Vec<Turn>,
-    /// Names of the tools by the ids of their calls.
+    /// Tool names by call id.
     called: HashMap<String, String>,
 }
 
@@ -321,7 +320,7 @@ fn thought(item: &mut Members) -> PartKind {
     let signature = item.text("encrypted_content");
     let is_summary = summary.is_some();
     let text = summary.or(content).unwrap_or_default();
-    // What is shown is not hidden.
+    // If text is shown, the thought isn't hidden.
     let hidden = signature.as_deref().filter(|_| text.is_empty()).and_then(|all| all.strip_prefix(REDACTED));
     PartKind::Thought(match hidden {
         Some(hidden) => {
@@ -331,7 +330,7 @@ fn thought(item: &mut Members) -> PartKind {
     })
 }
 
-/// Texts of parts of one kind, which have nothing else.
+/// Texts of parts that all have the same kind and nothing else.
 pub(super) fn texts(item: &mut Members, name: &str, kind: &str) -> Option<Vec<String>> {
     let text = |part: &Value| {
         let members = part.as_object().filter(|members| members.len() == 2 && part["type"] == kind)?;

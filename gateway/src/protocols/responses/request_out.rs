@@ -21,13 +21,13 @@ use crate::protocols::thoughts::joined;
 use crate::protocols::user::{self, MAX_USER};
 use crate::protocols::{Defaults, Outgoing};
 
-/// Processing tiers that the protocol knows.
+/// Service tiers of the protocol.
 const TIERS: [&str; 5] = ["auto", "default", "flex", "scale", "priority"];
-/// The effort of a model that does not think.
+/// The effort that turns thinking off.
 const NO_EFFORT: &str = "none";
 /// Minimum of `max_output_tokens`.
 const MIN_OUTPUT_TOKENS: u64 = 16;
-/// Name of a form of the text that has none.
+/// Name of an unnamed text format.
 const FORMAT_NAME: &str = "answer";
 
 /// Writes a provider's request.
@@ -41,7 +41,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
         [] if writer.is_same() => {}
         turns => {
             let items = items(turns, &mut writer);
-            // Providers refuse an input of nothing.
+            // Providers reject empty input.
             let input = if items.is_empty() && !writer.is_same() { json!(NOTHING) } else { items.into() };
             set("input", input);
         }
@@ -88,7 +88,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
     writer.finish(body)
 }
 
-/// Whether the client wants the model to think, or has proofs of thoughts that go back to it.
+/// Whether the client wants the model to think, or sends back proofs of thoughts.
 fn thinks(conversation: &Conversation) -> bool {
     let Reasoning { effort, budget, .. } = &conversation.reasoning;
     match (effort, budget) {
@@ -107,7 +107,7 @@ fn thinks(conversation: &Conversation) -> bool {
     })
 }
 
-/// What the client of chat writes in the words of this protocol.
+/// Fields of this protocol that chat clients send.
 fn set_hints(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
     let hints = conversation.own.iter().filter(|_| conversation.source == Protocol::Chat);
     for given in hints.filter(|given| !given.value.is_null()) {
@@ -120,12 +120,12 @@ fn set_hints(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
     }
 }
 
-/// What a client of another protocol means without saying it.
+/// What a client of another protocol implies.
 fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)) {
-    // The other protocols have no word to find a stored response again.
+    // The other protocols have no way to retrieve a stored response.
     set("store", json!(false));
     let mut include = Vec::new();
-    // Models that do not think refuse the word.
+    // Models that don't think reject the value.
     if thinks(conversation) {
         include.push("reasoning.encrypted_content");
     }
@@ -138,9 +138,9 @@ fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)
     }
 }
 
-/// Reports what the protocol has no words for.
+/// Reports what the protocol can't express.
 fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
-    // The gateway looks for stop sequences in the answer.
+    // The gateway searches the answer for stop sequences.
     for stop in conversation.stop.iter().skip(MAX_SEQUENCES) {
         writer.lose(stop.at.clone());
     }
@@ -154,7 +154,7 @@ fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
     }
 }
 
-/// Sets the instructions, and gives the turns that are left.
+/// Sets the instructions and returns the remaining turns.
 fn instructions<'a>(
     conversation: &'a Conversation,
     writer: &mut Writer<'_>,
@@ -171,7 +171,7 @@ fn instructions<'a>(
     &conversation.turns
 }
 
-/// The input of a client of this protocol that wrote a text and no items.
+/// The input of a client of this protocol that sent a plain string instead of items.
 fn prompt(turn: &Turn) -> Value {
     let text = turn.parts.iter().find_map(|part| match &part.kind {
         PartKind::Text(text) => Some(text.as_str()),
@@ -220,12 +220,12 @@ fn items(turns: &[Turn], writer: &mut Writer<'_>) -> Vec<Value> {
     items
 }
 
-/// Whether a part stands in a message, and not for itself.
+/// Whether a part belongs in a message rather than in an item of its own.
 fn is_content(part: &Part) -> bool {
     !matches!(part.kind, PartKind::Call(_) | PartKind::Result(_) | PartKind::Thought(_))
 }
 
-/// The place of the message that a client of this protocol wrote a part into.
+/// The place of the message in which a client of this protocol wrote a part.
 fn message_of(at: &str) -> Option<&str> {
     at.split_once("/content").map(|(message, _)| message)
 }
@@ -251,7 +251,7 @@ fn message(role: Role, at: &str, parts: &[&Part], writer: &mut Writer<'_>) -> Op
     Some(Value::Object(message))
 }
 
-/// A call, and before it the item that holds the proof of the thoughts that led to it.
+/// A call, preceded by the item that holds the proof of the thoughts that led to it.
 fn call_items(call: &ToolCall, part: &Part, writer: &mut Writer<'_>) -> Vec<Value> {
     writer.lose_cache(part.cache.as_ref());
     let (kind, name, input) = match &call.input {
@@ -287,12 +287,12 @@ fn result_item(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Val
 
 fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     let proof = writer.proof(thought.signature.as_ref());
-    // Providers refuse a thought of a client's own, without the proof that it is the model's.
+    // Providers reject a thought without the proof that it is the model's own.
     if proof.is_none() && !writer.is_same() {
         writer.lose(part.at.clone());
         return None;
     }
-    // What they show of a thought is a summary. They refuse its text.
+    // What they show of a thought is a summary. They reject its text.
     let is_summary = thought.summary || !writer.is_same();
     let (name, kind) = if is_summary { ("summary", "summary_text") } else { ("content", "reasoning_text") };
     let texts: Vec<Value> = thought.text.iter().map(|text| json!({ "type": kind, "text": text })).collect();
@@ -307,7 +307,7 @@ fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Opti
         let mark = if thought.redacted && writer.is_same() { REDACTED } else { "" };
         item.insert("encrypted_content".to_owned(), json!(format!("{mark}{signature}")));
     }
-    // Other protocols have ids of other forms. A client of this one gets its own back.
+    // Other protocols use other id formats. A client of this one gets its own back.
     if let Some(id) = thought.id.as_ref().filter(|id| !writer.is_same() && id.starts_with("rs_")) {
         item.insert("id".to_owned(), json!(id));
     }
@@ -318,7 +318,7 @@ fn thought_item(thought: &Thought, part: &Part, writer: &mut Writer<'_>) -> Opti
 fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut text = Map::new();
     if let Some(Given { value, at }) = &conversation.format {
-        // Its own protocol gets it as it is.
+        // Its own protocol gets it unchanged.
         let assumed = (!writer.is_same()).then_some(FORMAT_NAME);
         match format_out(value, assumed) {
             Some(format) => writer.set(&mut text, "format", format, at),
@@ -336,7 +336,7 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<S
     writer.set(body, "text", text, "/text");
 }
 
-/// Writes the form of a text. `assumed`: its name where it has none.
+/// Writes a text format. `assumed`: its name if it has none.
 fn format_out(format: &Format, assumed: Option<&str>) -> Option<Map<String, Value>> {
     Some(match format {
         Format::Text => object([("type", json!("text"))]),
@@ -365,7 +365,7 @@ fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Ma
     match (&wanted.effort, &wanted.budget) {
         (Some(Given { value, at }), _) if value == NO_EFFORT && !writer.is_same() => writer.lose(at.clone()),
         (Some(effort), budget) => {
-            // A word of the messages protocol.
+            // A value of the messages protocol.
             let is_foreign = effort.value == "max" && !writer.is_same();
             let word = if is_foreign { "high" } else { effort.value.as_str() };
             reasoning.insert("effort".to_owned(), json!(word));
@@ -373,12 +373,12 @@ fn reasoning(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Ma
                 writer.lose(at.clone());
             }
         }
-        // To a model that does not think, the word that turns it off would be an error.
+        // A model that doesn't think would reject the value that turns thinking off.
         (None, Some(Given { value: Budget::Off, at })) => writer.lose(at.clone()),
         (None, Some(Given { value: Budget::Tokens(tokens), .. })) => {
             reasoning.insert("effort".to_owned(), json!(effort_of(*tokens)));
         }
-        // As much as the model finds right is what no word says.
+        // No value means "let the model decide".
         (None, Some(Given { value: Budget::Adaptive, .. }) | None) => {}
     }
     // No summary is the default.

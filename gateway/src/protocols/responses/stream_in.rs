@@ -1,4 +1,4 @@
-//! A provider's stream of events.
+//! A provider's event stream.
 
 use std::collections::HashMap;
 
@@ -13,43 +13,43 @@ use crate::protocols::members::Rest;
 use crate::protocols::provider_extra::Kept;
 use crate::protocols::{Malformed, StreamIn, citations, failure};
 
-/// Maximum number of items of a stream.
+/// Maximum number of items in a stream.
 const MAX_ITEMS: usize = 10_000;
 
-/// Reads the events of a stream. What a provider leaves out of its pieces is taken from the event that ends the item or
-/// the response: some send whole items only.
+/// Reads the events of a stream. What a provider omits from its deltas is taken from the event that ends the item or the
+/// response: some only send whole items.
 #[derive(Default)]
 pub(super) struct Events {
     is_started: bool,
     is_ended: bool,
     items: HashMap<u64, Item>,
     calls: u32,
-    /// Number of thoughts so far, and the id of the item of thoughts that began last, until a piece of it tells it.
+    /// Number of thoughts so far, and the id of the last reasoning item until one of its pieces reports it.
     thoughts: u32,
     thinking: Option<(u64, String)>,
     has_refusal: bool,
-    /// Characters of the text so far, and where its last part begins: the item and the part of it.
+    /// Characters of the text so far, and where its last part begins: its item and part index.
     length: usize,
     part: (u64, u64, usize),
     citations: usize,
-    /// What nobody reads, until the answer ends.
+    /// Unread data, until the answer ends.
     unread: Kept,
 }
 
-/// An output item, as far as it is told.
+/// An output item, as far as it is known.
 #[derive(Default)]
 struct Item {
-    /// Its place among the calls.
+    /// Its index among the calls.
     call: Option<u32>,
-    /// Its place among the thoughts, and whether it is a summary.
+    /// Its index among the thoughts, and whether it is a summary.
     thought: Option<(u32, bool)>,
     has_pieces: bool,
     is_cited: bool,
     is_done: bool,
 }
 
-/// The members of events that are read; each may be anything. Those that say nothing to another protocol, or that the end of
-/// an item repeats, have a name of their own here: to keep them among the unread takes longer.
+/// Event fields that are read; each may be anything. Fields that mean nothing to another protocol, or that an item's end
+/// repeats, are listed here too: collecting them with the unread ones takes longer.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event {
@@ -92,11 +92,11 @@ impl StreamIn for Events {
             return Ok(());
         }
         let mut event: Event = serde_json::from_str(data).map_err(|error| {
-            // The words of the parser repeat what they found.
+            // The parser's messages quote the input.
             Malformed(format!("an event is not an object, or not JSON from byte {} on", error.column()))
         })?;
         let kind = event.r#type.as_str().or(name).unwrap_or_default().to_owned();
-        // Servers in front of others tell errors in the form of chat.
+        // Servers that front others report errors in the chat format.
         let is_untyped = event.r#type.as_str().is_none_or(str::is_empty);
         let tells_error = event.unread.get("error").is_some_and(|error| !error.is_null());
         if kind == "error" || is_untyped && tells_error {
@@ -108,7 +108,7 @@ impl StreamIn for Events {
         if event.response.is_object() {
             self.start(&event.response, deltas);
         }
-        // What other kinds say is known by what their item says at its end.
+        // What other events say is known from their item's end.
         if event.response.is_object() || event.item.is_object() || is_piece(&kind) {
             self.unread.unread(std::mem::take(&mut event.unread), "", &[]);
         }
@@ -149,7 +149,7 @@ impl Events {
         }
     }
 
-    /// The index of an item, which is known from now on.
+    /// The index of an item, which is registered if new.
     fn item(&mut self, index: &Value) -> Result<u64, Malformed> {
         let index = index.as_u64().unwrap_or(0);
         if self.items.len() >= MAX_ITEMS && !self.items.contains_key(&index) {
@@ -177,7 +177,7 @@ impl Events {
         Ok(())
     }
 
-    /// Begins a call, and gives its place among the calls.
+    /// Begins a call and returns its index among the calls.
     fn call(&mut self, index: u64, id: String, name: String, custom: bool, deltas: &mut Vec<Delta>) -> u32 {
         let item = self.items.entry(index).or_default();
         if let Some(call) = item.call {
@@ -190,7 +190,7 @@ impl Events {
         call
     }
 
-    /// The place of an item among the thoughts. A text of another kind than the one before is another thought.
+    /// An item's index among the thoughts. A text of another kind than the previous one is another thought.
     fn thought(&mut self, index: u64, summary: Option<bool>) -> u32 {
         let item = self.items.entry(index).or_default();
         match item.thought {
@@ -235,7 +235,7 @@ impl Events {
             }
             "response.reasoning_summary_text.delta" => self.think(index, &event.summary_index, text, true),
             "response.reasoning_text.delta" => self.think(index, &event.content_index, text, false),
-            // Of a call, whose name has to be known first; otherwise the end of the item tells it whole.
+            // Input of a call whose name must be known first; otherwise the end of the item reports all of it.
             _ => match call {
                 Some(call) => Delta::CallInput { choice: 0, call, text },
                 None => return Ok(()),
@@ -251,7 +251,7 @@ impl Events {
         self.items.entry(index).or_default().is_cited = true;
         let content = event.content_index.as_u64().unwrap_or_default();
         let (item, part, begin) = self.part;
-        // What is said of a part whose text nobody wrote in pieces belongs to what comes.
+        // An annotation on a part whose text did not arrive in pieces refers to text still to come.
         let begin = if (item, part) == (index, content) { begin } else { self.length };
         let citation = read_annotation(&event.annotation, begin);
         if citation.is_none() || !is_whole(&event.annotation) {
@@ -279,7 +279,7 @@ impl Events {
         }
     }
 
-    /// Tells of a whole item what its pieces did not.
+    /// Emits what the pieces of a now complete item omitted.
     fn done(&mut self, index: u64, whole: Value, deltas: &mut Vec<Delta>) {
         let item = self.items.entry(index).or_default();
         if std::mem::replace(&mut item.is_done, true) {
@@ -290,7 +290,7 @@ impl Events {
         let (begin, mut length) = (self.length, 0);
         let mut rest = Rest::default();
         item_in(whole, format!("/output/{index}"), &mut choice, &mut length, &mut rest);
-        // Annotations that came by themselves are told where they came.
+        // Annotations with their own events were emitted when they arrived.
         let unread =
             rest.into_extra().into_iter().filter(|given| !(is_cited && given.at.ends_with("/annotations")));
         unread.for_each(|given| self.unread.extra(given));
@@ -369,7 +369,7 @@ impl Events {
             let unread = response.iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
             let unread = unread.map(|(name, value)| (name.clone(), value.clone())).collect();
             self.unread.unread(unread, "/response", &[]);
-            // The usual tier is no news.
+            // The default tier isn't worth reporting.
             if let Some(tier) =
                 response.get("service_tier").filter(|tier| tier.is_string() && **tier != "default")
             {
@@ -389,7 +389,7 @@ impl Events {
     }
 }
 
-/// Whether an event has a piece of an item that is read.
+/// Whether an event carries a piece of an item that is read.
 fn is_piece(kind: &str) -> bool {
     matches!(
         kind,

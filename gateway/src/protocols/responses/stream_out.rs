@@ -1,4 +1,4 @@
-//! A client's stream of events: items open with their first piece, and close where another begins.
+//! A client's event stream: items open with their first piece and close where another begins.
 
 mod thoughts;
 
@@ -16,18 +16,18 @@ use crate::conversation::{
 use crate::protocols::provider_extra::Kept;
 use crate::protocols::{ResponseContext, StreamOut, failure, frames};
 
-/// Maximum size of the text of an answer, in bytes: the last events repeat all of it.
+/// Maximum size of an answer's text, in bytes: the last events repeat all of it.
 const MAX_BYTES: usize = 64 << 20;
 
 /// Writes the events of a stream.
 pub(super) struct Events {
     context: ResponseContext,
-    /// None until the stream starts.
+    /// `None` until the stream starts.
     record: Option<Record>,
     next_number: u64,
     open: Option<Open>,
     output: Vec<Value>,
-    /// Bytes of the pieces so far.
+    /// Total size of the pieces so far, in bytes.
     size: usize,
     usage: Option<Usage>,
     end: Option<End>,
@@ -38,14 +38,14 @@ pub(super) struct Events {
     kept: Kept,
 }
 
-/// The item that is being written, the last of the output.
+/// The item being written, the last of the output.
 enum Open {
     Message {
         id: String,
         content: Vec<Value>,
         part: Option<TextPart>,
     },
-    /// With its place among the thoughts.
+    /// With its index among the thoughts.
     Thought {
         id: String,
         place: u32,
@@ -58,13 +58,13 @@ enum Open {
     },
 }
 
-/// The part of a message that is being written.
+/// The message part being written.
 #[derive(Default)]
 struct TextPart {
     text: String,
     is_refusal: bool,
     logprobs: Vec<Value>,
-    /// Where it begins in the text of the answer, in characters, and how long it is.
+    /// Where it begins in the answer's text, in characters, and how long it is.
     begin: usize,
     length: usize,
     annotations: Vec<Value>,
@@ -139,7 +139,7 @@ impl StreamOut for Events {
             }
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => self.complete(bytes),
-            // An answer has one choice.
+            // A response has only one choice.
             _ => {}
         }
     }
@@ -277,7 +277,7 @@ impl Events {
         self.open = Some(Open::Message { id, content, part: Some(part) });
     }
 
-    /// Says what the open text rests on. Of text that has ended, it is told beside the answer.
+    /// Adds a citation to the open text. A citation of text that has ended is reported next to the answer.
     fn cite(&mut self, citation: &Citation, bytes: &mut Vec<u8>) {
         let (id, content, mut part) = match self.open.take() {
             Some(Open::Message { id, content, part: Some(part) }) if !part.is_refusal => (id, content, part),
@@ -295,7 +295,7 @@ impl Events {
         self.open = Some(Open::Message { id, content, part: Some(part) });
     }
 
-    /// Ends a part of a message, and gives it whole.
+    /// Ends a part of a message and returns it complete.
     fn part_done(&mut self, id: &str, index: usize, part: &TextPart, bytes: &mut Vec<u8>) -> Value {
         let written = part.written();
         if part.is_refusal {
@@ -325,7 +325,7 @@ impl Events {
     }
 
     fn input(&mut self, place: u32, text: &str, bytes: &mut Vec<u8>) {
-        // The sequencer gives no piece of another call.
+        // The sequencer never emits a piece of another call.
         let is_open = matches!(&self.open, Some(Open::Call { place: open, .. }) if *open == place);
         if !is_open {
             return self.fail_for("the provider sent a piece of a call that had ended", bytes);
@@ -384,7 +384,7 @@ impl Events {
         }
     }
 
-    /// Writes a picture as an item.
+    /// Writes an image as an item.
     fn image(&mut self, image: Media, bytes: &mut Vec<u8>) {
         self.close("completed", bytes);
         let index = self.output.len();
@@ -399,7 +399,7 @@ impl Events {
 
     fn complete(&mut self, bytes: &mut Vec<u8>) {
         let end = self.end.take().unwrap_or(End::Stop);
-        // A refusal without a word still has to be seen.
+        // A refusal without text must still be visible.
         if end == End::Refusal && !self.has_refusal {
             self.text("", None, true, bytes);
         }
@@ -420,7 +420,7 @@ impl Events {
 }
 
 impl TextPart {
-    /// The part as it is so far.
+    /// The part so far.
     fn written(&self) -> Value {
         if self.is_refusal {
             return refusal_part(&self.text);

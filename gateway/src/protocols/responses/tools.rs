@@ -1,4 +1,4 @@
-//! Tools of a provider's request, and the choice among them.
+//! Tools and tool choice of a provider's request.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::conversation::{Conversation, Tool, ToolChoice, ToolKind};
 use crate::protocols::members::{Writer, object};
 use crate::protocols::tool_choice::{possible, strictness, with_properties};
 
-/// Writes the tools and the choice among them.
+/// Writes the tools and the tool choice.
 pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let tools: Vec<Value> = conversation.tools.iter().filter_map(|tool| tool_out(tool, writer)).collect();
     if !tools.is_empty() {
@@ -27,7 +27,7 @@ pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: 
         possible(conversation, is_written, writer)
     };
     let choice = choice.map(|choice| match &*choice {
-        // Of this protocol.
+        // Specific to this protocol.
         ToolChoice::Other(choice) => choice.clone(),
         choice => tool_choice(choice, &conversation.tools).unwrap_or_default(),
     });
@@ -64,7 +64,7 @@ fn tool_out(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> {
             match strictness(parameters.as_ref(), strict.as_ref(), writer) {
                 Some(strict) => set("strict", json!(strict)),
                 None if writer.is_same() => {}
-                // The default of this protocol alone is true.
+                // Only this protocol defaults to true.
                 None => set("strict", json!(false)),
             }
         }

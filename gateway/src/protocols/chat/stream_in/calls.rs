@@ -1,4 +1,4 @@
-//! Calls of a choice: which of them a piece belongs to, whatever numbers and ids the provider gives them.
+//! Matches pieces to the calls of a choice, whatever indices and ids the provider gives them.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const MAX_CALLS: usize = 1024;
 #[derive(Default)]
 pub(super) struct Calls {
     all: Vec<Call>,
-    /// The last call with each number of the provider.
+    /// The last call with each of the provider's indices.
     by_number: HashMap<u64, usize>,
     /// The last call with each id.
     by_id: HashMap<String, usize>,
@@ -25,7 +25,7 @@ pub(super) struct Calls {
 
 struct Call {
     number: u64,
-    /// Empty until it is known.
+    /// Empty until known.
     id: String,
     name: String,
     is_custom: bool,
@@ -33,13 +33,13 @@ struct Call {
 }
 
 impl Calls {
-    /// The ids that are known.
+    /// The known ids.
     pub(super) fn ids(&self) -> impl Iterator<Item = &str> {
         self.by_id.keys().map(String::as_str)
     }
 
-    /// Reads a piece of a call. `place`: of the piece in its list. A call is told before its name is known, with what is known
-    /// of it.
+    /// Reads a piece of a call. `place`: the piece's position in its list. A call is reported before its name is known,
+    /// with what is known so far.
     pub(super) fn push(
         &mut self,
         choice: u32,
@@ -76,7 +76,7 @@ impl Calls {
             let (id, custom) = (call.id.clone(), call.is_custom);
             deltas.push(Delta::Call { choice, call: at, id, name, custom, signature });
         }
-        // Behind whole arguments nothing belongs to them.
+        // Nothing can follow complete arguments.
         if !text.is_empty() && (call.is_custom || !call.input.is_whole()) {
             call.input.push(&text);
             deltas.push(Delta::CallInput { choice, call: at, text });
@@ -87,15 +87,15 @@ impl Calls {
         Ok(())
     }
 
-    /// The call that a piece goes on with. Some providers give every call the same number, with an id of its own or none, or
-    /// repeat id and name with every piece.
+    /// The call that a piece continues. Some providers give every call the same index, with an id of its own or none, or
+    /// repeat id and name in every piece.
     fn known(&self, number: u64, id: &str, name: &str, has_input: bool) -> Option<usize> {
         let by_id = self.by_id.get(id).copied().filter(|place| self.all[*place].number == number);
         let place = by_id.or_else(|| self.by_number.get(&number).copied())?;
         let call = &self.all[place];
         let is_other_id = !id.is_empty() && !call.id.is_empty() && id != call.id;
         let begins = match (name.is_empty(), call.name.is_empty()) {
-            // A piece without a name begins a call only where the one before it has all that it needs.
+            // A piece without a name begins a call only if the previous call is complete.
             (true, has_no_name) => is_other_id && !has_no_name && call.input.is_whole(),
             (false, true) => is_other_id,
             (false, false) => {
@@ -118,7 +118,7 @@ impl Calls {
     }
 }
 
-/// The text of arguments. Some providers write the object that the text should hold.
+/// The text of arguments. Some providers write an object instead of JSON text.
 fn arguments_of(value: Value) -> String {
     match value {
         Value::String(text) => text,

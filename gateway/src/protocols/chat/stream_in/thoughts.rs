@@ -1,4 +1,4 @@
-//! Thoughts of a stream, and the details that their proofs are in. They are put together as those of a whole message are.
+//! Thoughts of a stream, and the details with their proofs. They are joined like those of a whole message.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::text_of;
 use crate::conversation::{Delta, Given, Protocol};
 use crate::protocols::provider_extra::Kept;
 
-/// Members of a detail that are read, or say nothing to another protocol, where they are no text.
+/// Fields of a detail that are read, or mean nothing to another protocol, apart from texts.
 const OWN: [&str; 2] = ["index", "format"];
 
 /// The thoughts of a choice so far.
@@ -22,7 +22,7 @@ pub(super) struct Thoughts {
 struct Open {
     thought: u32,
     id: Option<String>,
-    /// The provider's number of its last detail.
+    /// The provider's index of its last detail.
     index: Option<u64>,
     part: u32,
     summary: bool,
@@ -34,16 +34,16 @@ pub(super) struct CallProof {
     pub(super) id: String,
     /// Taken by the call.
     pub(super) data: Option<String>,
-    /// The number of its detail.
+    /// The index of its detail.
     place: u64,
 }
 
-/// Where a piece belongs: the thought, its id where nothing told it before, and which of its texts.
+/// Where a piece belongs: the thought, its id unless reported before, and which of its texts.
 type Belongs = (u32, Option<String>, u32);
 
 impl Thoughts {
-    /// Reads the pieces of thoughts, and gives back what proves calls. Text beside details, `shown`, repeats them.
-    /// `called`: the ids of calls.
+    /// Reads pieces of thoughts, and returns the proofs of calls. Text next to details, `shown`, repeats them. `called`:
+    /// the ids of calls.
     pub(super) fn push(
         &mut self,
         choice: u32,
@@ -94,7 +94,7 @@ impl Thoughts {
         proofs
     }
 
-    /// Tells a piece of a text, and the proof of what is no summary.
+    /// Emits a piece of text, and its proof unless it is a summary.
     fn said(
         &mut self,
         choice: u32,
@@ -114,7 +114,7 @@ impl Thoughts {
         }
     }
 
-    /// A proof of the open summary, or a hidden thought.
+    /// The proof of the open summary, or a hidden thought.
     fn encrypted(&mut self, choice: u32, id: Option<String>, signature: String) -> Delta {
         let is_proof = self.is_of_summary(id.as_deref());
         let open = match &mut self.open {
@@ -125,12 +125,12 @@ impl Thoughts {
         Delta::ThoughtSigned { choice, thought: open.thought, id, signature, redacted: !is_proof }
     }
 
-    /// Whether hidden content with this id is the proof of the open summary.
+    /// Whether hidden content with this id is the open summary's proof.
     fn is_of_summary(&self, id: Option<&str>) -> bool {
         self.open.as_ref().is_some_and(|open| open.summary && !open.is_signed && open.id.as_deref() == id)
     }
 
-    /// Pieces with one number are of one detail. Details of summaries with one id are texts of one thought.
+    /// Pieces with the same index belong to one detail. Summary details with the same id are texts of one thought.
     fn belongs(&mut self, summary: bool, id: Option<String>, index: Option<u64>) -> Belongs {
         if let Some(open) = &mut self.open
             && open.summary == summary
@@ -164,7 +164,7 @@ impl Thoughts {
 }
 
 impl CallProof {
-    /// What no call took: it began before.
+    /// A proof that no call took because its call began earlier.
     pub(super) fn untaken(self, choice: u32) -> Option<Delta> {
         let at = format!("/choices/{choice}/delta/reasoning_details/{}/{DATA}", self.place);
         Some(Delta::Extra(Given::new(self.data?.into(), at)))
@@ -174,7 +174,7 @@ impl CallProof {
 const SUMMARY: &str = "summary";
 const DATA: &str = "data";
 
-/// The texts of a detail; none of one of an unknown kind.
+/// The text fields of a detail; `None` if its kind is unknown.
 fn texts_of(detail: &Value) -> Option<&'static [&'static str]> {
     match detail["type"].as_str()? {
         "reasoning.text" => Some(&["text", "signature"]),
@@ -184,8 +184,7 @@ fn texts_of(detail: &Value) -> Option<&'static [&'static str]> {
     }
 }
 
-/// Keeps the members of details that nobody reads. Details of unknown kinds are told as a whole. `at`: the place of the
-/// delta.
+/// Keeps the unread fields of details. Details of unknown kinds are reported as a whole. `at`: the delta's place.
 pub(super) fn keep_unread(details: &Value, at: &str, kept: &mut Kept) {
     for (place, detail) in (0..).zip(details.as_array().into_iter().flatten()) {
         let (Some(texts), Value::Object(members)) = (texts_of(detail), detail) else { continue };

@@ -8,7 +8,7 @@ use crate::conversation::Thought;
 use crate::protocols::frames;
 
 impl Events {
-    /// `place`: of the thought among the thoughts; `id`: of the provider, where a piece tells it.
+    /// `place`: the thought's index among the thoughts; `id`: the provider's, if a piece has it.
     pub(super) fn thought(
         &mut self,
         place: u32,
@@ -19,7 +19,7 @@ impl Events {
         bytes: &mut Vec<u8>,
     ) {
         let (id, mut thought) = match self.open.take() {
-            // A text that has ended takes no more.
+            // A text that has ended can't be continued.
             Some(Open::Thought { id, place: open, thought })
                 if open == place && thought.summary == summary && thought.text.len() <= part as usize + 1 =>
             {
@@ -91,7 +91,7 @@ impl Events {
         }
     }
 
-    /// The opaque end of the open thought, or a thought that has nothing else. `place`, `id`: see `thought`.
+    /// The opaque end of the open thought, or a thought without anything else. `place`, `id`: see `thought`.
     pub(super) fn sign(
         &mut self,
         place: u32,

@@ -11,7 +11,7 @@ use crate::protocols::members::{Members, Rest};
 use crate::protocols::{Malformed, ResponseContext, citations};
 use crate::wire::json::list;
 
-/// Members of an answer that say nothing to another protocol, or are read by themselves.
+/// Fields of an answer that mean nothing to another protocol, or are read separately.
 const OWN: [&str; 4] = ["type", "role", "stop_reason", "stop_sequence"];
 
 /// Reads a provider's answer.
@@ -28,7 +28,7 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
     let service_tier = usage::tier(counted);
     let mut rest = Rest::default();
     let (citations, understood) = cited(body.peek("content"));
-    // A result of the provider's own tool is none of the client's.
+    // The result of the provider's own tool isn't for the client.
     let results = |(index, block): (usize, &Value)| {
         (block["type"] == "tool_result").then(|| (format!("/content/{index}"), block.clone()))
     };
@@ -61,7 +61,7 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
     Ok(answer)
 }
 
-/// What the blocks of a content rest on, and the places of the members that say it.
+/// The citations of content blocks, and the places of the fields that contain them.
 fn cited(content: &Value) -> (Vec<Citation>, HashSet<String>) {
     let (mut all, mut understood, mut at) = (Vec::new(), HashSet::new(), 0);
     for (index, block) in list(content).enumerate().filter(|(_, block)| block["type"] == "text") {
@@ -79,7 +79,7 @@ fn cited(content: &Value) -> (Vec<Citation>, HashSet<String>) {
     (all, understood)
 }
 
-/// Writes a client's answer. This protocol has one choice.
+/// Writes a client's answer. This protocol has a single choice.
 pub(in crate::protocols) fn answer_out(answer: Answer, response_context: &ResponseContext) -> Value {
     let is_same = answer.source == Protocol::Messages;
     let mut choice = answer.choices.into_iter().next().unwrap_or_default();
@@ -88,7 +88,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, response_context: &Respon
     let mut cited = Cited::new(&choice.citations);
     let (mut calls, mut refuses) = (false, false);
     if is_same {
-        // A client of the same protocol gets them back as they were.
+        // A client of the same protocol gets them back unchanged.
         content = block_out::as_they_were(&std::mem::take(&mut choice.parts));
     }
     for part in choice.parts {

@@ -1,5 +1,5 @@
-//! Arranges the turns of a conversation as the messages protocol wants them. Its providers refuse a conversation whose
-//! turns do not alternate, that does not begin with the user, or where a call is not directly followed by its result.
+//! Rearranges the turns of a conversation for the messages protocol. Its providers reject a conversation whose turns
+//! don't alternate, that doesn't begin with the user, or where a call isn't directly followed by its result.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::protocols::calls::{NO_RESULT, NOTHING};
 use crate::protocols::members::Writer;
 use crate::protocols::thoughts::joined;
 
-/// The system prompt and the messages of a request of this protocol, as they were.
+/// The system prompt and messages of a request of this protocol, unchanged.
 pub(super) fn as_it_was(conversation: &Conversation, writer: &mut Writer<'_>) -> (Option<Value>, Vec<Value>) {
     let mut system = None;
     let mut messages: Vec<Value> = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn as_it_was(conversation: &Conversation, writer: &mut Writer<'_>) ->
     (system, messages)
 }
 
-/// The system prompt and the messages of a request of another protocol.
+/// The system prompt and messages of a request of another protocol.
 pub(super) fn arranged(conversation: &Conversation, writer: &mut Writer<'_>) -> (Option<Value>, Vec<Value>) {
     let mut arranged = Arrangement { system: Vec::new(), messages: Vec::new() };
     let mut results = results_by_call(conversation, writer);
@@ -72,7 +72,7 @@ pub(super) fn arranged(conversation: &Conversation, writer: &mut Writer<'_>) -> 
             }
         }
     }
-    // Results of no call.
+    // Results without a call.
     let mut places: Vec<_> = results.into_values().map(|part| part.at.clone()).collect();
     places.sort_unstable();
     for at in places {
@@ -81,7 +81,7 @@ pub(super) fn arranged(conversation: &Conversation, writer: &mut Writer<'_>) -> 
     arranged.finish()
 }
 
-/// The results by their calls. Of several of a call the last one counts.
+/// The results by their calls. If a call has several, the last one counts.
 fn results_by_call<'a>(
     conversation: &'a Conversation,
     writer: &mut Writer<'_>,
@@ -104,7 +104,7 @@ struct Arrangement {
 }
 
 impl Arrangement {
-    /// Adds instructions, which all stand at the beginning. That they stood elsewhere is reported.
+    /// Adds instructions, all at the beginning. Reports any that came later.
     fn instruct(&mut self, turn: &Turn, writer: &mut Writer<'_>) {
         if !self.messages.is_empty() {
             writer.lose(format!("{}/role", turn.at));
@@ -114,7 +114,7 @@ impl Arrangement {
                 PartKind::Text(_) | PartKind::Refusal(_) => {
                     self.system.extend(block_out::write(part, writer));
                 }
-                // Only text is an instruction.
+                // Only text can be an instruction.
                 _ => writer.lose(part.at.clone()),
             }
         }
@@ -132,7 +132,7 @@ impl Arrangement {
 
     fn finish(mut self) -> (Option<Value>, Vec<Value>) {
         if self.messages.is_empty() {
-            // Of instructions alone the last one is what the user says.
+            // If there are only instructions, the last one becomes the user's message.
             let last = self.system.pop().unwrap_or_else(|| block_out::text(NOTHING).into());
             self.messages.push(("user", vec![last]));
         }
@@ -148,7 +148,7 @@ impl Arrangement {
     }
 }
 
-/// An answer that the client began must not end with white space.
+/// A prefilled answer must not end with whitespace.
 fn trim_end(blocks: &mut Vec<Value>) {
     let Some(last) = blocks.last_mut() else { return };
     let trimmed = last["text"].as_str().map(|text| text.trim_end().to_owned());

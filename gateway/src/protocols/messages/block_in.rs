@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::conversation::{Input, Media, Part, PartKind, Source, Thought, ToolCall, ToolResult};
 use crate::protocols::members::{Members, Rest};
 
-/// Media type of a document that is text.
+/// Media type of a text document.
 pub(super) const TEXT: &str = "text/plain";
 
-/// Takes a content: a string, or a list of blocks.
+/// Takes content: a string or a list of blocks.
 pub(super) fn content(object: &mut Members, name: &str, rest: &mut Rest) -> Vec<Part> {
     if let Some(text) = object.given(name, Members::text) {
         return vec![Part { at: text.at, kind: PartKind::Text(text.value), cache: None }];
@@ -20,7 +20,7 @@ pub(super) fn content(object: &mut Members, name: &str, rest: &mut Rest) -> Vec<
     blocks.map(|(index, block)| read(block, format!("{at}/{index}"), rest)).collect()
 }
 
-/// Reads a block. What is not wholly understood is a block of another kind.
+/// Reads a block. A block that isn't fully understood becomes `Other`.
 pub(super) fn read(block: Value, at: String, rest: &mut Rest) -> Part {
     let mut block = match Members::read(block, at.clone()) {
         Ok(block) => block,
@@ -55,7 +55,7 @@ pub(super) fn read(block: Value, at: String, rest: &mut Rest) -> Part {
             redacted: true,
             ..Thought::default()
         })),
-        // Text with its source, which other protocols have no words for.
+        // Text with its source, which other protocols can't express.
         Some("search_result") => texts(block.peek("content")).map(|text| {
             let word = |name: &str| block.peek(name).as_str().filter(|word| !word.is_empty());
             let said = [word("title"), word("source"), Some(text.as_str())];
@@ -99,7 +99,7 @@ fn result(block: &mut Members, rest: &mut Rest) -> ToolResult {
     ToolResult { call_id, name: None, parts, failed, custom: false }
 }
 
-/// A document that consists of text blocks, which stay with the client's protocol.
+/// A document made of text blocks, which only the client's protocol can keep.
 fn document_of_blocks(block: &mut Members, rest: &mut Rest) -> Option<PartKind> {
     let text = texts(&block.peek("source")["content"])?;
     let source = block.value("source")?;
@@ -123,11 +123,11 @@ fn document(block: &mut Members, rest: &mut Rest) -> Option<Media> {
     Some(Media { source, media_type, name, detail: None })
 }
 
-/// Takes a source; `None`: it is of no known kind. `text`: whether it may be a text.
+/// Takes a source; `None`: its kind is unknown. `text`: whether it may be text.
 fn source(block: &mut Members, rest: &mut Rest, text: bool) -> Option<(Source, Option<String>)> {
     let given = block.peek("source");
     let member = match given["type"].as_str()? {
-        // Text in base64 would be written as a text.
+        // Base64 text would be written back as plain text.
         "base64" if given["media_type"].is_string() && given["media_type"] != TEXT => "data",
         "text" if text && given["media_type"] == TEXT => "data",
         "url" => "url",

@@ -13,30 +13,30 @@ use crate::protocols::calls::NOTHING;
 use crate::protocols::members::{Writer, object};
 use crate::protocols::{media, proof};
 
-/// Media type of documents that are no text.
+/// Media type of documents that aren't text.
 const FILE: &str = "application/pdf";
-/// The member for what is called with a text, or with something else than an object: inputs are objects here.
+/// The field for input that is text, or anything but an object: inputs are objects here.
 const INPUT: &str = "input";
 
-/// The blocks of an answer of this protocol, in the form in which its provider wrote them.
+/// The blocks of an answer of this protocol, in the form its provider wrote.
 pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
     let conversation = Conversation { source: Protocol::Messages, ..Conversation::default() };
     let mut writer = Writer::new(&conversation, Protocol::Messages);
     parts.iter().filter_map(|part| write(part, &mut writer)).collect()
 }
 
-/// Writes a block; `None`: there is nothing to say, or no word for it.
+/// Writes a block; `None`: it is empty or can't be expressed.
 pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
     let part = &*if writer.is_same() { Cow::Borrowed(part) } else { media::portable(part) };
     if !writer.is_same() {
         media::lose_unsaid(&part.kind, writer);
     }
     let members = match &part.kind {
-        // A block of another kind, which goes back as it was.
+        // A block of another kind, which goes back unchanged.
         PartKind::Text(_) if writer.is_same() && writer.keeps(&part.at, "type") => Some(Map::new()),
-        // A text of nothing or of white space is refused by providers.
+        // Providers reject empty or whitespace-only text.
         PartKind::Text(text) if !text.trim().is_empty() || writer.is_same() => Some(self::text(text)),
-        // A refusal is what the model said.
+        // A refusal is the model's text.
         PartKind::Refusal(text) if !text.trim().is_empty() => Some(self::text(text)),
         PartKind::Text(_) | PartKind::Refusal(_) => {
             writer.lose_cache(part.cache.as_ref());
@@ -61,7 +61,7 @@ pub(super) fn write(part: &Part, writer: &mut Writer<'_>) -> Option<Value> {
         return None;
     };
     match &part.cache {
-        // A thought cannot end what is cached.
+        // A thought can't carry a cache marker.
         Some(cache) if !matches!(part.kind, PartKind::Thought(_)) || writer.is_same() => {
             members.insert("cache_control".to_owned(), cache_marks::control(cache));
         }
@@ -90,7 +90,7 @@ pub(super) fn tool_use(call: &ToolCall) -> Map<String, Value> {
     ])
 }
 
-/// The input of a call as an object: models write what is none now and then.
+/// A call's input as an object: models occasionally write something else.
 fn input(text: &str) -> Map<String, Value> {
     match serde_json::from_str(text) {
         Ok(Value::Object(members)) => members,
@@ -100,7 +100,7 @@ fn input(text: &str) -> Map<String, Value> {
     }
 }
 
-/// A thought as a block; `None`: without its proof no provider takes it back. `unproven`: it is written nevertheless.
+/// A thought as a block; `None`: without its proof, providers reject it. `unproven`: write it anyway.
 pub(super) fn thought(thought: &Thought, unproven: bool) -> Option<Map<String, Value>> {
     if thought.redacted {
         let data = thought.signature.as_deref()?;
@@ -114,17 +114,17 @@ pub(super) fn thought(thought: &Thought, unproven: bool) -> Option<Map<String, V
     Some(object([("type", "thinking".into()), ("thinking", text.into()), ("signature", signature.into())]))
 }
 
-/// A thought of a client of another protocol; `None`: it has no proof of a provider of this one.
+/// A thought from a client of another protocol; `None`: it has no proof from a provider of this one.
 fn proven(known: &Thought, writer: &Writer<'_>) -> Option<Map<String, Value>> {
     let proof = writer.proof(known.signature.as_ref())?;
-    // A summary whose maker is unknown is of another kind of provider.
+    // A summary of unknown origin comes from another kind of provider.
     if known.summary && !known.signature.as_deref().is_some_and(proof::is_marked) {
         return None;
     }
     thought(&Thought { signature: Some(proof.to_owned()), ..known.clone() }, false)
 }
 
-/// The result of a tool that failed without a word.
+/// The result of a tool that failed without a message.
 const FAILED: &str = "The tool failed.";
 
 fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map<String, Value> {
@@ -136,12 +136,12 @@ fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map
     }
     if result.failed.is_some() {
         members.insert("is_error".to_owned(), true.into());
-        // Providers refuse an error that says nothing.
+        // Providers reject an empty error.
         if !writer.is_same() {
             members.entry("content").or_insert_with(|| FAILED.into());
         }
     }
-    // White space is a result, though providers refuse it: the model is not to take the tool for one that said nothing.
+    // Whitespace is a result even though providers reject it: the model must not think that the tool returned nothing.
     let is_white = |part: &&Part| matches!(&part.kind, PartKind::Text(text) if !text.is_empty());
     if !writer.is_same() && parts.iter().any(is_white) {
         members.entry("content").or_insert_with(|| NOTHING.into());
@@ -149,7 +149,7 @@ fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map
     members
 }
 
-/// Writes a content; `None`: nothing is left of it. `at`: its place.
+/// Writes content; `None`: nothing remains of it. `at`: its place.
 pub(super) fn content(parts: &[&Part], at: &str, writer: &mut Writer<'_>) -> Option<Value> {
     if let [only] = parts
         && let PartKind::Text(text) = &only.kind
@@ -180,7 +180,7 @@ fn document(file: &Media, at: &str, writer: &mut Writer<'_>) -> Option<Map<Strin
     Some(members)
 }
 
-/// `kinds`: the media types that providers take. The first is assumed.
+/// `kinds`: the media types that providers accept. The first is the default.
 fn source(media: &Media, at: &str, kinds: &[&str], writer: &mut Writer<'_>) -> Option<Map<String, Value>> {
     let mut source = match &media.source {
         Source::Inline(data) => {
@@ -200,10 +200,10 @@ fn source(media: &Media, at: &str, kinds: &[&str], writer: &mut Writer<'_>) -> O
         {
             return None;
         }
-        // Providers fetch from the web alone.
+        // Providers only fetch from the web.
         Source::Url(url) if !writer.is_same() && !media::is_web(url) => return None,
         Source::Url(url) => object([("type", "url".into()), ("url", url.as_str().into())]),
-        // An id of another provider names nothing here.
+        // Another provider's file id is meaningless here.
         Source::FileId(_) if !writer.is_same() => return None,
         Source::FileId(id) => object([("type", "file".into()), ("file_id", id.as_str().into())]),
     };

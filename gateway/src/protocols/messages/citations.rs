@@ -1,5 +1,5 @@
-//! Citations in the messages protocol: a text block has those that all of its text rests on. What other protocols say of a
-//! part of a text cuts it into several blocks.
+//! Citations in the messages protocol: a text block lists those that cover its entire text. Citations that other
+//! protocols attach to a part of a text split it into several blocks.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::conversation::Citation;
 use crate::protocols::citations::{MOST, has_only, text};
 use crate::protocols::members::object;
 
-/// Member of a text block.
+/// Field of a text block.
 pub(super) const CITATIONS: &str = "citations";
-/// A source on the web, a result that the client gave, and places of a document of the client.
+/// A web source, a result given by the client, and locations in a client's document.
 const OF_WEB: &str = "web_search_result_location";
 const OF_RESULT: &str = "search_result_location";
 const OF_DOCUMENT: [&str; 3] = ["char_location", "page_location", "content_block_location"];
 
-/// Members of a citation: what is read, and places within the source and the provider's own index of it, which say nothing
-/// to another protocol.
+/// Fields of a citation: those that are read, and locations within the source and the provider's own index of it, which
+/// mean nothing to another protocol.
 const KNOWN: [&str; 16] = [
     "type",
     "url",
@@ -37,12 +37,12 @@ const KNOWN: [&str; 16] = [
     "end_block_index",
 ];
 
-/// Whether a citation has no other members than those that are known.
+/// Whether a citation has only known fields.
 pub(super) fn is_whole(citation: &Value) -> bool {
     has_only(citation, &KNOWN)
 }
 
-/// Reads a citation of a text that has this place; `None`: it is of another kind.
+/// Reads a citation of a text with this span; `None`: it is of another kind.
 pub(super) fn read(citation: &Value, span: Range<usize>) -> Option<Citation> {
     let (url, title) = match citation["type"].as_str()? {
         OF_WEB => ("url", "title"),
@@ -64,10 +64,10 @@ pub(super) fn write(citation: &Citation) -> Value {
             ("cited_text", quote.into()),
             ("url", url.as_str().into()),
             ("title", title.as_deref().into()),
-            // Only the provider has one, for itself.
+            // Only the provider has one, for its own use.
             ("encrypted_index", "".into()),
         ]),
-        // Where in its document the words stand, nobody says.
+        // The location in the document is unknown.
         None => object([
             ("type", OF_DOCUMENT[0].into()),
             ("cited_text", quote.into()),
@@ -82,13 +82,13 @@ pub(super) fn write(citation: &Citation) -> Value {
 
 /// The citations of an answer whose texts are written one after the other.
 pub(super) struct Cited<'a> {
-    /// Those of text that is still to come.
+    /// Citations for text that is still to come.
     pending: Vec<&'a Citation>,
-    /// Where the first of what they are of stands, in characters.
+    /// Where the earliest cited span begins, in characters.
     first: usize,
     /// Where the next text begins.
     begin: usize,
-    /// How many more are written: one that belongs to many blocks is in each of them, within the bound.
+    /// How many more may be written: a citation that covers many blocks is repeated in each, within this limit.
     left: usize,
 }
 
@@ -99,7 +99,7 @@ impl<'a> Cited<'a> {
         cited
     }
 
-    /// Cuts the next text into blocks where what the citations are of begins and ends.
+    /// Splits the next text into blocks at the boundaries of the cited spans.
     pub(super) fn blocks(&mut self, text: &str) -> Vec<Value> {
         let begin = self.begin;
         let end = begin + text.chars().count();
@@ -127,7 +127,7 @@ impl<'a> Cited<'a> {
         blocks
     }
 
-    /// Forgets what belongs to no text from a place on.
+    /// Skips citations that belong to no text up to a position.
     fn forget_until(&mut self, end: usize) {
         let is_pending = |span: &Range<usize>| end == 0 || span.end > end;
         self.pending.retain(|citation| citation.span.as_ref().is_none_or(is_pending));
@@ -140,13 +140,13 @@ impl<'a> Cited<'a> {
     }
 }
 
-/// Whether a citation is of a piece of the text. One of no words belongs to those before it.
+/// Whether a citation covers a piece of the text. One with an empty span belongs to the text before it.
 fn is_of(citation: &Citation, piece: &Range<usize>) -> bool {
     match &citation.span {
         Some(span) if span.end == 0 => piece.start == 0,
         Some(span) if span.is_empty() => piece.start < span.end && span.end <= piece.end,
         Some(span) => span.start < piece.end && piece.start < span.end,
-        // All of the text rests on it.
+        // It covers the entire text.
         None => true,
     }
 }

@@ -1,10 +1,10 @@
-//! Blocks that only this protocol has, in the words that every protocol has: what a search found is text.
+//! Converts blocks that only this protocol has to what every protocol has: search results become text.
 
 use serde_json::Value;
 
 use crate::conversation::{Conversation, Part, PartKind};
 
-/// Whether a request of this protocol has what [`replace_own_kinds`] replaces.
+/// Whether a request of this protocol has anything that [`replace_own_kinds`] replaces.
 pub(in crate::protocols) fn has_own_kinds(conversation: &Conversation) -> bool {
     let is_own = |part: &Part| matches!(&part.kind, PartKind::Other(value) if as_text(value).is_some());
     conversation.turns.iter().flat_map(|turn| &turn.parts).any(|part| match &part.kind {
@@ -13,7 +13,7 @@ pub(in crate::protocols) fn has_own_kinds(conversation: &Conversation) -> bool {
     })
 }
 
-/// Writes what only this protocol has in words of every protocol, as far as there are such.
+/// Converts what only this protocol has to what every protocol has, where possible.
 pub(in crate::protocols) fn replace_own_kinds(conversation: &mut Conversation) {
     let replace = |part: &mut Part| {
         if let PartKind::Other(value) = &part.kind
@@ -30,7 +30,7 @@ pub(in crate::protocols) fn replace_own_kinds(conversation: &mut Conversation) {
     }
 }
 
-/// The text of a block; `None`: it is none of these.
+/// The text of a block; `None`: it isn't one of these.
 fn as_text(block: &Value) -> Option<String> {
     match block["type"].as_str()? {
         "search_result" => {

@@ -10,8 +10,7 @@ use crate::protocols::Malformed;
 use crate::protocols::calls::name_results;
 use crate::protocols::members::{Members, Rest};
 
-/// Reads a client's request.
-/// Errors: it has no messages, or a message of no role.
+/// Reads a client's request. Errors: it has no messages, or a message without a role.
 pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
@@ -39,7 +38,7 @@ pub(in crate::protocols) fn request_in(
     let (tool_choice, parallel_tool_calls) = tools::read_choice(&mut body, &mut rest);
     let budget = thinking::read(&mut body, &mut rest);
     let thinks = budget.as_ref().is_some_and(|budget| budget.value != Budget::Off);
-    // A client may say that it wants none of the thoughts.
+    // A client may ask to omit the thoughts.
     let is_shown = thinks && !rest.holds("/thinking/display", "omitted");
     let (effort, format) = output_config(&mut body, &mut rest);
     let mut conversation = Conversation {
@@ -69,7 +68,7 @@ pub(in crate::protocols) fn request_in(
     Ok(conversation)
 }
 
-/// Reads a message. The results in a message of the user are turns of their own.
+/// Reads a message. Results in a user message become turns of their own.
 fn read_message(message: Value, at: &str, rest: &mut Rest, turns: &mut Vec<Turn>) -> Result<(), Malformed> {
     let mut message = Members::read(message, at).map_err(|_| Malformed(format!("{at} is not an object")))?;
     let role = match message.text("role").as_deref() {
@@ -102,7 +101,7 @@ fn stop(body: &mut Members) -> Vec<Given<String>> {
     texts.map(|(index, text)| Given::new(text, format!("/stop_sequences/{index}"))).collect()
 }
 
-/// Takes the effort and the format of the text, which has an older place too.
+/// Takes the effort and the text format, which also has an older place.
 fn output_config(body: &mut Members, rest: &mut Rest) -> (Option<Given<String>>, Option<Given<Format>>) {
     let (mut effort, mut format) = (None, None);
     if let Some(mut config) = body.members("output_config") {
@@ -140,7 +139,7 @@ fn user(body: &mut Members, rest: &mut Rest) -> Option<Given<String>> {
     user
 }
 
-/// A tier, in the words of the neutral form.
+/// A service tier in neutral form.
 fn tier(value: Value) -> Result<String, Value> {
     match value.as_str() {
         Some("auto") => Ok("auto".to_owned()),

@@ -9,11 +9,11 @@ use crate::conversation::{Conversation, Format, Given, Protocol};
 use crate::protocols::members::{Writer, object};
 use crate::protocols::{Defaults, Outgoing, user};
 
-/// Highest temperature of this protocol.
+/// Maximum temperature of this protocol.
 const HIGHEST_TEMPERATURE: f64 = 1.0;
-/// Maximum length of the id of a user, in characters.
+/// Maximum length of a user id, in characters.
 const MAX_USER: usize = 256;
-/// Least `top_p` beside thinking.
+/// Minimum `top_p` with thinking.
 const LEAST_TOP_P: f64 = 0.95;
 
 /// Writes a provider's request.
@@ -54,7 +54,7 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, defaults: D
     writer.finish(body)
 }
 
-/// Writes the maximum number of tokens and how many of them are for thoughts.
+/// Writes the maximum number of tokens, and how many of them are for thinking.
 fn write_limits<'c>(
     conversation: &'c Conversation,
     defaults: Defaults,
@@ -76,7 +76,7 @@ fn write_limits<'c>(
     for at in &plan.lost {
         writer.lose((*at).clone());
     }
-    // The thoughts are part of the limit: without one of the client's, they come on top of the answer's.
+    // Thinking counts towards the limit: if the client sets none, it is added to the answer's.
     let max = given.unwrap_or_else(|| defaults.max_tokens.saturating_add(plan.tokens));
     body.insert("max_tokens".to_owned(), max.into());
     if let Some(budget) = plan.budget {
@@ -88,7 +88,7 @@ fn write_limits<'c>(
 fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let mut sequences = Vec::with_capacity(conversation.stop.len());
     for sequence in &conversation.stop {
-        // Providers refuse a sequence of white space.
+        // Providers reject a whitespace-only sequence.
         if writer.is_same() || !sequence.value.trim().is_empty() {
             sequences.push(sequence.value.as_str());
         } else {
@@ -100,7 +100,7 @@ fn write_stop(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut M
     }
 }
 
-/// Writes how tokens are drawn. `thinks`: then providers take hardly any of it.
+/// Writes the sampling parameters. `thinks`: with thinking, providers accept hardly any of them.
 fn write_sampling(
     conversation: &Conversation,
     thinks: bool,
@@ -110,7 +110,7 @@ fn write_sampling(
     let sampling = &conversation.sampling;
     let float = |number: &Number| number.as_f64().unwrap_or_default();
     let is_same = writer.is_same();
-    // Newer models take one of the two. A temperature of 1 is what they have without being told.
+    // Newer models accept only one of the two. A temperature of 1 is their default.
     let both = sampling.temperature.as_ref().zip(sampling.top_p.as_ref()).filter(|_| !is_same);
     let temperature_is_possible =
         |number: f64| number <= HIGHEST_TEMPERATURE && (!thinks || number >= HIGHEST_TEMPERATURE);
@@ -133,7 +133,7 @@ fn write_sampling(
     write("top_p", &sampling.top_p, &|top_p| prefers_top_p && (!thinks || top_p >= LEAST_TOP_P));
     write("top_k", &sampling.top_k, &|_| !thinks);
     for given in [&sampling.frequency_penalty, &sampling.presence_penalty].into_iter().flatten() {
-        // No penalty is what this protocol has.
+        // No penalty is this protocol's behavior anyway.
         if float(&given.value) != 0.0 {
             writer.lose(given.at.clone());
         }
@@ -143,14 +143,14 @@ fn write_sampling(
     }
 }
 
-/// Writes the effort and the form of the text. `effort`: for a client of another protocol.
+/// Writes the effort and the text format. `effort`: for a client of another protocol.
 fn write_output_config(
     conversation: &Conversation,
     effort: Option<&str>,
     writer: &mut Writer<'_>,
     body: &mut Map<String, Value>,
 ) {
-    // A thought is shown whole, and not where the model does not think.
+    // Thoughts are shown in full, and not at all if the model doesn't think.
     if let Some(summary) = &conversation.reasoning.summary
         && !matches!(summary.value.as_str(), "auto" | "none")
     {
@@ -200,7 +200,7 @@ fn write_tier(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut M
     body.insert("service_tier".to_owned(), word.into());
 }
 
-/// Reports what this protocol has no words for at all.
+/// Reports what this protocol can't express at all.
 fn lose_others(conversation: &Conversation, writer: &mut Writer<'_>) {
     if let Some(choices) = conversation.choices.as_ref().filter(|choices| choices.value != 1) {
         writer.lose(choices.at.clone());

@@ -1,34 +1,34 @@
-//! JSON Schema as far as providers of the messages protocol enforce it. They refuse a schema with any other keyword, and
-//! objects that are not closed. What they do not enforce is told to the model in the description.
+//! The subset of JSON Schema that providers of the messages protocol enforce. They reject a schema with any other
+//! keyword, and objects that aren't closed. What they don't enforce goes into the description for the model.
 
 use serde_json::{Map, Value, json};
 
 use crate::protocols::members::Writer;
 
-/// Keywords that stay as they are.
+/// Keywords that stay unchanged.
 const KEPT: [&str; 9] =
     ["$ref", "type", "title", "description", "enum", "const", "default", "required", "pattern"];
-/// Formats of texts that providers know.
+/// String formats that providers know.
 const FORMATS: [&str; 9] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6"];
-/// Another one.
+/// One more.
 const UUID: &str = "uuid";
 
 /// A schema within the subset.
 pub(super) struct Subset {
     pub(super) schema: Value,
-    /// Whether something of it is not even told in a description.
+    /// Whether something isn't even mentioned in a description.
     pub(super) is_narrower: bool,
 }
 
-/// Writes a schema in the words that providers enforce.
+/// Reduces a schema to the keywords that providers enforce.
 pub(super) fn subset(schema: &Value) -> Subset {
     let mut is_narrower = false;
     let schema = written(schema, &mut is_narrower);
     Subset { schema, is_narrower }
 }
 
-/// A schema as far as providers enforce it.
+/// A schema, as far as providers enforce it.
 pub(super) fn enforced(schema: &Value, at: &str, writer: &mut Writer<'_>) -> Value {
     let Subset { schema, is_narrower } = subset(schema);
     if is_narrower {
@@ -60,7 +60,7 @@ fn written(schema: &Value, is_narrower: &mut bool) -> Value {
                 let schemas = schemas.iter().map(|schema| written(schema, is_narrower));
                 kept.insert(name.clone(), schemas.collect());
             }
-            // One of several forms is any of them, as far as it can be enforced.
+            // `oneOf` becomes `anyOf`, as far as it can be enforced.
             ("oneOf", Value::Array(schemas)) if !members.contains_key("anyOf") => {
                 let schemas = schemas.iter().map(|schema| written(schema, is_narrower));
                 kept.insert("anyOf".to_owned(), schemas.collect());
@@ -76,12 +76,12 @@ fn written(schema: &Value, is_narrower: &mut bool) -> Value {
                     told.insert(name.clone(), value.clone());
                 }
             }
-            // A map: its members have no names, and closed it is empty.
+            // A map: its fields have no fixed names, and a closed one would be empty.
             ("additionalProperties" | "patternProperties", _) => {
                 *is_narrower = true;
                 told.insert(name.clone(), value.clone());
             }
-            // Remarks for people.
+            // Annotations for human readers.
             ("$schema" | "$id" | "$comment" | "readOnly" | "writeOnly" | "deprecated", _) => {}
             _ => {
                 told.insert(name.clone(), value.clone());

@@ -1,4 +1,4 @@
-//! Why an answer ended, in the words of the messages protocol.
+//! Stop reasons of the messages protocol.
 
 use serde_json::Value;
 
@@ -17,8 +17,8 @@ pub(super) fn end(reason: &Value, sequence: &Value) -> Option<End> {
     })
 }
 
-/// Writes a `stop_reason` and the stop sequence that was reached. `calls`: whether the answer has calls of tools: some
-/// providers say of such an answer that it just ended, and agents would not make the calls.
+/// Writes a `stop_reason` and the stop sequence that was reached. `calls`: whether the answer has tool calls. Some
+/// providers report a plain stop for such an answer, and agents wouldn't execute the calls.
 pub(super) fn words(end: &End, calls: bool) -> (&str, Option<&str>) {
     match end {
         End::Other { source: Protocol::Messages, word } => (word, None),

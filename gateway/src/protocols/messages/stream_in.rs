@@ -12,12 +12,12 @@ use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Maximum number of tool calls.
 const MOST_CALLS: u32 = 1024;
-/// Maximum size of what is kept of a block until it ends: a signature, or the input of a block of another kind.
+/// Maximum size of what is buffered of a block until it ends: a signature, or the input of a block of another kind.
 const MOST_KEPT_BYTES: usize = 1024 * 1024;
 
-/// Members of a message that are read, or say nothing to another protocol.
+/// Fields of a message that are read, or mean nothing to another protocol.
 const OWN: [&str; 8] = ["id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"];
-/// The same of the beginning of a block.
+/// The same for the start of a block.
 const OWN_OF_BLOCK: [&str; 9] =
     ["type", "text", CITATIONS, "thinking", "signature", "data", "id", "name", "input"];
 
@@ -39,7 +39,7 @@ struct Events {
     /// Characters of the text so far.
     length: usize,
     citations: usize,
-    /// What nobody reads, until the answer ends.
+    /// Unread data, until the answer ends.
     unread: Kept,
 }
 
@@ -48,17 +48,17 @@ struct Events {
 enum Block {
     #[default]
     None,
-    /// With the place where it begins, and what it cites.
+    /// With the position where it begins, and its citations.
     Text(usize, Vec<Citation>),
-    /// With its place among the thoughts, and what is known of the proof.
+    /// With its index among the thoughts, and the proof so far.
     Thought(u32, String),
-    /// With the input of its beginning, until a piece of it comes.
+    /// With the input from its start event, until a piece arrives.
     Call { number: u32, input: Option<String> },
     /// A block of another kind, with the pieces of its input.
     Other(Value, String),
 }
 
-/// An event. Members that a provider may get wrong without harm are read as any value.
+/// An event. Fields that a provider may get wrong harmlessly are read as any value.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Event {
@@ -99,7 +99,7 @@ impl StreamIn for Events {
             .map_err(|error| Malformed(format!("an event of the provider is none of a message: {error}")))?;
         let kind = std::mem::take(&mut event.r#type);
         let kind = match &*kind {
-            // Servers in front of others tell errors in the form of chat.
+            // Servers that front others report errors in the chat format.
             "" if !event.error.is_null() => "error",
             "" => name.unwrap_or_default(),
             kind => kind,
@@ -130,14 +130,14 @@ impl StreamIn for Events {
                 self.is_over = true;
                 deltas.push(Delta::Failed(failure::of_value(&event.error)));
             }
-            // Kinds of events that are not known yet say nothing of the answer.
+            // Unknown kinds of events carry nothing of the answer.
             _ => {}
         }
         Ok(())
     }
 
     fn end(&mut self, _: &mut Vec<Delta>) -> Result<(), Malformed> {
-        // The protocol promises a last event without exception: a reason to stop is not the end (decision 0033).
+        // The protocol guarantees a final event: a stop reason is not the end (decision 0033).
         if self.is_over {
             return Ok(());
         }
@@ -146,7 +146,7 @@ impl StreamIn for Events {
 }
 
 impl Events {
-    /// Keeps the members that nobody reads. Blocks of other kinds are told as a whole.
+    /// Keeps the unread fields. Blocks of other kinds are reported as a whole.
     fn keep_unread(&mut self, event: &mut Event) {
         let kept = &mut self.unread;
         kept.unread(std::mem::take(&mut event.unread), "", &[]);
@@ -157,7 +157,7 @@ impl Events {
         if let Value::Object(message) = &event.message {
             if let Some(Value::Object(counted)) = message.get("usage") {
                 kept.unread(counted.clone(), "/usage", &usage::KNOWN);
-                // The usual tier is no news.
+                // The default tier isn't worth reporting.
                 if let Some(tier) = counted.get("service_tier").filter(|tier| **tier != "standard") {
                     kept.extra(Given::new(tier.clone(), "/usage/service_tier"));
                 }
@@ -212,7 +212,7 @@ impl Events {
                 deltas.push(Delta::ThoughtSigned { choice: 0, thought, id: None, signature, redacted: true });
             }
             "tool_use" => {
-                // The sequencer makes an id, and leaves out what has no name.
+                // The sequencer generates an id, and drops calls without a name.
                 let id = take_text(&mut block, "id").unwrap_or_default();
                 let name = take_text(&mut block, "name").unwrap_or_default();
                 if self.calls >= MOST_CALLS {
@@ -282,14 +282,14 @@ impl Events {
         deltas.push(Delta::Text { choice: 0, text, logprobs: None });
     }
 
-    /// The place of a thought that begins.
+    /// The index of a thought that begins.
     fn next_thought(&mut self) -> u32 {
         let thought = self.thoughts;
         self.thoughts = self.thoughts.saturating_add(1);
         thought
     }
 
-    /// Tells a piece of a thought. One outside of a block of thoughts is a thought of its own.
+    /// Emits a piece of a thought. Outside a thinking block, it is a thought of its own.
     fn think(&mut self, text: Option<String>, deltas: &mut Vec<Delta>) {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return };
         let thought = match self.open {
@@ -299,7 +299,7 @@ impl Events {
         deltas.push(Delta::Thought { choice: 0, thought, id: None, part: 0, text, summary: false });
     }
 
-    /// Keeps a citation until its text is whole. One of another kind is told at once.
+    /// Buffers a citation until its text is complete. One of another kind is emitted at once.
     fn cite(&mut self, citation: Value, deltas: &mut Vec<Delta>) {
         if let Block::Text(begin, citations) = &mut self.open
             && self.citations < citations::MOST

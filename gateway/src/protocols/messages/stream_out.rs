@@ -32,7 +32,7 @@ struct Events {
     /// Index of the next block.
     next: u32,
     open: Block,
-    /// The block of each call, and whether its input is a text.
+    /// The block of each call, and whether its input is text.
     calls: Vec<(u32, bool)>,
     end: Option<End>,
     usage: Usage,
@@ -40,16 +40,16 @@ struct Events {
     kept: Kept,
 }
 
-/// The block that has begun; it is the last one.
+/// The block that has begun, which is the last one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Block {
     None,
     Text,
-    /// Text that rests on something: what follows may not.
+    /// Text with a citation: the text after it may not be covered.
     Cited,
-    /// Which one, with which of its texts.
+    /// Which thought, and which of its texts.
     Thought(u32, u32),
-    /// With whether its input is a text.
+    /// With whether its input is text.
     Call(bool),
 }
 
@@ -68,7 +68,7 @@ impl StreamOut for Events {
             Delta::Thought { choice: 0, thought, part, text, .. } => {
                 match self.open {
                     Block::Thought(open, of) if (open, of) == (thought, part) => {}
-                    // Another text of the same thought is a paragraph.
+                    // Another text of the same thought is a new paragraph.
                     Block::Thought(open, _) if open == thought => {
                         self.piece(&json!({ "type": "thinking_delta", "thinking": "\n\n" }), bytes);
                     }
@@ -106,7 +106,7 @@ impl StreamOut for Events {
                         self.open = Block::Cited;
                         self.piece(&json!({ "type": "citations_delta", "citation": citation }), bytes);
                     }
-                    // Its words stand in a block that has ended.
+                    // The cited text is in a block that has ended.
                     _ => self.kept.other(citation),
                 }
             }
@@ -120,7 +120,7 @@ impl StreamOut for Events {
             }
             Delta::Failed(failure) => self.fail(&failure, bytes),
             Delta::Done => self.finish(bytes),
-            // This protocol has one choice.
+            // This protocol has a single choice.
             _ => {}
         }
     }
@@ -150,7 +150,7 @@ impl Events {
         frames::named("message_start", &json!({ "type": "message_start", "message": message }), bytes);
     }
 
-    /// Begins a block, which ends the one before.
+    /// Begins a block, which ends the previous one.
     fn begin(&mut self, block: &Value, bytes: &mut Vec<u8>) {
         self.start(bytes);
         self.stop(bytes);
@@ -160,7 +160,7 @@ impl Events {
         self.open = Block::Text;
     }
 
-    /// Adds to the last block.
+    /// Appends to the last block.
     fn piece(&self, delta: &Value, bytes: &mut Vec<u8>) {
         piece(self.next.saturating_sub(1), delta, bytes);
     }
@@ -187,8 +187,8 @@ impl Events {
         self.piece(&json!({ "type": "text_delta", "text": text }), bytes);
     }
 
-    /// Writes a proof into the block of its thought, which is open, or into one of its own. `thought`: none of that of a
-    /// call.
+    /// Writes a proof into the open block of its thought, or into a block of its own. `thought`: `None` for a call's
+    /// proof.
     fn signature(&mut self, thought: Option<u32>, signature: &str, redacted: bool, bytes: &mut Vec<u8>) {
         if redacted {
             self.begin(&json!({ "type": "redacted_thinking", "data": signature }), bytes);
@@ -201,11 +201,11 @@ impl Events {
         self.stop(bytes);
     }
 
-    /// Writes a piece of the input of a call. A block that has ended takes it too: clients go by its index.
+    /// Writes a piece of a call's input, even into a block that has ended: clients go by the index.
     fn input(&mut self, call: u32, text: String, bytes: &mut Vec<u8>) {
         let Some((index, custom)) = self.calls.get(call as usize).copied() else { return };
         let text = if custom {
-            // A part of a JSON string.
+            // A fragment of a JSON string.
             let quoted = Value::String(text).to_string();
             quoted[1..quoted.len() - 1].to_owned()
         } else {
@@ -233,13 +233,13 @@ impl Events {
     }
 }
 
-/// Adds to a block.
+/// Appends to a block.
 fn piece(index: u32, delta: &Value, bytes: &mut Vec<u8>) {
     let event = json!({ "type": "content_block_delta", "index": index, "delta": delta });
     frames::named("content_block_delta", &event, bytes);
 }
 
-/// The type of an error. What only the gateway can mend is an error of the provider to the client.
+/// The type of an error. What only the operator of the gateway can fix is reported as an upstream error.
 fn error_type(kind: FailureKind) -> &'static str {
     match kind {
         FailureKind::InvalidRequest => "invalid_request_error",

@@ -10,11 +10,11 @@ use crate::protocols::effort::{budget_of, effort_of};
 use crate::protocols::members::{Members, Rest, Writer, object};
 use crate::protocols::proof::{is_marked, of_maker};
 
-/// Minimum number of tokens that a model may be given to think.
+/// Minimum thinking budget, in tokens.
 const LEAST_TOKENS: u64 = 1024;
-/// Tokens for the thoughts of a model that takes a number where the client leaves it to the model.
+/// Thinking budget for models that need a number, if the client lets the model decide.
 const ASSUMED_TOKENS: u64 = 8192;
-/// Words for how thorough a model is.
+/// Effort levels.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// Takes the budget from a request.
@@ -54,22 +54,22 @@ fn words(budget: Budget) -> Map<String, Value> {
     }
 }
 
-/// What a request of another protocol asks for.
+/// What to send for a request of another protocol.
 #[derive(Default)]
 pub(super) struct Plan<'a> {
-    /// `None`: the model does not think.
+    /// `None`: no thinking.
     pub(super) budget: Option<Budget>,
-    /// How thorough a model is that decides itself how much it thinks.
+    /// The effort of a model that decides itself how much it thinks.
     pub(super) effort: Option<&'static str>,
-    /// About how many tokens it thinks.
+    /// Approximate number of thinking tokens.
     pub(super) tokens: u64,
-    /// What was asked for and is not possible.
+    /// What was requested but isn't possible.
     pub(super) lost: Vec<&'a Place>,
 }
 
-/// Decides how much the model thinks for a request of another protocol. Providers refuse thinking beside a forced call,
-/// after a call whose thoughts are missing, before an answer that the client began, and of more tokens than the answer may
-/// have: what the client says of its conversation counts more than how much it wants the model to think.
+/// Decides how much the model thinks for a request of another protocol. Providers reject thinking with a forced call,
+/// after a call whose thoughts are missing, before a prefilled answer, and with more tokens than the answer may have: the
+/// conversation takes precedence over the requested thinking.
 pub(super) fn plan(conversation: &Conversation, max_tokens: Option<u64>, thinking: Thinking) -> Plan<'_> {
     let Reasoning { effort, budget, .. } = &conversation.reasoning;
     let effort = effort.as_ref();
@@ -79,7 +79,7 @@ pub(super) fn plan(conversation: &Conversation, max_tokens: Option<u64>, thinkin
         (None, Some(effort)) => (wished.map(of_tokens), &effort.at, false),
         (None, None) => return Plan::default(),
     };
-    // Beside a number of tokens, a word says something else.
+    // Next to a token budget, an effort level means something else.
     let other = effort.filter(|effort| budget.is_some() && thinking == Thinking::Budget && effort.at != *at);
     let mut plan = match wished {
         Some(Budget::Off) => Plan::default(),
@@ -101,7 +101,7 @@ fn of_tokens(tokens: u64) -> Budget {
 fn within(wished: Budget, max_tokens: Option<u64>, at: &Place, is_exact: bool) -> Plan<'_> {
     let (tokens, is_exact) = match wished {
         Budget::Tokens(tokens) => (tokens, is_exact),
-        // As many as the model finds right, for one that has to be told a number.
+        // "Let the model decide", for a model that needs a number.
         Budget::Adaptive => (ASSUMED_TOKENS, false),
         Budget::Off => return Plan::default(),
     };
@@ -116,7 +116,7 @@ fn within(wished: Budget, max_tokens: Option<u64>, at: &Place, is_exact: bool) -
     Plan { budget: Some(Budget::Tokens(tokens)), tokens, lost, ..Plan::default() }
 }
 
-/// An effort, for a model that takes no budget.
+/// An effort, for a model without budgets.
 fn adaptive(wished: Budget, effort: Option<&str>) -> Plan<'static> {
     let tokens = match wished {
         Budget::Tokens(tokens) => Some(tokens),
@@ -151,8 +151,7 @@ fn can_think(conversation: &Conversation) -> bool {
     !is_forced && !is_begun && is_proven
 }
 
-/// The turns since the user last spoke, if they end with results of tools. What the user says behind results stands in one turn with
-/// them.
+/// The turns since the user last spoke, if they end with tool results. User text after results shares a turn with them.
 fn turns_of_the_last_calls(turns: &[Turn]) -> impl Iterator<Item = &Turn> {
     let spoken = turns.iter().rposition(|turn| turn.role == Role::Assistant).map_or(0, |last| last + 1);
     let is_result = |part: &Part| matches!(part.kind, PartKind::Result(_));

@@ -1,4 +1,4 @@
-//! How much a model is told to think.
+//! How much thinking is requested.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::config::Thinking;
 use crate::conversation::Protocol;
 use crate::protocols::Defaults;
 
-/// What a request of another protocol becomes: its thinking, its output configuration, its limit, and what is lost.
+/// What a request of another protocol turns into: its thinking, its output configuration, its limit, and what is lost.
 fn told(source: Protocol, request: Value, thinking: Thinking) -> (Value, Value, Value, Vec<String>) {
     let conversation = source.request_in(request, "m", false).expect("a request");
     let defaults = Defaults { max_tokens: 1000, thinking, ..Defaults::default() };
@@ -65,7 +65,7 @@ fn a_number_of_tokens_is_an_effort_for_a_model_that_takes_no_budget() {
         assert_eq!((thinking, written), (adaptive.clone(), config), "{budget}");
         assert!(lost.is_empty(), "{lost:?}");
     }
-    // A budget and a word are two things only to a model that takes one of them.
+    // Budget and effort level differ only for a model that takes one of them.
     let both = asked(json!({ "thinkingBudget": 9000, "thinkingLevel": "high" }));
     let (thinking, _, _, lost) = told(Protocol::Native, both.clone(), Thinking::Budget);
     assert_eq!(thinking["budget_tokens"], 9000);

@@ -1,4 +1,4 @@
-//! Tools and the choice among them, in the messages protocol.
+//! Tools and tool choice in the messages protocol.
 
 use serde_json::{Map, Value, json};
 
@@ -7,10 +7,10 @@ use crate::conversation::{Conversation, Given, Tool, ToolChoice, ToolKind};
 use crate::protocols::members::{Members, Rest, Writer, object};
 use crate::protocols::tool_choice::possible;
 
-/// Member of a choice: at most one call.
+/// Field of a choice: at most one call.
 const ONE_CALL: &str = "disable_parallel_tool_use";
 
-/// Reads a tool. What is not wholly understood is a tool of another kind.
+/// Reads a tool. A tool that isn't fully understood becomes `Other`.
 pub(super) fn read_tool(tool: Value, at: String, rest: &mut Rest) -> Tool {
     let is_function = match &tool["type"] {
         Value::Null => true,
@@ -61,10 +61,10 @@ pub(super) fn read_choice(
     (Some(choice), one.map(|one| Given::new(!one.value, one.at)))
 }
 
-/// Writes the tools and the choice among them.
+/// Writes the tools and the tool choice.
 pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let choice = conversation.tool_choice.as_ref();
-    // This protocol has no choice among some: the others are left out.
+    // This protocol can't choose among some tools: the others are omitted.
     let allowed = match choice {
         Some(Given { value: ToolChoice::Allowed { names, .. }, .. }) => Some(names),
         _ => None,
@@ -107,7 +107,7 @@ pub(super) fn write(conversation: &Conversation, writer: &mut Writer<'_>, body: 
         }
         (words, _) => words,
     };
-    // A choice among no tools is refused by providers.
+    // Providers reject a choice without tools.
     if let Some(words) = words.filter(|_| has_tools) {
         body.insert("tool_choice".to_owned(), words.into());
     }
@@ -128,7 +128,7 @@ fn write_back(
             body.insert("tool_choice".to_owned(), value.clone());
             return;
         }
-        // No request of this protocol says these.
+        // Requests of this protocol never contain these.
         ToolChoice::Custom(_) | ToolChoice::Allowed { .. } => return,
     };
     if let Some(parallel) = parallel {
@@ -155,7 +155,7 @@ fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Value {
     if !writer.is_same()
         && let Value::Object(schema) = &mut schema
     {
-        // This protocol insists on what goes without saying.
+        // This protocol insists on the obvious.
         schema.entry("type").or_insert_with(|| "object".into());
     }
     if !writer.is_same() && strict.as_ref().is_some_and(|strict| strict.value) {

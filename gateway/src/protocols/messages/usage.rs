@@ -1,10 +1,10 @@
-//! Tokens, as the messages protocol counts them.
+//! Token counts of the messages protocol.
 
 use serde_json::{Value, json};
 
 use crate::conversation::Usage;
 
-/// Members of a `usage` that are read.
+/// Fields of a `usage` that are read.
 pub(super) const KNOWN: [&str; 6] = [
     "input_tokens",
     "output_tokens",
@@ -14,7 +14,7 @@ pub(super) const KNOWN: [&str; 6] = [
     "service_tier",
 ];
 
-/// Reads a `usage`. What it does not count stays as it was: in streams the input comes first and the output last.
+/// Reads a `usage`. Counts it lacks keep their previous value: in streams the input comes first and the output last.
 pub(super) fn read(usage: &Value, before: Usage) -> Usage {
     let count = |name: &str| usage[name].as_u64();
     let cached = count("cache_read_input_tokens").or(before.cached);
@@ -48,13 +48,13 @@ pub(super) fn write(usage: Usage) -> Value {
     value
 }
 
-/// The tier of a `usage`, in the words of the neutral form.
+/// The service tier of a `usage`, in neutral form.
 pub(super) fn tier(usage: &Value) -> Option<String> {
     let word = usage["service_tier"].as_str()?;
     Some(if word == "standard" { "default" } else { word }.to_owned())
 }
 
-/// A tier in the words of this protocol.
+/// A service tier as this protocol names it.
 pub(super) fn tier_word(tier: &str) -> &str {
     if tier == "default" { "standard" } else { tier }
 }

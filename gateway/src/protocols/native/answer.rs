@@ -1,4 +1,4 @@
-//! A generate-content response: as a provider gives it, and as a client gets it.
+//! A generate-content response, as a provider sends it and as a client gets it.
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
@@ -11,12 +11,12 @@ use crate::conversation::{Answer, Choice, End, Part, PartKind, Protocol, Usage};
 use crate::protocols::members::{Members, Rest, object};
 use crate::protocols::{Malformed, ResponseContext, citations, failure};
 
-/// Maximum number of candidates, as of the specification.
+/// Maximum number of candidates, from the specification.
 pub(super) const MAX_CANDIDATES: usize = 128;
 
-/// Members of a response that are read by themselves, or say nothing to another protocol.
+/// Fields of a response that are read separately, or mean nothing to another protocol.
 const OWN: [&str; 4] = ["candidates", "modelVersion", "responseId", "createTime"];
-/// The same of what was counted: its details count what it counts.
+/// The same for usage: the details break down the same counts.
 const OWN_OF_USAGE: [&str; 10] = [
     "promptTokenCount",
     "candidatesTokenCount",
@@ -29,11 +29,10 @@ const OWN_OF_USAGE: [&str; 10] = [
     "cacheTokensDetails",
     "toolUsePromptTokensDetails",
 ];
-/// The same of a candidate.
+/// The same for a candidate.
 pub(super) const OWN_OF_CANDIDATE: [&str; 4] = ["index", "finishReason", "logprobsResult", "tokenCount"];
 
-/// Reads a provider's response.
-/// Errors: it has neither candidates nor a reason why there are none.
+/// Reads a provider's response. Errors: it has neither candidates nor a reason for their absence.
 pub(in crate::protocols) fn answer_in(mut body: Value) -> Result<Answer, Malformed> {
     if body["error"].is_object() {
         let failure = failure::of_value(&body);
@@ -89,14 +88,14 @@ pub(super) fn is_blocked(response: &Value) -> bool {
     response["promptFeedback"]["blockReason"].is_string()
 }
 
-/// Ids for calls that have none, which no two calls of a conversation share.
+/// Generates ids for calls without one, unique within a conversation.
 pub(super) struct Ids {
     response: String,
     next: usize,
 }
 
 impl Ids {
-    /// `response`: its id, where it has one.
+    /// `response`: its id, if it has one.
     pub(super) fn new(response: Option<&str>) -> Self {
         let response = response.map_or_else(|| Uuid::new_v4().simple().to_string(), str::to_owned);
         Self { response, next: 0 }
@@ -130,7 +129,7 @@ fn choice_in(candidate: Value, at: &str, ids: &mut Ids, left: &mut usize, rest: 
                 choice.parts.push(Part { at: at.into(), kind: PartKind::Other(part), cache: None });
                 continue;
             }
-            // The signature of a text is a part of its own, at its own place.
+            // A text's signature is a part of its own, at its own place.
             let places = [at.clone(), format!("{at}/{SIGNATURE}")];
             let kinds = places.into_iter().zip(parts_in(part, &at, ids, rest));
             choice.parts.extend(kinds.map(|(at, kind)| Part { at: at.into(), kind, cache: None }));
@@ -144,12 +143,12 @@ fn choice_in(candidate: Value, at: &str, ids: &mut Ids, left: &mut usize, rest: 
     choice
 }
 
-/// Whether a part is a result of the provider's own function, which is none of the client's.
+/// Whether a part is a result of the provider's own function, which isn't for the client.
 pub(super) fn is_result(part: &Value) -> bool {
     !part["functionResponse"].is_null()
 }
 
-/// The kinds of a part of an answer: one, or a text and its signature.
+/// What a part of an answer contains: one kind, or a text and its signature.
 pub(super) fn parts_in(
     part: Value,
     at: &str,
@@ -165,7 +164,7 @@ pub(super) fn parts_in(
     std::iter::once(kind).chain(signature.map(PartKind::Thought))
 }
 
-/// Why a candidate ended. `calls`: whether it calls functions, for which the protocol has no word.
+/// Why a candidate ended. `calls`: whether it calls functions, for which the protocol has no finish reason.
 pub(super) fn end_in(word: &str, calls: bool) -> End {
     match word {
         "STOP" if calls => End::ToolCalls,
@@ -192,19 +191,19 @@ pub(super) fn end_in(word: &str, calls: bool) -> End {
     }
 }
 
-/// Why a candidate ended that may refuse. To other protocols a refusal is a kind of text, and the answer is complete: here
-/// the end alone tells it.
+/// The finish reason of a candidate that may be a refusal. Other protocols mark refusals as a kind of text, and the
+/// answer is complete; here only the finish reason shows it.
 pub(super) fn end_of(end: End, refuses: bool) -> End {
     if refuses && end == End::Stop { End::Refusal } else { end }
 }
 
-/// The word for why a candidate ended.
+/// The finish reason for an end.
 pub(super) fn end_out(end: &End) -> &str {
     match end {
         End::Other { source: Protocol::Native, word } | End::Failed { source: Protocol::Native, word } => {
             word
         }
-        // To a client of another protocol it is an error.
+        // For a client of another protocol, this is an error.
         End::Failed { .. } => "OTHER",
         End::Stop | End::StopSequence(_) | End::ToolCalls | End::Paused | End::Other { .. } => "STOP",
         End::Length => "MAX_TOKENS",
@@ -212,7 +211,7 @@ pub(super) fn end_out(end: &End) -> &str {
     }
 }
 
-/// Tokens: thoughts are counted beside the candidates here, and within the output in the neutral form.
+/// Token counts. Thinking tokens are separate from the candidates' here, and part of the output in the neutral form.
 pub(super) fn usage_in(usage: &Value) -> Option<Usage> {
     let count = |name: &str| usage[name].as_u64();
     let sum = |first: Option<u64>, second: Option<u64>| match (first, second) {
@@ -271,7 +270,7 @@ pub(in crate::protocols) fn answer_out(answer: Answer, context: &ResponseContext
     Value::Object(response)
 }
 
-/// What the words of a choice rest on.
+/// The citations of a choice.
 fn grounding(choice: &Choice) -> Option<Map<String, Value>> {
     let mut said = Said::default();
     for part in &choice.parts {
@@ -291,7 +290,7 @@ fn parts_out(given: Vec<Part>) -> Vec<Value> {
             PartKind::Thought(thought) => parts.thought(thought),
             PartKind::Other(_) | PartKind::Result(_) => {}
             medium @ (PartKind::Image(_) | PartKind::Audio(_) | PartKind::File(_)) => {
-                // A file that only its provider has cannot be told.
+                // A file that only its provider has can't be expressed.
                 parts.medium(medium);
             }
         }
@@ -299,7 +298,7 @@ fn parts_out(given: Vec<Part>) -> Vec<Value> {
     parts.finish()
 }
 
-/// A candidate. A content has at least one part.
+/// A candidate. Its content has at least one part.
 pub(super) fn candidate(index: usize, mut parts: Vec<Value>) -> Map<String, Value> {
     if parts.is_empty() {
         parts.push(json!({ "text": "" }));

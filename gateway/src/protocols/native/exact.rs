@@ -1,5 +1,5 @@
-//! The contents of a client of this protocol, as it wrote them: a part's place tells its content. So are the candidates of
-//! its provider.
+//! Restores the contents of a client of this protocol as it wrote them: a part's place identifies its content. The same
+//! goes for the candidates of a provider.
 
 use serde_json::{Map, Value, json};
 
@@ -11,14 +11,14 @@ use crate::conversation::{
 use crate::protocols::ResponseContext;
 use crate::protocols::members::{Writer, object};
 
-/// The answer of a provider of this protocol: its candidates, to which their other members come back.
+/// The answer of a provider of this protocol: its candidates, with their other fields restored.
 pub(super) fn answer(answer: Answer, context: &ResponseContext) -> Value {
     let conversation = Conversation { source: Protocol::Native, ..Conversation::default() };
     let mut writer = Writer::new(&conversation, Protocol::Native);
     let mut candidates = Vec::with_capacity(answer.choices.len());
     for choice in &answer.choices {
         let place = choice.at.rsplit('/').next().and_then(|place| place.parse::<usize>().ok());
-        // Where the provider gave none, the choice is one of the gateway's.
+        // If the provider sent none, the gateway made the choice.
         let Some(place) = place else { continue };
         let mut exact = Exact { writer: &mut writer, contents: Vec::new() };
         if let [Part { at, kind: PartKind::Other(whole), .. }] = choice.parts.as_slice()
@@ -48,7 +48,7 @@ pub(super) fn answer(answer: Answer, context: &ResponseContext) -> Value {
 /// The instruction and the contents so far.
 pub(super) struct Exact<'a, 'c> {
     writer: &'a mut Writer<'c>,
-    /// The contents by their places, in order; a content that has no parts is whole.
+    /// The contents by place, in order; a content without parts is kept whole.
     contents: Vec<(&'c str, Result<Vec<Value>, Value>)>,
 }
 
@@ -87,7 +87,7 @@ impl<'a, 'c> Exact<'a, 'c> {
             }
             return;
         };
-        // The signature of a text is a thought of its own, and one part with it.
+        // A text's signature is a separate thought here, but belongs to the same part.
         if let (PartKind::Thought(Thought { signature: Some(signature), .. }), Some((_, Ok(parts)))) =
             (&part.kind, self.contents.last_mut())
             && part.at.ends_with(SIGNATURE)

@@ -1,5 +1,5 @@
-//! Citations in the native protocol: sources in one list and the words that rest on them in another. Words have places in
-//! bytes of a part; in the neutral form they are characters of the whole text.
+//! Citations in the native protocol: sources in one list and the cited text ranges in another. Ranges are byte offsets in
+//! a part; in the neutral form they are characters of the whole text.
 
 use std::ops::Range;
 
@@ -10,37 +10,37 @@ use crate::protocols::citations::{has_only, text};
 use crate::protocols::members::{Members, Rest, object};
 use crate::wire::json::list;
 
-/// Maximum size of the text of a stream that is kept for the places in it, in bytes.
+/// Maximum size of stream text kept to resolve offsets, in bytes.
 const MOST_KEPT: usize = 1024 * 1024;
-/// Maximum size of the words that are repeated beside their places, in bytes.
+/// Maximum size of the cited text repeated next to its range, in bytes.
 const MOST_REPEATED: usize = 256 * 1024;
-/// Bytes of a text between two places whose characters are known.
+/// Distance in bytes between two positions whose character counts are recorded.
 const STRIDE: usize = 1024;
 /// Kinds of sources.
 const SOURCES: [&str; 2] = ["web", "retrievedContext"];
-/// Member of a candidate.
+/// Field of a candidate.
 pub(super) const GROUNDING: &str = "groundingMetadata";
 
 /// The text of a candidate so far.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     text: String,
-    /// Where each part begins, in bytes; empty in a stream, whose pieces are one text.
+    /// Where each part begins, in bytes; empty for a stream, whose pieces are one text.
     begins: Vec<usize>,
     is_cut: bool,
-    /// Characters that begin before each place in a row, and before its end.
+    /// Number of characters that begin before each recorded position.
     marks: Vec<usize>,
     length: usize,
 }
 
 impl Said {
-    /// Another part of an answer; `None`: it is none of text.
+    /// Adds another part of an answer; `None`: it isn't text.
     pub(super) fn part(&mut self, text: Option<&str>) {
         self.begins.push(self.text.len());
         self.push(text.unwrap_or_default());
     }
 
-    /// Another piece of a stream.
+    /// Adds another piece of a stream.
     pub(super) fn piece(&mut self, text: &str) {
         self.is_cut |= self.text.len().saturating_add(text.len()) > MOST_KEPT;
         if !self.is_cut {
@@ -58,7 +58,7 @@ impl Said {
         self.text.push_str(text);
     }
 
-    /// The characters between two bytes of a part. `None`: there are no such places.
+    /// The characters between two byte offsets of a part. `None`: there are no such positions.
     fn characters(&self, place: &Value) -> Option<Range<usize>> {
         let number = |name: &str| place[name].as_u64().and_then(|number| usize::try_from(number).ok());
         let begin = self.begins.get(number("partIndex").unwrap_or_default()).copied().unwrap_or_default();
@@ -78,7 +78,7 @@ impl Said {
         Some(before + since.iter().filter(|byte| begins_character(**byte)).count())
     }
 
-    /// The byte of a character.
+    /// The byte offset of a character.
     fn byte(&self, character: usize) -> usize {
         let mark = self.marks.partition_point(|before| *before <= character).saturating_sub(1);
         let before = self.marks.get(mark).copied().unwrap_or_default();
@@ -88,13 +88,13 @@ impl Said {
     }
 }
 
-/// Whether a byte of UTF-8 is the first one of a character.
+/// Whether a byte is the first of a UTF-8 character.
 fn begins_character(byte: u8) -> bool {
     byte & 0b1100_0000 != 0b1000_0000
 }
 
-/// Takes the citations of a candidate. What is not wholly understood stays.
-/// `left`: how many more the answer may have.
+/// Takes the citations of a candidate. What isn't fully understood is left in place. `left`: how many more the answer may
+/// have.
 pub(super) fn read(candidate: &mut Members, said: &Said, left: &mut usize, rest: &mut Rest) -> Vec<Citation> {
     let mut all = Vec::new();
     if let Some(metadata) = candidate.members(GROUNDING) {
@@ -122,8 +122,8 @@ pub(super) fn read(candidate: &mut Members, said: &Said, left: &mut usize, rest:
     all
 }
 
-/// Sources and the words that rest on them. A source without words is one of all of the text.
-/// `None`: they are not understood, or more than `most`.
+/// Sources and the text ranges they support. A source without ranges covers the whole text. `None`: they aren't
+/// understood, or exceed `most`.
 fn grounded(chunks: &Value, supports: &Value, said: &Said, most: usize) -> Option<Vec<Citation>> {
     if list(chunks).len() > most || list(supports).len() > most {
         return None;
@@ -146,14 +146,14 @@ fn grounded(chunks: &Value, supports: &Value, said: &Said, most: usize) -> Optio
     (all.len() <= most).then_some(all)
 }
 
-/// Whether a source has no other members than those that are read.
+/// Whether a source has only the fields that are read.
 fn is_whole_source(chunk: &Value) -> bool {
     has_only(chunk, &SOURCES)
         && SOURCES.iter().all(|name| has_only(&chunk[name], &["uri", "title", "text"]))
         && SOURCES.iter().any(|name| chunk[name].is_null())
 }
 
-/// The same of the words that rest on one; how surely they do is not carried.
+/// The same for a supported range; confidence scores aren't carried over.
 fn is_whole_support(support: &Value) -> bool {
     has_only(support, &["segment", "groundingChunkIndices", "confidenceScores"])
         && has_only(&support["segment"], &["partIndex", "startIndex", "endIndex", "text"])
@@ -165,7 +165,7 @@ fn source(chunk: &Value) -> Option<Citation> {
     Some(Citation { url: text("uri")?, title: text("title")?, quote: text("text")?, span: None })
 }
 
-/// Words that stand in a source as they are.
+/// Text quoted verbatim from a source.
 fn recited(source: &Value, said: &Said) -> Option<Citation> {
     let text = |name: &str| text(source, name).ok();
     Some(Citation { url: text("uri")?, title: text("title")?, quote: None, span: said.characters(source) })
@@ -180,13 +180,13 @@ pub(super) fn write(citations: &[Citation], said: &Said) -> Map<String, Value> {
         for (name, text) in [("uri", url), ("title", title), ("text", quote)] {
             source.extend(text.as_ref().map(|text| (name.to_owned(), json!(text))));
         }
-        // Only a retrieved source has words, and only one on the web needs none.
+        // Only a retrieved source has a text, and only a web source doesn't need one.
         let kind = if quote.is_none() && url.is_some() { "web" } else { "retrievedContext" };
         if let Some(span) = span.as_ref().filter(|_| !said.is_cut) {
             let (start, end) = (said.byte(span.start), said.byte(span.end));
             let mut segment = object([("startIndex", start.into()), ("endIndex", end.into())]);
             let words = said.text.get(start..end).unwrap_or_default();
-            // Many may be of the same long text.
+            // Many may cover the same long text.
             if words.len() <= room {
                 room -= words.len();
                 segment.insert("text".to_owned(), words.into());

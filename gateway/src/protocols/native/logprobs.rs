@@ -1,4 +1,4 @@
-//! Log probabilities: two lists here, and an array of tokens with their alternatives in the neutral form.
+//! Log probabilities: two lists here, an array of tokens with alternatives in the neutral form.
 
 use serde_json::{Value, json};
 

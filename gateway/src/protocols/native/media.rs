@@ -1,4 +1,4 @@
-//! Images, sounds and files: data in the request, or files at an address.
+//! Images, audio and files: inline data, or files at a URL.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -9,7 +9,7 @@ use crate::conversation::{Media, PartKind, Source};
 use crate::protocols::media;
 use crate::protocols::members::{Members, Rest, object};
 
-/// Reads `inlineData` or `fileData` of a part; `None`: they have not the form.
+/// Reads `inlineData` or `fileData` of a part; `None`: they are malformed.
 pub(super) fn medium_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
     let (name, source) = match part.peek("inlineData") {
         Value::Null => ("fileData", "fileUri"),
@@ -30,7 +30,7 @@ pub(super) fn medium_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind>
     let source = match (source, standard(&text)) {
         ("fileUri", _) => Source::Url(text),
         (_, Some(standard)) => {
-            // The client reads its own alphabet again.
+            // The client gets its own alphabet back.
             rest.keep_own(text.into(), data.place("data"));
             Source::Inline(standard)
         }
@@ -45,17 +45,17 @@ pub(super) fn medium_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind>
     })
 }
 
-/// Base64 in the alphabet that the other protocols use, with padding; `None`: it is so already, or no base64.
+/// Base64 in the alphabet of the other protocols, with padding; `None`: it already is, or isn't base64.
 fn standard(data: &str) -> Option<String> {
     let is_standard = data.len().is_multiple_of(4) && !data.bytes().any(|byte| matches!(byte, b'-' | b'_'));
     if is_standard {
         return None;
     }
-    // Both alphabets in one text are none of the two.
+    // Text that mixes both alphabets matches neither.
     decoded(&data.replace('-', "+").replace('_', "/")).map(|bytes| BASE64_STANDARD.encode(bytes))
 }
 
-/// A part with a medium; `None`: only its provider has the file. `assumed`: the media type where none is known.
+/// A media part; `None`: only its provider has the file. `assumed`: the media type if it is unknown.
 pub(super) fn medium_out(media: Media, assumed: &str) -> Option<Map<String, Value>> {
     Some(match media.source {
         Source::Inline(data) => {

@@ -1,4 +1,4 @@
-//! What only this protocol has, in the words that every protocol has: media beside the response of a function.
+//! Converts what only this protocol has to what every protocol has: media next to a function's response.
 
 use serde_json::Value;
 
@@ -8,12 +8,12 @@ use crate::protocols::members::{Members, Rest};
 
 const PARTS: &str = "/functionResponse/parts";
 
-/// Whether a request of this protocol has what [`replace_own_kinds`] replaces.
+/// Whether a request of this protocol has anything that [`replace_own_kinds`] replaces.
 pub(in crate::protocols) fn has_own_kinds(conversation: &Conversation) -> bool {
     conversation.extra.iter().any(|given| given.at.ends_with(PARTS))
 }
 
-/// Adds the media of responses to their results.
+/// Adds the media of function responses to their results.
 pub(in crate::protocols) fn replace_own_kinds(conversation: &mut Conversation) {
     let (media, extra): (Vec<_>, Vec<_>) =
         std::mem::take(&mut conversation.extra).into_iter().partition(|given| given.at.ends_with(PARTS));

@@ -8,13 +8,13 @@ use super::signature::{unwrapped, wrapped};
 use crate::conversation::{Input, PartKind, Thought, ToolCall, ToolResult};
 use crate::protocols::members::{Members, Rest, object};
 
-/// The kinds of parts that are read. A part has one of them.
+/// The kinds of parts that are read. A part has exactly one.
 const KINDS: [&str; 5] = ["text", "inlineData", "fileData", "functionCall", "functionResponse"];
-/// The member with the proof of a thought.
+/// The field with a thought's proof.
 pub(super) const SIGNATURE: &str = "thoughtSignature";
 
-/// Reads a part, and the signature of a text, which is a thought of its own. The id of a call or a result is empty where
-/// the part has none.
+/// Reads a part, and the signature of a text, which becomes a thought of its own. The id of a call or a result is empty
+/// if the part has none.
 pub(super) fn part_in(value: Value, at: &str, rest: &mut Rest) -> (PartKind, Option<Thought>) {
     let mut part = match Members::read(value, at) {
         Ok(part) => part,
@@ -45,7 +45,7 @@ pub(super) fn part_in(value: Value, at: &str, rest: &mut Rest) -> (PartKind, Opt
 fn text_in(part: &mut Members, rest: &mut Rest) -> Option<(PartKind, Option<Thought>)> {
     let text = part.text("text")?;
     let (signature, redacted) = signature_in(part, rest).unzip();
-    // What is shown is not hidden.
+    // If text is shown, the thought isn't hidden.
     let redacted = text.is_empty() && redacted == Some(true);
     let signed = Thought { signature, redacted, ..Thought::default() };
     let is_signed = signed.signature.is_some();
@@ -81,7 +81,7 @@ fn call_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
         Some(members) if !members.is_empty() => Ok(args.to_string()),
         _ => Err(args),
     });
-    // The proof stays as the client wrote it: to protocols without a place for it, it says nothing.
+    // The proof stays in place as the client wrote it: it means nothing to protocols that can't express it.
     let signature = part.peek(SIGNATURE).as_str();
     let signature =
         signature.map(|given| unwrapped(given).map_or_else(|| given.to_owned(), |(proof, _)| proof));
@@ -115,7 +115,7 @@ fn result_in(part: &mut Members, rest: &mut Rest) -> Option<PartKind> {
     Some(PartKind::Result(read))
 }
 
-/// What a function answered, as text, and whether it failed.
+/// A function's response as text, and whether it failed.
 fn said(response: &Value) -> (String, bool) {
     if let Some(members) = response.as_object().filter(|members| members.len() == 1) {
         match (members.get("output"), members.get("error")) {
@@ -127,7 +127,7 @@ fn said(response: &Value) -> (String, bool) {
     (response.to_string(), false)
 }
 
-/// What a function answered, as the object that the protocol wants.
+/// A function's response as the object that the protocol requires.
 pub(super) fn response(text: &str, failed: bool) -> Value {
     match as_object(text) {
         _ if failed => json!({ "error": text }),
@@ -140,7 +140,7 @@ fn as_object(text: &str) -> Option<Value> {
     text.trim_start().starts_with('{').then(|| serde_json::from_str(text).ok())?
 }
 
-/// The arguments of a call. What is no object, such as the text of a custom tool, becomes the member `input` of one.
+/// The arguments of a call. Anything but an object, such as a custom tool's text, becomes the field `input` of one.
 pub(super) fn arguments(input: Input) -> Value {
     match input {
         Input::Json(text) if text.trim().is_empty() => json!({}),
@@ -149,13 +149,13 @@ pub(super) fn arguments(input: Input) -> Value {
     }
 }
 
-/// The parts of a content that another protocol has in its own words.
+/// The parts of a content that comes from another protocol.
 #[derive(Default)]
 pub(super) struct Parts {
     written: Vec<Value>,
-    /// A signature that belongs to the call that may follow.
+    /// A signature for the call that may follow.
     signature: Option<String>,
-    /// Whether a client reads them, to which signatures are foreign.
+    /// Whether they are for a client, to which signatures are opaque.
     is_answer: bool,
 }
 
@@ -164,7 +164,7 @@ impl Parts {
         Self { is_answer: true, ..Self::default() }
     }
 
-    /// Adds a part of a kind that the protocol knows.
+    /// Adds a part of a kind the protocol knows.
     pub(super) fn push(&mut self, part: Map<String, Value>) {
         self.flush();
         self.written.push(Value::Object(part));
@@ -188,7 +188,7 @@ impl Parts {
 
     pub(super) fn thought(&mut self, thought: Thought) {
         self.flush();
-        // Without a proof, an empty thought is nothing, which providers refuse.
+        // Without a proof, an empty thought is nothing, and providers reject it.
         let says = |text: &&String| self.is_answer || thought.signature.is_some() || !text.is_empty();
         let texts = thought.text.iter().filter(says);
         self.written.extend(texts.map(|text| json!({ "text": text, "thought": true })));
@@ -196,13 +196,13 @@ impl Parts {
         let signature = self.signed(signature, thought.redacted);
         match self.written.last_mut() {
             Some(last) if !thought.text.is_empty() => last[SIGNATURE] = json!(signature),
-            // A client sends its parts back as they are, and a thought before a call is not one with it elsewhere.
+            // A client returns its parts unchanged, and elsewhere a thought before a call isn't merged with it.
             _ if self.is_answer => self.written.push(json!({ "text": "", SIGNATURE: signature })),
             _ => self.signature = Some(signature),
         }
     }
 
-    /// Adds an image, a sound or a file. False: the protocol cannot say where it is.
+    /// Adds an image, audio or file. Returns false if the protocol can't express where it is.
     pub(super) fn medium(&mut self, kind: PartKind) -> bool {
         let written = match kind {
             PartKind::Image(media) => medium_out(media, "image/png"),

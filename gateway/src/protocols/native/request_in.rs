@@ -14,13 +14,12 @@ use crate::conversation::{
 use crate::protocols::Malformed;
 use crate::protocols::members::{Members, Rest};
 
-/// Media type of a text that is one of the values of a schema.
+/// Media type of a text that is one of a schema's values.
 const ENUM: &str = "text/x.enum";
-/// Members of `generationConfig` that stay, as the words of the client.
+/// Fields of `generationConfig` that are kept as the client wrote them.
 const OWN_OF_CONFIG: &[&str] = &["responseLogprobs", "logprobs"];
 
-/// Reads a client's request, which has passed the checks of the specification.
-/// Errors: it is no object.
+/// Reads a client's request that has passed schema validation. Errors: it isn't an object.
 pub(in crate::protocols) fn request_in(
     body: Value,
     model: &str,
@@ -75,7 +74,7 @@ fn reasoning(config: &mut Members, rest: &mut Rest) -> Reasoning {
     let Some(mut thinking) = config.members("thinkingConfig") else { return Reasoning::default() };
     thinking.respell();
     let budget = |members: &mut Members, name: &str| {
-        // A number may be text.
+        // Numbers may be text.
         let number = |value: &Value| value.as_i64().or_else(|| value.as_str()?.parse().ok());
         members.take(name, |value| match number(&value) {
             Some(-1) => Ok(Budget::Adaptive),
@@ -94,7 +93,7 @@ fn reasoning(config: &mut Members, rest: &mut Rest) -> Reasoning {
         }),
         is_shown: false,
     };
-    // The word stays as the client wrote it, in capitals or not.
+    // The value is kept in the client's own capitalization.
     rest.keep(thinking, &["thinkingLevel"]);
     reasoning
 }
@@ -125,7 +124,7 @@ fn format(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
     Some(Given::new(if is_json { Format::JsonObject } else { Format::Text }, kind.at))
 }
 
-/// A text that is one of the values of a schema.
+/// A text that is one of a schema's values.
 fn one_of(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
     let name =
         ["responseSchema", "responseJsonSchema"].into_iter().find(|name| config.peek(name).is_object())?;
@@ -140,7 +139,7 @@ fn one_of(config: &mut Members, rest: &mut Rest) -> Option<Given<Format>> {
     Some(Given::new(Format::OneOf(words), at))
 }
 
-/// Beside a schema, the media type says nothing more.
+/// With a schema, the media type adds nothing.
 fn keep_kind(config: &mut Members, rest: &mut Rest) {
     if let Some(kind) = config.given("responseMimeType", Members::text) {
         rest.keep_own(kind.value.into(), kind.at);
@@ -168,7 +167,7 @@ fn tools(root: &mut Members, rest: &mut Rest) -> Vec<Tool> {
             };
             tools.push(Tool { at: at.into(), kind, cache: None });
         }
-        // Tools of other kinds may stand beside functions.
+        // Tools of other kinds may come with functions.
         let others = tool.into_value();
         if is_empty || others.as_object().is_some_and(|others| !others.is_empty()) {
             tools.push(Tool { at: at.into(), kind: ToolKind::Other(others), cache: None });
@@ -178,7 +177,7 @@ fn tools(root: &mut Members, rest: &mut Rest) -> Vec<Tool> {
 }
 
 fn declaration(mut function: Members, rest: &mut Rest) -> ToolKind {
-    // Two schemas of one function contradict each other.
+    // Two schemas for one function contradict each other.
     let is_clear = function.peek("parameters").is_null() || function.peek("parametersJsonSchema").is_null();
     let Some(name) = function.take("name", |name| match name {
         Value::String(name) if is_clear => Ok(name),
@@ -200,7 +199,7 @@ fn declaration(mut function: Members, rest: &mut Rest) -> ToolKind {
 fn tool_choice(root: &mut Members, rest: &mut Rest) -> Option<Given<ToolChoice>> {
     let mut config = root.members("toolConfig")?;
     let choice = config.members("functionCallingConfig").and_then(|mut calling| {
-        // Where the names are a part of the choice, it is the whole object.
+        // If the choice includes names, its place is the whole object.
         let has_names = calling.peek("allowedFunctionNames").is_array();
         let at = if has_names { calling.at().to_owned() } else { calling.place("mode") };
         let choice = match calling.peek("mode").as_str() {
@@ -257,19 +256,20 @@ fn turns(root: &mut Members, rest: &mut Rest) -> Vec<Turn> {
     turns.all
 }
 
-/// Whether a part is a text or a medium, and nothing more.
+/// Whether a part is just text or media, and nothing else.
 fn is_plain(part: &Value) -> bool {
     let has = |name: &str| !part[name].is_null();
     !has(SIGNATURE) && part["thought"] != true && !has("functionCall") && !has("functionResponse")
 }
 
-/// The turns of contents. Results of functions are turns of their own, and what follows of the same kind joins them.
+/// Groups contents into turns. Function results are turns of their own, and consecutive contents of the same kind are
+/// joined.
 #[derive(Default)]
 struct Turns {
     all: Vec<Turn>,
-    /// Ids of calls that no result has answered, in order, by the name of the function.
+    /// Ids of unanswered calls, in order, by function name.
     unanswered: HashMap<String, VecDeque<String>>,
-    /// Ids of calls that a result names.
+    /// Ids of calls that have a result.
     answered: HashSet<String>,
 }
 
@@ -283,13 +283,13 @@ impl Turns {
     fn parts(&mut self, role: Role, content: &str, parts: Vec<Value>, rest: &mut Rest) {
         for (index, value) in parts.into_iter().enumerate() {
             let at = format!("{content}/parts/{index}");
-            // An instruction thinks nothing and calls nothing.
+            // Instructions contain no thoughts or calls.
             let (mut kind, signature) = match role {
                 Role::System if !is_plain(&value) => (PartKind::Other(value), None),
                 _ => part_in(value, &at, rest),
             };
             self.identify(&mut kind, content, index);
-            // Whoever the content names: only a model thinks and calls.
+            // Whatever role the content names: only a model thinks and calls.
             let role = match kind {
                 PartKind::Result(_) => Role::Tool,
                 PartKind::Call(_) | PartKind::Thought(_) => Role::Assistant,
@@ -303,7 +303,8 @@ impl Turns {
         }
     }
 
-    /// Gives a call without an id one of its own, and a result that of its call: the first of its name that has none.
+    /// Generates an id for a call without one, and gives a result the id of its call: the first unanswered one with its
+    /// name.
     fn identify(&mut self, kind: &mut PartKind, content: &str, index: usize) {
         let made = || format!("{MADE_ID}{}_{index}", content.rsplit('/').next().unwrap_or_default());
         match kind {
@@ -331,7 +332,7 @@ impl Turns {
     fn push(&mut self, role: Role, content: &str, at: String, kind: PartKind) {
         let part = Part { at: at.into(), kind, cache: None };
         match self.all.last_mut() {
-            // What a person writes in two contents stays two turns.
+            // Two user contents remain two turns.
             Some(last) if last.role == role && (last.at == content || role != Role::User) => {
                 last.parts.push(part);
             }

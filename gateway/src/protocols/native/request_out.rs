@@ -21,9 +21,9 @@ use crate::protocols::{Defaults, Outgoing};
 
 /// Maximum number of stop sequences.
 const MAX_STOP_SEQUENCES: usize = 5;
-/// Maximum number of tokens for thoughts that every model takes.
+/// Maximum thinking budget that every model accepts, in tokens.
 const MAX_TOKENS_OF_EFFORT: u64 = 24_576;
-/// Maximum count: the protocol's numbers have 32 bits.
+/// Maximum count: the protocol's integers have 32 bits.
 const MAX_COUNT: u64 = i32::MAX as u64;
 
 /// Writes a provider's request.
@@ -43,10 +43,10 @@ pub(in crate::protocols) fn request_out(conversation: &Conversation, _defaults: 
     writer.finish(body)
 }
 
-/// Reports what the protocol has no words for.
+/// Reports what the protocol can't express.
 fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
     let parallel = conversation.parallel_tool_calls.as_ref().filter(|parallel| !parallel.value);
-    // A client of functions does not say it itself.
+    // Clients that use functions don't set it themselves.
     if let Some(parallel) = parallel.filter(|parallel| &*parallel.at != FUNCTIONS) {
         writer.lose(parallel.at.clone());
     }
@@ -65,10 +65,10 @@ fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
     }
 }
 
-/// The instruction and the contents of a conversation in another protocol.
+/// The instruction and the contents of a conversation from another protocol.
 fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Value>) {
     let is_instruction = |turn: &&Turn| matches!(turn.role, Role::System | Role::Developer);
-    // The protocol has one instruction, and wants contents beside it.
+    // The protocol has one instruction, and requires contents along with it.
     let has_contents = turns.iter().any(|turn| !is_instruction(&turn));
     let (mut instruction, mut has_begun) = (Parts::default(), false);
     for turn in turns.iter().filter(|_| has_contents) {
@@ -76,7 +76,7 @@ fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Valu
             has_begun = true;
             continue;
         }
-        // It stands at the beginning, wherever the client wrote it.
+        // It moves to the beginning, wherever the client wrote it.
         if has_begun {
             writer.lose(format!("{}/role", turn.at));
         }
@@ -91,7 +91,7 @@ fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Valu
     while let Some(turn) = turns.next() {
         let mut parts = Parts::default();
         parts_out(turn, &mut parts, writer);
-        // All results of a turn of the model belong together, and so does what the model said.
+        // All results for a model turn belong together, and so does everything the model said.
         while let Some(next) = turns.next_if(|next| next.role == turn.role && turn.role != Role::User) {
             parts_out(next, &mut parts, writer);
         }
@@ -105,13 +105,13 @@ fn contents(turns: &[Turn], writer: &mut Writer<'_>, body: &mut Map<String, Valu
         }
     }
     if contents.is_empty() {
-        // Providers refuse a request without contents.
+        // Providers reject a request without contents.
         contents.push(json!({ "role": "user", "parts": [{ "text": NOTHING }] }));
     }
     body.insert("contents".to_owned(), contents.into());
 }
 
-/// Signs the first call of a turn of the model if it has no proof: providers refuse it without one.
+/// Signs the first call of a model turn if it has no proof: providers reject it without one.
 fn sign_first_call(parts: &mut [Value]) {
     let first = parts.iter_mut().find(|part| part["functionCall"].is_object());
     if let Some(Value::Object(call)) = first {
@@ -135,7 +135,7 @@ fn part_out(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
     writer.lose_cache(part.cache.as_ref());
     let part = &*media::portable(part);
     match &part.kind {
-        // Providers refuse parts without a text.
+        // Providers reject parts with empty text.
         PartKind::Text(text) | PartKind::Refusal(text) if text.is_empty() && !writer.is_same() => {}
         PartKind::Text(text) | PartKind::Refusal(text) => parts.text(text),
         PartKind::Image(media) | PartKind::Audio(media) | PartKind::File(media) => {
@@ -175,7 +175,7 @@ fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
     let text = texts.join("\n");
     // The protocol matches by name. A result without its call has none.
     let name = result.name.as_ref().unwrap_or(&result.call_id);
-    // The tool's own words: as an object, numbers of JSON would change, and some of its names are refused.
+    // The tool's text, verbatim: as an object, JSON numbers would change, and some field names are rejected.
     let member = if result.failed.is_some() { "error" } else { "output" };
     let mut written = object([("name", json!(name)), ("response", json!({ member: text }))]);
     if !result.call_id.is_empty() && !result.call_id.starts_with(super::MADE_ID) {
@@ -184,7 +184,7 @@ fn result_out(result: &ToolResult, parts: &mut Parts, writer: &mut Writer<'_>) {
     parts.push(object([("functionResponse", Value::Object(written))]));
 }
 
-/// The media that a tool gave: all results of a turn stand before them.
+/// Media from a tool, which come after all results of the turn.
 fn result_media(part: &Part, parts: &mut Parts, writer: &mut Writer<'_>) {
     let PartKind::Result(result) = &part.kind else { return };
     let is_text = |part: &&Part| matches!(part.kind, PartKind::Text(_) | PartKind::Refusal(_));
@@ -205,13 +205,13 @@ fn tools(tools: &[Tool], writer: &mut Writer<'_>, body: &mut Map<String, Value>)
                 continue;
             }
         };
-        // A client of this protocol may have several lists, and other kinds of tools beside them.
+        // A client of this protocol may have several lists, with other kinds of tools next to them.
         let (at, is_declared) = match tool.at.split_once("/functionDeclarations") {
             _ if !writer.is_same() => ("", true),
             Some((at, _)) => (at, true),
             None => (&*tool.at, false),
         };
-        // What is no object is no list either.
+        // Anything but an object isn't a list either.
         if !is_declared && !declaration.is_object() {
             written.push((at, declaration));
             continue;
@@ -240,7 +240,7 @@ fn declaration(tool: &Tool, writer: &mut Writer<'_>) -> Map<String, Value> {
     if let Some(description) = description {
         written.insert("description".to_owned(), json!(description));
     }
-    // The older form goes back as it was.
+    // The older form goes back unchanged.
     if let Some(parameters) = parameters.as_ref().filter(|_| !writer.keeps(&tool.at, "parameters")) {
         written.insert("parametersJsonSchema".to_owned(), parameters.clone());
     }
@@ -332,9 +332,9 @@ fn format(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut Map
     match value {
         Format::Text => set("responseMimeType", json!("text/plain")),
         Format::JsonObject => set("responseMimeType", json!("application/json")),
-        // Its members go back as they were.
+        // Its fields go back unchanged.
         Format::OneOf(_) if writer.is_same() => {}
-        // The older form goes back as it was.
+        // The older form goes back unchanged.
         Format::JsonSchema { .. } if writer.keeps("/generationConfig", "responseSchema") => {}
         Format::JsonSchema { schema, description, .. } => {
             set("responseJsonSchema", schema.clone());
@@ -359,7 +359,7 @@ fn thinking(conversation: &Conversation, writer: &mut Writer<'_>, config: &mut M
             }
             Some(budget.value)
         }
-        // The word of a client of this protocol stays.
+        // A client of this protocol keeps its own value.
         (None, Some(_)) if writer.is_same() => None,
         (None, Some(effort)) => {
             let tokens = budget_of(&effort.value).map(|tokens| tokens.min(MAX_TOKENS_OF_EFFORT));

@@ -1,8 +1,8 @@
-//! The older form of schemas, as JSON Schema.
+//! Converts the older schema format to JSON Schema.
 
 use serde_json::{Map, Value, json};
 
-/// The schema in the words of JSON Schema: types in lower case, null among them, examples as a list.
+/// The schema as JSON Schema: types in lower case, including null, and examples as a list.
 pub(super) fn json_schema(older: Value) -> Value {
     let Value::Object(older) = older else { return older };
     let nullable = older.get("nullable") == Some(&Value::Bool(true));
@@ -10,7 +10,7 @@ pub(super) fn json_schema(older: Value) -> Value {
     let mut schema = Map::with_capacity(older.len());
     for (name, value) in older {
         let value = match (name.as_str(), value) {
-            // The order of members has no word in JSON Schema.
+            // JSON Schema can't express the order of properties.
             ("nullable" | "propertyOrdering", _) => continue,
             ("type", Value::String(word)) if word == "TYPE_UNSPECIFIED" => continue,
             ("type", Value::String(word)) if nullable => json!([word.to_lowercase(), "null"]),

@@ -1,12 +1,12 @@
-//! Signatures of other protocols. Clients of this protocol read a signature as bytes and may send them back in another
-//! alphabet of base64, so that a text from elsewhere goes through them as bytes with a mark.
+//! Signatures of other protocols. Clients of this protocol treat a signature as bytes and may return it in another base64
+//! alphabet, so foreign text is wrapped as prefixed bytes.
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
 
-/// Marks of a signature, and of the opaque content of a hidden thought.
+/// Prefixes of a signature, and of a hidden thought's opaque content.
 const SIGNATURE: &[u8] = b"gw-signature:";
 const REDACTED: &[u8] = b"gw-redacted:";
 
@@ -15,15 +15,15 @@ const LENIENT: GeneralPurposeConfig =
 const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
 const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
 
-/// A signature as clients of this protocol take it.
+/// A signature in the form that clients of this protocol accept.
 pub(super) fn wrapped(signature: &str, redacted: bool) -> String {
     let mark = if redacted { REDACTED } else { SIGNATURE };
     BASE64_STANDARD.encode([mark, signature.as_bytes()].concat())
 }
 
-/// A signature that was wrapped, and whether it is a hidden thought.
+/// The unwrapped signature, and whether it is a hidden thought.
 pub(super) fn unwrapped(signature: &str) -> Option<(String, bool)> {
-    // The first letters tell, and most signatures are long.
+    // The first characters suffice, and most signatures are long.
     let start = signature.get(..8)?;
     if ![SIGNATURE, REDACTED].iter().any(|mark| BASE64_STANDARD.encode(&mark[..6]) == start) {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn unwrapped(signature: &str) -> Option<(String, bool)> {
     Some((String::from_utf8(rest.to_vec()).ok()?, redacted))
 }
 
-/// Bytes in either alphabet of base64, padded or not.
+/// Decodes either base64 alphabet, padded or not.
 pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
 }

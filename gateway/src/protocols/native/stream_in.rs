@@ -17,14 +17,14 @@ use crate::protocols::{Malformed, StreamIn, citations, failure};
 
 /// Reads the documents of a stream.
 pub(super) struct Documents {
-    /// None until the stream starts.
+    /// `None` until the stream starts.
     ids: Option<Ids>,
     choices: HashMap<u32, Choice>,
-    /// Tokens of input and output that are told.
+    /// Input and output tokens reported so far.
     tokens: Option<u64>,
-    /// How many more citations are told.
+    /// How many more citations may be emitted.
     citations_left: usize,
-    /// What the neutral form has no place for.
+    /// What the neutral form can't represent.
     extra: Kept,
     is_ended: bool,
 }
@@ -42,11 +42,11 @@ impl Default for Documents {
     }
 }
 
-/// A candidate, as far as it is told.
+/// A candidate, as far as it is known.
 #[derive(Default)]
 struct Choice {
     calls: u32,
-    /// Number of thoughts so far, and whether the last one may go on.
+    /// Number of thoughts so far, and whether the last one may continue.
     thoughts: u32,
     is_thinking: bool,
     said: Said,
@@ -59,10 +59,10 @@ impl StreamIn for Documents {
             return Ok(());
         }
         let mut document: Value = serde_json::from_str(data).map_err(|error| {
-            // The words of the parser repeat what they found.
+            // The parser's messages quote the input.
             Malformed(format!("a document of the stream is not JSON from byte {} on", error.column()))
         })?;
-        // One error may come as a list of it.
+        // A single error may arrive as a list.
         if let Value::Array(documents) = &mut document {
             document = documents.first_mut().map(Value::take).unwrap_or_default();
         }
@@ -88,7 +88,7 @@ impl StreamIn for Documents {
         }
         if let Some(usage) = usage_in(&document["usageMetadata"]) {
             let tokens = usage.input.unwrap_or(0).saturating_add(usage.output.unwrap_or(0));
-            // Every document tells it, and it only grows.
+            // Every document reports it, and it only grows.
             if self.tokens.is_none_or(|told| tokens > told) {
                 self.tokens = Some(tokens);
                 deltas.push(Delta::Usage(usage));
@@ -101,7 +101,7 @@ impl StreamIn for Documents {
         if self.is_ended {
             return Ok(());
         }
-        // The protocol has no word for its end but the reasons of the candidates.
+        // The protocol has no end marker other than the candidates' finish reasons.
         if self.choices.is_empty() || self.choices.values().any(|choice| !choice.is_ended) {
             return Err(Malformed("the stream ended before the last finishReason".to_owned()));
         }
@@ -123,7 +123,7 @@ impl Documents {
         }
     }
 
-    /// `place`: the candidate's index if it has none.
+    /// `place`: the candidate's index if it doesn't state one.
     fn candidate(
         &mut self,
         place: u64,
@@ -180,8 +180,8 @@ impl Documents {
 }
 
 impl Choice {
-    /// Tells a piece of a thought. A thought without a proof goes on with the next one; a proof whose part is no thought is
-    /// one of its own.
+    /// Emits a piece of a thought. A thought without a proof continues with the next piece; a proof on a part that isn't
+    /// a thought is a thought of its own.
     fn think(&mut self, choice: u32, piece: Thought, deltas: &mut Vec<Delta>) {
         let Thought { mut text, summary, signature, redacted, .. } = piece;
         text.retain(|text| !text.is_empty());
@@ -206,7 +206,7 @@ impl Choice {
     }
 
     fn tell(&mut self, choice: u32, kind: PartKind, logprobs: &mut Option<Value>, deltas: &mut Vec<Delta>) {
-        // A part of nothing ends no thought.
+        // An empty part doesn't end a thought.
         let is_nothing = matches!(&kind, PartKind::Text(text) if text.is_empty());
         if !is_nothing && !matches!(kind, PartKind::Thought(_)) {
             self.is_thinking = false;
@@ -238,7 +238,7 @@ impl Choice {
             }
             PartKind::Other(value) => deltas.push(Delta::Other { choice, source: Protocol::Native, value }),
             PartKind::Image(image) => deltas.push(Delta::Image { choice, image }),
-            // Other media have no pieces in the neutral form.
+            // The neutral form has no pieces for other media.
             PartKind::Audio(media) | PartKind::File(media) => {
                 let value = medium_out(media, "application/octet-stream").map(Value::Object);
                 let other = value.map(|value| Delta::Other { choice, source: Protocol::Native, value });

@@ -1,5 +1,5 @@
-//! A client's stream: each document is a piece of the response. Calls cannot be split, so that a call waits for its end;
-//! the reasons why the candidates ended stand in the last document, with the usage.
+//! A client's stream: each document is a piece of the response. Calls can't be split, so each is buffered until complete.
+//! The candidates' finish reasons are in the last document, with the usage.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) struct Documents {
 
 #[derive(Default)]
 struct Choice {
-    /// A call that is not complete yet, and its place among the calls.
+    /// A call that isn't complete yet, and its index among the calls.
     call: Option<(u32, ToolCall)>,
     /// The thought that the last part belongs to.
     thought: Option<u32>,
@@ -73,7 +73,7 @@ impl StreamOut for Documents {
             Delta::ThoughtSigned { choice, thought, signature, redacted, .. } => {
                 let open = self.choices.get(&choice).and_then(|choice| choice.thought);
                 if let Some(mut parts) = self.parts(choice) {
-                    // A part of the thought, without a text; otherwise one of its own.
+                    // As a part of the open thought, without text; otherwise as a thought of its own.
                     let is_of_open = open == Some(thought) && !redacted;
                     let text = if is_of_open { vec![String::new()] } else { Vec::new() };
                     parts.thought(Thought {
@@ -155,7 +155,7 @@ impl Documents {
         }
     }
 
-    /// The parts for the next document of a choice: the call that waited for its end. None: there is no such choice.
+    /// The parts for a choice's next document: the call that was buffered. `None`: there is no such choice.
     fn parts(&mut self, choice: u32) -> Option<Parts> {
         if choice as usize >= MAX_CANDIDATES {
             return None;
@@ -204,7 +204,7 @@ impl Documents {
 
     fn complete(&mut self, bytes: &mut Vec<u8>) {
         self.is_ended = true;
-        // Some providers call behind the reason why a choice ended.
+        // Some providers send calls after a choice's finish reason.
         let waiting: Vec<u32> =
             self.choices.iter().filter(|(_, open)| open.call.is_some()).map(|(index, _)| *index).collect();
         for index in waiting {

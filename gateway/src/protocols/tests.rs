@@ -1,4 +1,4 @@
-//! What holds for the codecs of every protocol. The documents are in `tests/vectors/protocols`.
+//! Tests for the codecs of every protocol. The documents are in `tests/vectors/protocols`.
 
 mod answer_documents;
 mod answers;
@@ -25,7 +25,7 @@ use super::{Defaults, Malformed, ResponseContext};
 use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Delta, Protocol};
 
-/// The protocols, and the folder of their vectors.
+/// The protocols, and the folders of their vectors.
 const PROTOCOLS: [(Protocol, &str); 4] = [
     (Protocol::Chat, "chat"),
     (Protocol::Responses, "responses"),
@@ -40,12 +40,12 @@ const DEFAULTS: Defaults = Defaults {
     capabilities: Capabilities::MOST,
 };
 
-/// How many inputs a property tries: `PROPTEST_CASES`, which is set each night, or `few`.
+/// How many inputs a property test tries: `PROPTEST_CASES`, which the nightly run sets, or `few`.
 fn tries(few: u32) -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|tries| tries.parse().ok()).unwrap_or(few)
 }
 
-/// The cases of a file of vectors.
+/// The cases of a vector file.
 fn cases(folder: &str, file: &str) -> Vec<Value> {
     let path = format!("{}/../tests/vectors/protocols/{folder}/{file}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -67,12 +67,12 @@ fn response_context(model: &str) -> ResponseContext {
     }
 }
 
-/// Whether a request asks for a stream.
+/// Whether a request wants a stream.
 fn streams(request: &Value) -> bool {
     request["stream"] == true
 }
 
-/// Reads a stream: each event has `data`, which is text or a document, and may have the name `event`.
+/// Reads a stream: each event has `data`, a text or a document, and may have the name `event`.
 fn deltas(protocol: Protocol, events: &Value) -> Result<Vec<Delta>, Malformed> {
     let mut reader = protocol.stream_in();
     let mut deltas = Vec::new();
@@ -94,7 +94,7 @@ fn written(protocol: Protocol, deltas: &[Delta]) -> String {
     String::from_utf8(bytes).expect("events are text")
 }
 
-/// The events of a text.
+/// The events in a text.
 fn events(text: &str) -> Value {
     let event = |frame: &str| {
         let line = |name: &str| frame.lines().find_map(|line| line.strip_prefix(name));

@@ -1,5 +1,5 @@
-//! Chunks of chat completions. Source: "The chat completion chunk object" in github.com/openai/openai-openapi, and how its SDKs
-//! add chunks up: calls by their index, id and name from the first piece.
+//! Chunks of chat completions. Source: "The chat completion chunk object" in github.com/openai/openai-openapi, and how
+//! its SDKs accumulate chunks: calls by index, id and name from the first piece.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -35,7 +35,7 @@ const ENDS: [&str; 5] = ["stop", "length", "tool_calls", "content_filter", "func
 #[derive(Default)]
 struct Stream {
     ends: BTreeMap<u64, Option<String>>,
-    /// By choice and index, in the order of their beginnings.
+    /// By choice and index, in the order in which they begin.
     calls: HashMap<(u64, u64), usize>,
     counts: HashMap<u64, u64>,
     id: Option<Value>,

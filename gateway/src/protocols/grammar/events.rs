@@ -16,7 +16,7 @@ pub(super) enum Data {
     Done,
 }
 
-/// Reads the events. What is none is a fault, and left out.
+/// Reads the events. Anything else is a fault and is skipped.
 pub(super) fn read(bytes: &[u8], transcript: &mut Transcript) -> Vec<Event> {
     let Ok(text) = str::from_utf8(bytes) else {
         transcript.fault("events_are_json", "the stream is not UTF-8");

@@ -1,6 +1,6 @@
-//! Events of messages. Source: "Event types" in platform.claude.com/docs/en/build-with-claude/streaming: "each stream uses the
-//! following event flow: message_start, a series of content blocks, each with content_block_start, one or more deltas, and
-//! content_block_stop, one or more message_delta, message_stop", and how its SDKs add them up.
+//! Events of messages. Source: "Event types" in platform.claude.com/docs/en/build-with-claude/streaming: "each stream
+//! uses the following event flow: message_start, a series of content blocks, each with content_block_start, one or more
+//! deltas, and content_block_stop, one or more message_delta, message_stop", and how its SDKs accumulate them.
 
 use serde_json::Value;
 
@@ -138,7 +138,7 @@ impl Stream {
         transcript.text.push_str(&if kind == "text" { of("text") } else { String::new() });
         transcript.thoughts.push_str(&if kind == "thinking" { of("thinking") } else { String::new() });
         let call = (kind == "tool_use").then(|| {
-            // An input that is there from the beginning has no deltas.
+            // An input given at the start has no deltas.
             let is_given = block["input"].as_object().is_some_and(|input| !input.is_empty());
             let input = if is_given { block["input"].to_string() } else { String::new() };
             Call { id: of("id"), name: of("name"), input, ..Call::default() }

@@ -1,5 +1,5 @@
-//! Events of the native generate-content protocol. Source: `streamGenerateContent` in ai.google.dev/api/generate-content: each
-//! event is a `GenerateContentResponse`, whose calls are whole.
+//! Events of the native generate-content protocol. Source: `streamGenerateContent` in ai.google.dev/api/generate-content:
+//! each event is a `GenerateContentResponse`, whose calls are complete.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Events of responses. Source: "Streaming events" in github.com/openai/openai-openapi (`ResponseStreamEvent`), and how its SDKs
-//! and agents add them up: items by their index, parts by theirs, and what is `done` as the whole.
+//! Events of responses. Source: "Streaming events" in github.com/openai/openai-openapi (`ResponseStreamEvent`), and how
+//! its SDKs and agents accumulate them: items by index, parts by index, and `done` events as the final value.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) const RULES: &[&str] = &[
     "the_end_is_last",
 ];
 
-/// Which part of an item: of its content, or of its summary.
+/// Which part of an item: of its content or of its summary.
 type Key = (bool, u64);
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ struct Stream {
 pub(super) fn read(events: &[Event], transcript: &mut Transcript) {
     let mut stream = Stream::default();
     for event in events {
-        // Optional, and behind everything.
+        // Optional, and after everything else.
         let Data::Object(data) = &event.data else { continue };
         if event.name.as_deref() != data["type"].as_str() {
             transcript.fault("names_are_types", format!("{:?} is {}", event.name, data["type"]));
@@ -70,7 +70,7 @@ pub(super) fn read(events: &[Event], transcript: &mut Transcript) {
     stream.close(transcript);
 }
 
-/// The member in which events and items have a call's input.
+/// The field in which events and items carry a call's input.
 fn input_of(kind: &str) -> &'static str {
     if kind.contains("custom") { "input" } else { "arguments" }
 }
@@ -185,12 +185,12 @@ impl Stream {
         for item in self.items.iter_mut().filter_map(|item| item.done.take()) {
             say(&item, cut, transcript);
         }
-        // Those that are not completed are not whole, and no client runs them.
+        // Uncompleted calls are partial, and no client executes them.
         transcript.check_calls(true, false);
     }
 }
 
-/// What a client understands of an item that is done.
+/// What a client understands of a finished item.
 fn say(item: &Value, cut: bool, transcript: &mut Transcript) {
     let kind = text(item, "type");
     match kind {

@@ -1,4 +1,4 @@
-//! Each rule refuses a stream that breaks it, and takes the right one beside it.
+//! Each rule rejects a stream that breaks it and accepts a correct one.
 
 #![expect(clippy::needless_pass_by_value, reason = "documents are written in place")]
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{Transcript, rules, transcript};
 use crate::conversation::Protocol;
 
-/// Events with their names, as bytes. A text is data as it stands.
+/// Events with their names, as bytes. Strings become raw data.
 fn stream(events: &[Value], named: bool) -> Vec<u8> {
     let event = |event: &Value| {
         let data = event.as_str().map_or_else(|| event.to_string(), str::to_owned);
@@ -24,14 +24,14 @@ fn stream(events: &[Value], named: bool) -> Vec<u8> {
     events.iter().map(event).collect::<String>().into_bytes()
 }
 
-/// A stream without a fault.
+/// A stream without faults.
 fn clean(protocol: Protocol, bytes: &[u8]) -> Transcript {
     let read = transcript(protocol, bytes);
     assert_eq!(read.faults, [], "{}", String::from_utf8_lossy(bytes));
     read
 }
 
-/// Holds that each case breaks its rule, and that each rule has one.
+/// Asserts that each case breaks its rule, and that each rule has a case.
 fn every_rule_refuses(protocol: Protocol, cases: &[(&str, Vec<u8>)]) {
     for (index, (rule, bytes)) in cases.iter().enumerate() {
         let read = transcript(protocol, bytes);

@@ -47,7 +47,7 @@ fn messages(body: &Value) -> impl Iterator<Item = (String, &Value)> {
     items(&body["messages"]).map(|(index, message)| (format!("/messages/{index}"), message))
 }
 
-/// Calls of all messages, and where they are.
+/// The calls of all messages, and their places.
 fn calls(body: &Value) -> impl Iterator<Item = (String, &Value)> {
     messages(body).flat_map(|(at, message)| {
         items(&message["tool_calls"]).map(move |(index, call)| (format!("{at}/tool_calls/{index}"), call))
@@ -99,7 +99,7 @@ fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Parallel calls of one id cannot be told apart. Sources: github.com/vllm-project/vllm/issues/50295,
+/// Parallel calls with the same id can't be told apart. Sources: github.com/vllm-project/vllm/issues/50295,
 /// github.com/BerriAI/litellm/issues/23510.
 fn ids_of_a_message_are_unique(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
@@ -142,15 +142,15 @@ fn names_of_tools(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// One name for two tools: see `choice::unique`.
+/// Two tools with the same name: see `choice::unique`.
 fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
     let names = items(&body["tools"])
         .filter_map(|(index, tool)| Some((format!("/tools/{index}"), choice::name_of(tool)?)));
     choice::unique(names, findings);
 }
 
-/// Templates of models read the arguments of calls as JSON. Sources:
-/// github.com/ggml-org/llama.cpp/issues/20198; github.com/vercel/ai/issues/2103.
+/// Model templates parse call arguments as JSON. Sources: github.com/ggml-org/llama.cpp/issues/20198;
+/// github.com/vercel/ai/issues/2103.
 fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
     for (at, call) in calls(body) {
         match text(call, "type") {
@@ -167,8 +167,8 @@ fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Invalid value for 'content': expected a string, got null". Sources: github.com/BerriAI/litellm/issues/22930; the required
-/// members of the messages in github.com/openai/openai-openapi.
+/// "Invalid value for 'content': expected a string, got null". Sources: github.com/BerriAI/litellm/issues/22930; the
+/// required fields of the messages in github.com/openai/openai-openapi.
 fn content_is_there(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let content = &message["content"];
@@ -197,8 +197,8 @@ fn lists_are_not_empty(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Texts everywhere; pictures, sounds and files of the user alone. Source: `ChatCompletionRequestUserMessageContentPart` and its
-/// siblings in github.com/openai/openai-openapi; for tools github.com/earendil-works/pi/issues/9518.
+/// Text everywhere; images, audio and files only from the user. Source: `ChatCompletionRequestUserMessageContentPart` and
+/// its siblings in github.com/openai/openai-openapi; for tools github.com/earendil-works/pi/issues/9518.
 fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let right: &[&str] = match text(message, "role") {
@@ -217,7 +217,7 @@ fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Pictures at an address or as `data:image/…;base64,`; sounds of wav or mp3; files by id or as a `data:` address. Sources:
+/// Images at a URL or as `data:image/…;base64,`; wav or mp3 audio; files by id or as a `data:` URL. Sources:
 /// github.com/openai/openai-openapi (`ImageUrl`, `InputAudio`, `FileInput`); github.com/BerriAI/litellm/issues/39977.
 fn media_have_their_form(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
@@ -248,8 +248,8 @@ fn media_have_their_form(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "string does not match pattern '^[^\s<|\\/>]+$'", of 64 characters. Sources: the message of
-/// the provider; github.com/pollinations/pollinations/pull/10653.
+/// "string does not match pattern '^[^\s<|\\/>]+$'", of 64 characters. Sources: the provider's message;
+/// github.com/pollinations/pollinations/pull/10653.
 fn names_of_authors(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         let Some(name) = message["name"].as_str() else { continue };
@@ -260,7 +260,7 @@ fn names_of_authors(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "'parallel_tool_calls' is only allowed when 'tools' are specified", and the same of `tool_choice`. Sources:
+/// "'parallel_tool_calls' is only allowed when 'tools' are specified", and the same for `tool_choice`. Sources:
 /// github.com/openai/swarm/issues/30, github.com/musistudio/claude-code-router/issues/1207.
 fn a_choice_has_its_tools(body: &Value, findings: &mut Findings) {
     choice::of_tools(body, findings);
@@ -317,14 +317,14 @@ fn user_is_short(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Up to four sequences that end an answer. Source: `StopConfiguration` in github.com/openai/openai-openapi.
+/// At most four stop sequences. Source: `StopConfiguration` in github.com/openai/openai-openapi.
 fn four_stops(body: &Value, findings: &mut Findings) {
     if items(&body["stop"]).count() > 4 {
         findings.say("/stop", "four at most");
     }
 }
 
-/// Source: bounds of the members in github.com/openai/openai-openapi.
+/// Source: limits of the fields in github.com/openai/openai-openapi.
 fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     range(body, "/temperature", 0.0, 2.0, findings);
     range(body, "/top_p", 0.0, 1.0, findings);
@@ -361,9 +361,9 @@ fn stream_options_of_a_stream(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Unrecognized request argument supplied". Source: the members of `CreateChatCompletionRequest` and its messages in
-/// github.com/openai/openai-openapi, and the thoughts that many providers take back. An answer's message comes back with what
-/// the SDKs put beside it: `annotations` (openai-python's `ChatCompletionMessage`), `parsed` (its
+/// "Unrecognized request argument supplied". Source: the fields of `CreateChatCompletionRequest` and its messages in
+/// github.com/openai/openai-openapi, and the thoughts that many providers accept back. An answer's message comes back
+/// with the fields that SDKs add to it: `annotations` (openai-python's `ChatCompletionMessage`), `parsed` (its
 /// `ParsedChatCompletionMessage`) and `provider_specific_fields` (litellm's `Message`).
 fn members_are_known(body: &Value, findings: &mut Findings) {
     const REQUEST: &[&str] = &[
@@ -435,7 +435,7 @@ fn newer_limit(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Servers that know no role `developer`. Source: github.com/vllm-project/vllm/issues/41114.
+/// Servers that don't know the role `developer`. Source: github.com/vllm-project/vllm/issues/41114.
 fn no_developer(body: &Value, findings: &mut Findings) {
     for (at, _) in messages(body).filter(|(_, message)| message["role"] == "developer") {
         findings.say(format!("{at}/role"), "unknown role");
@@ -450,14 +450,14 @@ fn system_first(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Servers that know functions alone. Source: github.com/router-for-me/CLIProxyAPI/issues/5753.
+/// Servers that only know functions. Source: github.com/router-for-me/CLIProxyAPI/issues/5753.
 fn functions_only(body: &Value, findings: &mut Findings) {
     for (index, _) in items(&body["tools"]).filter(|(_, tool)| tool["type"] != "function") {
         findings.say(format!("/tools/{index}/type"), "only functions");
     }
 }
 
-/// Servers that do not take thoughts back. Source: github.com/charmbracelet/crush/issues/1590.
+/// Servers that don't accept thoughts back. Source: github.com/charmbracelet/crush/issues/1590.
 fn no_reasoning_content(body: &Value, findings: &mut Findings) {
     for (at, message) in messages(body) {
         for name in ["reasoning_content", "reasoning_details"] {

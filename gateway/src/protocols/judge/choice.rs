@@ -1,4 +1,4 @@
-//! Tools and the choice among them, in the protocols that name a tool at the top or in an inner object.
+//! Tools and tool choice, in the protocols that name a tool at the top level or in a nested object.
 
 use std::collections::HashSet;
 
@@ -7,13 +7,13 @@ use serde_json::Value;
 use super::Findings;
 use super::words::{items, text};
 
-/// The name of a tool or a choice, which chat has in an inner object.
+/// The name of a tool or a choice, which chat puts in a nested object.
 pub(super) fn name_of(tool: &Value) -> Option<&str> {
     let inner = &tool[text(tool, "type")];
     inner["name"].as_str().or_else(|| tool["name"].as_str())
 }
 
-/// Says that two tools have one name. Sources: "Duplicate function declaration found",
+/// Reports two tools with the same name. Sources: "Duplicate function declaration found",
 /// github.com/google-gemini/gemini-cli/pull/22207, github.com/rikkahub/rikkahub/issues/1311.
 pub(super) fn unique<'a>(names: impl Iterator<Item = (String, &'a str)>, findings: &mut Findings) {
     let mut known = HashSet::new();
@@ -24,7 +24,7 @@ pub(super) fn unique<'a>(names: impl Iterator<Item = (String, &'a str)>, finding
     }
 }
 
-/// Says that a tool is chosen which is not there, in chat and responses.
+/// Reports a choice of a tool that isn't declared, in chat and responses.
 pub(super) fn of_tools(body: &Value, findings: &mut Findings) {
     let has_tools = items(&body["tools"]).next().is_some();
     let choice = &body["tool_choice"];

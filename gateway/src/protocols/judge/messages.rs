@@ -1,4 +1,4 @@
-//! Rules of messages: the order of turns and blocks. Those of settings are in `settings.rs`, those of media in `media.rs`.
+//! Rules of messages: the order of turns and blocks. Rules for settings are in `settings.rs`, for media in `media.rs`.
 
 mod media;
 mod settings;
@@ -10,9 +10,9 @@ use serde_json::Value;
 use super::words::{is_name, items, text, walk};
 use super::{Findings, Rule};
 
-/// The rule that instructions do not stand among the messages.
+/// The rule that instructions must not be among the messages.
 pub(super) const NO_SYSTEM_TURNS: &str = "no_system_turns";
-/// Begins the value of the beta header of requests to which that rule does not apply.
+/// Prefix of the beta header value that exempts a request from this rule.
 pub(super) const SYSTEM_TURNS_BETA: &str = "mid-conversation-system-";
 
 pub(super) const RULES: &[Rule] = &[
@@ -50,7 +50,7 @@ fn messages(body: &Value) -> impl Iterator<Item = (String, &Value)> {
     items(&body["messages"]).map(|(index, message)| (format!("/messages/{index}"), message))
 }
 
-/// Blocks of all messages, and where they are. A text in place of a list has none.
+/// The blocks of all messages, and their places. String content has none.
 fn blocks(body: &Value) -> impl Iterator<Item = (String, &Value)> {
     messages(body).flat_map(|(at, message)| {
         items(&message["content"]).map(move |(index, block)| (format!("{at}/content/{index}"), block))
@@ -91,7 +91,7 @@ fn roles_alternate(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Instructions stand in `system`. Among the messages they are taken with the beta header that Claude Code sends,
+/// Instructions belong in `system`. Among the messages they are accepted with the beta header that Claude Code sends,
 /// [`SYSTEM_TURNS_BETA`]. Source: the requests of its release 2.1.
 fn no_system_turns(body: &Value, findings: &mut Findings) {
     for (at, _) in messages(body).filter(|(_, message)| message["role"] == "system") {
@@ -99,8 +99,8 @@ fn no_system_turns(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in `tool_result`
-/// blocks", and results before everything else of their turn. Sources: github.com/anthropics/claude-code/issues/5989,
+/// "`tool_use` ids were found without `tool_result` blocks immediately after", "unexpected `tool_use_id` found in
+/// `tool_result` blocks", and results come first in their turn. Sources: github.com/anthropics/claude-code/issues/5989,
 /// "Important formatting requirements" in platform.claude.com/docs/en/agents-and-tools/tool-use/implement-tool-use.
 fn results_follow_their_calls(body: &Value, findings: &mut Findings) {
     let mut open: Vec<&str> = Vec::new();
@@ -157,7 +157,7 @@ fn ids_are_unique(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", also of calls in the history. Sources:
+/// "tools.0.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", also for calls in the history. Sources:
 /// github.com/apify/tester-mcp-client/issues/11, github.com/anthropics/claude-code/issues/22336.
 fn names_of_tools(body: &Value, findings: &mut Findings) {
     let tools = items(&body["tools"])
@@ -171,7 +171,7 @@ fn names_of_tools(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Texts of the system prompt, of messages and of results, also those in place of a list.
+/// The texts of the system prompt, messages and results, including plain strings.
 fn texts(body: &Value) -> Vec<(String, &str)> {
     let mut texts = Vec::new();
     let mut content = vec![("/system".to_owned(), &body["system"])];
@@ -202,7 +202,7 @@ fn texts_are_not_empty(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "messages: text content blocks must contain non-whitespace text", each of them. Sources:
+/// "messages: text content blocks must contain non-whitespace text": every single one. Sources:
 /// github.com/anthropics/claude-code/issues/23440, github.com/nick1udwig/kibitz/issues/78,
 /// github.com/NousResearch/hermes-agent/pull/41985.
 fn texts_are_not_white(body: &Value, findings: &mut Findings) {
@@ -239,7 +239,7 @@ fn blocks_fit_the_role(body: &Value, findings: &mut Findings) {
         };
         for (index, block) in items(&message["content"]) {
             let kind = text(block, "type");
-            // Results of tools of the provider are blocks of its own turn.
+            // Results of the provider's own tools are blocks in its own turn.
             let is_of_server = kind.ends_with("_tool_result") && message["role"] == "assistant";
             if !right.contains(&kind) && !is_of_server {
                 findings.say(format!("{at}/content/{index}/type"), format!("{kind:?} is none of {right:?}"));
@@ -315,7 +315,7 @@ fn a_thought_before_the_last_calls(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "A maximum of 4 blocks with cache_control may be provided", and none for thoughts or empty texts. Source: "What can be
+/// "A maximum of 4 blocks with cache_control may be provided", and none on thoughts or empty texts. Source: "What can be
 /// cached" in platform.claude.com/docs/en/build-with-claude/prompt-caching; github.com/coder/coder/issues/29563.
 fn four_caches(body: &Value, findings: &mut Findings) {
     let mut count = 0;
@@ -335,8 +335,8 @@ fn four_caches(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "tool_result: content cannot be empty if `is_error` is true". Source: the message of
-/// the provider, which its reference does not have.
+/// "tool_result: content cannot be empty if `is_error` is true". Source: the provider's message; its reference doesn't
+/// mention it.
 fn failed_results_say_why(body: &Value, findings: &mut Findings) {
     for (at, block) in
         blocks(body).filter(|(_, block)| block["type"] == "tool_result" && block["is_error"] == true)

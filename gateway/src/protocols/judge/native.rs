@@ -1,4 +1,4 @@
-//! Rules of the native generate-content protocol. The model and the streaming are in the path.
+//! Rules of the native generate-content protocol. Model and streaming are part of the path.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::of_provider("calls_have_proofs", calls_have_proofs),
 ];
 
-/// Members whose values are the client's own and no message of the protocol.
+/// Fields whose values are the client's own rather than messages of the protocol.
 const OPAQUE: [&str; 7] = [
     "args",
     "response",
@@ -43,8 +43,8 @@ const OPAQUE: [&str; 7] = [
     "labels",
 ];
 
-/// The request with its members in camel case. "Parsers accept both the lowerCamelCase name and the original proto field name":
-/// protobuf.dev/programming-guides/json. The official SDKs and litellm mix both.
+/// The request with its field names in camel case. "Parsers accept both the lowerCamelCase name and the original proto
+/// field name": protobuf.dev/programming-guides/json. The official SDKs and litellm mix both.
 pub(super) fn respelled(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -110,7 +110,7 @@ fn roles_are_known(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Names of the calls, or of the responses, of a turn.
+/// Names of the calls, or of the responses, in a turn.
 fn names<'a>(content: &'a Value, member: &str) -> Vec<&'a str> {
     let mut names: Vec<&str> = items(&content["parts"])
         .filter(|(_, part)| !part[member].is_null())
@@ -120,7 +120,7 @@ fn names<'a>(content: &'a Value, member: &str) -> Vec<&'a str> {
     names
 }
 
-/// Ids of the same, where they have any.
+/// Their ids, if they have any.
 fn ids<'a>(content: &'a Value, member: &str) -> Vec<&'a str> {
     let mut ids: Vec<&str> =
         items(&content["parts"]).filter_map(|(_, part)| part[member]["id"].as_str()).collect();
@@ -187,14 +187,14 @@ fn names_of_tools(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// One name for two functions: see `choice::unique`.
+/// Two functions with the same name: see `choice::unique`.
 fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
     let names: Vec<_> = declarations(body).map(|(at, function)| (at, text(function, "name"))).collect();
     choice::unique(names.into_iter(), findings);
 }
 
-/// Both are a `Struct`. A response whose object has a member `$ref` is taken as a reference to media. Sources: `FunctionCall` and
-/// `FunctionResponse` in ai.google.dev/api/caching; github.com/vercel/ai/issues/14369.
+/// Both are a `Struct`. A response object with a field `$ref` is taken for a reference to media. Sources: `FunctionCall`
+/// and `FunctionResponse` in ai.google.dev/api/caching; github.com/vercel/ai/issues/14369.
 fn arguments_and_results_are_objects(body: &Value, findings: &mut Findings) {
     for (at, part) in parts(body) {
         let (call, response) = (&part["functionCall"], &part["functionResponse"]);
@@ -222,8 +222,8 @@ fn proofs_are_base64(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Thoughts and their proofs are of the model. Source: `Part.thought` in ai.google.dev/api/caching#Part ("indicates if the part is
-/// thought from the model").
+/// Only the model has thoughts and their proofs. Source: `Part.thought` in ai.google.dev/api/caching#Part ("indicates if
+/// the part is thought from the model").
 fn thoughts_are_of_the_model(body: &Value, findings: &mut Findings) {
     for (at, content) in contents(body).filter(|(_, content)| content["role"] != "model") {
         let is_thought = |part: &Value| part["thought"] == true || !part["thoughtSignature"].is_null();
@@ -260,9 +260,9 @@ fn is_media_type(kind: &str) -> bool {
         .is_some_and(|(of, sub)| of.chars().all(|c| c.is_ascii_lowercase()) && is_name(sub, 127, ".+"))
 }
 
-/// Media have a type, base64 in the request, and no `data:` in an address. Sources: "Unsupported MIME type" and "Invalid or
-/// unsupported file uri" in github.com/Portkey-AI/gateway/issues/639, github.com/mastra-ai/mastra/issues/7490; `Blob` and
-/// `FileData` in ai.google.dev/api/caching.
+/// Media have a type, inline data is base64, and URLs aren't `data:` URLs. Sources: "Unsupported MIME type" and "Invalid
+/// or unsupported file uri" in github.com/Portkey-AI/gateway/issues/639, github.com/mastra-ai/mastra/issues/7490; `Blob`
+/// and `FileData` in ai.google.dev/api/caching.
 fn media_have_their_form(body: &Value, findings: &mut Findings) {
     walk(&body["contents"], "/contents", &mut |at, value| {
         let (inline, file) = (&value["inlineData"], &value["fileData"]);
@@ -308,8 +308,8 @@ fn parameters_are_objects(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// A function has parameters in one of two forms. Source: `FunctionDeclaration.parametersJsonSchema` ("mutually exclusive with
-/// parameters") and `GenerationConfig.responseJsonSchema` in ai.google.dev/api.
+/// A function declares its parameters in only one of two forms. Source: `FunctionDeclaration.parametersJsonSchema`
+/// ("mutually exclusive with parameters") and `GenerationConfig.responseJsonSchema` in ai.google.dev/api.
 fn one_form_of_schema(body: &Value, findings: &mut Findings) {
     for (at, function) in declarations(body) {
         if !function["parameters"].is_null() && !function["parametersJsonSchema"].is_null() {
@@ -399,8 +399,9 @@ fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Invalid JSON payload received. Unknown name … Cannot find field". Source: github.com/router-for-me/CLIProxyAPI/issues/97; the
-/// members in ai.google.dev/api/generate-content and ai.google.dev/api/caching.
+/// "Invalid JSON payload received. Unknown name … Cannot find field". Source:
+/// github.com/router-for-me/CLIProxyAPI/issues/97; the fields in ai.google.dev/api/generate-content and
+/// ai.google.dev/api/caching.
 fn members_are_known(body: &Value, findings: &mut Findings) {
     let request = [
         "contents",
@@ -462,7 +463,7 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Function call is missing a thought_signature": the first call of a step, at newer models. Sources:
+/// "Function call is missing a thought_signature": the first call of a step, for newer models. Sources:
 /// github.com/langchain-ai/langchain/issues/37347, ai.google.dev/gemini-api/docs/thought-signatures.
 fn calls_have_proofs(body: &Value, findings: &mut Findings) {
     for (at, content) in contents(body) {

@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::of_provider("no_thoughts_no_proofs", no_thoughts_no_proofs),
 ];
 
-/// The items of the input with their kind: one without a type is a message.
+/// The input items with their kind: one without a type is a message.
 fn input(body: &Value) -> impl Iterator<Item = (String, &str, &Value)> {
     items(&body["input"]).map(|(index, item)| {
         let kind = item["type"].as_str().unwrap_or("message");
@@ -68,11 +68,11 @@ fn input_is_there(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "No tool call found for function call output with call_id …", "No tool output found for function call …", and two of one
-/// id. Sources: github.com/microsoft/vscode/issues/320060, github.com/anomalyco/opencode/issues/16717,
+/// "No tool call found for function call output with call_id …", "No tool output found for function call …", and two with
+/// the same id. Sources: github.com/microsoft/vscode/issues/320060, github.com/anomalyco/opencode/issues/16717,
 /// github.com/0xPlaygrounds/rig/issues/1588.
 fn results_have_their_calls(body: &Value, findings: &mut Findings) {
-    // Whether the call has its result, and where the call is.
+    // Whether the call has its result, and the call's place.
     let mut calls: HashMap<&str, (bool, &str, String)> = HashMap::new();
     for (at, kind, item) in input(body) {
         let id = text(item, "call_id");
@@ -139,15 +139,15 @@ fn names_of_tools(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// One name for two tools: see `choice::unique`.
+/// Two tools with the same name: see `choice::unique`.
 fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
     let names = items(&body["tools"])
         .filter_map(|(index, tool)| Some((format!("/tools/{index}"), choice::name_of(tool)?)));
     choice::unique(names, findings);
 }
 
-/// Arguments are a text that is a JSON object; the input of a custom tool is a text. Sources:
-/// `FunctionToolCall.arguments` in github.com/openai/openai-openapi; github.com/ogx-ai/ogx/issues/5462.
+/// Arguments are text containing a JSON object; the input of a custom tool is text. Sources: `FunctionToolCall.arguments`
+/// in github.com/openai/openai-openapi; github.com/ogx-ai/ogx/issues/5462.
 fn arguments_are_an_object(body: &Value, findings: &mut Findings) {
     for (at, kind, item) in input(body) {
         if kind == "function_call" && !is_json_object(text(item, "arguments")) {
@@ -193,7 +193,7 @@ fn parts_fit_the_role(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Source: `FunctionCallOutputItemParam.output` in github.com/openai/openai-openapi: a text, or a list of texts, pictures and
+/// Source: `FunctionCallOutputItemParam.output` in github.com/openai/openai-openapi: text, or a list of texts, images and
 /// files.
 fn results_are_texts_or_parts(body: &Value, findings: &mut Findings) {
     for (at, _, item) in input(body).filter(|(_, kind, _)| is_result(kind)) {
@@ -215,9 +215,10 @@ fn results_are_texts_or_parts(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// A thought that the provider has not stored comes with its proof, and its plain text is a summary. Sources: "Item 'rs_…' not
-/// found. Items are not persisted when `store` is set to false", github.com/earendil-works/pi/issues/3369; "array too long …
-/// maximum length 0" of `content`, github.com/maximhq/bifrost/issues/5410; `ReasoningItem` in github.com/openai/openai-openapi.
+/// A thought that the provider hasn't stored needs its proof, and its plain text is a summary. Sources: "Item 'rs_…' not
+/// found. Items are not persisted when `store` is set to false", github.com/earendil-works/pi/issues/3369; "array too
+/// long … maximum length 0" of `content`, github.com/maximhq/bifrost/issues/5410; `ReasoningItem` in
+/// github.com/openai/openai-openapi.
 fn thoughts_have_their_proof(body: &Value, findings: &mut Findings) {
     for (at, _, item) in input(body).filter(|(_, kind, _)| *kind == "reasoning") {
         if body["store"] == false && text(item, "encrypted_content").is_empty() {
@@ -238,7 +239,7 @@ fn thoughts_have_their_proof(body: &Value, findings: &mut Findings) {
 }
 
 /// "Item 'rs_…' of type 'reasoning' was provided without its required following item". Source:
-/// github.com/vercel/ai/issues/7099, github.com/openai/openai-node/issues/1567: of items that the provider knows by their ids.
+/// github.com/vercel/ai/issues/7099, github.com/openai/openai-node/issues/1567: for items that the provider knows by id.
 fn thoughts_are_followed(body: &Value, findings: &mut Findings) {
     let all: Vec<_> = input(body).collect();
     for (index, (at, kind, item)) in all.iter().enumerate() {
@@ -261,8 +262,8 @@ fn file_has_its_form(part: &Value, at: &str, findings: &mut Findings) {
     }
 }
 
-/// Pictures as in chat or by id; files by id, at an address, or as a `data:` address with a name. Sources:
-/// `InputImageContent`, `InputFileContent` in github.com/openai/openai-openapi; the public guide "File inputs",
+/// Images as in chat or by id; files by id, at a URL, or as a `data:` URL with a name. Sources: `InputImageContent`,
+/// `InputFileContent` in github.com/openai/openai-openapi; the public guide "File inputs",
 /// developers.openai.com/api/docs/guides/pdf-files.
 fn media_have_their_form(body: &Value, findings: &mut Findings) {
     for (at, _, item) in input(body) {
@@ -317,8 +318,8 @@ fn a_schema_has_a_name(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'": words in
-/// `instructions` do not count. Source: "JSON mode" in platform.openai.com/docs/guides/structured-outputs.
+/// "Response input messages must contain the word 'json' in some form to use 'text.format' of type 'json_object'": words
+/// in `instructions` don't count. Source: "JSON mode" in platform.openai.com/docs/guides/structured-outputs.
 fn json_is_asked_for(body: &Value, findings: &mut Findings) {
     if body["text"]["format"]["type"] == "json_object" && !has_word(&body["input"], "json") {
         findings.say("/input", "must contain the word 'json'");
@@ -338,7 +339,7 @@ fn user_is_short(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Source: bounds of the members in github.com/openai/openai-openapi.
+/// Source: limits of the fields in github.com/openai/openai-openapi.
 fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     range(body, "/temperature", 0.0, 2.0, findings);
     range(body, "/top_p", 0.0, 1.0, findings);
@@ -368,9 +369,9 @@ fn words_are_known(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// "Unknown parameter: 'input[0].x'". Source: the members of `CreateResponse` and its items in github.com/openai/openai-openapi;
-/// `client_metadata`, which github.com/openai/codex sends, and `parsed_arguments`, which openai-node puts into the calls of its
-/// streams and people send back.
+/// "Unknown parameter: 'input[0].x'". Source: the fields of `CreateResponse` and its items in
+/// github.com/openai/openai-openapi; `client_metadata`, which github.com/openai/codex sends, and `parsed_arguments`,
+/// which openai-node adds to the calls of its streams and clients send back.
 fn members_are_known(body: &Value, findings: &mut Findings) {
     const REQUEST: &[&str] = &[
         "model",
@@ -424,8 +425,8 @@ fn members_are_known(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Models without thoughts refuse to be asked for proofs of them. Sources: github.com/NousResearch/hermes-agent/issues/24234,
-/// github.com/theopenco/llmgateway/issues/2782.
+/// Models that don't think reject a request for proofs of thoughts. Sources:
+/// github.com/NousResearch/hermes-agent/issues/24234, github.com/theopenco/llmgateway/issues/2782.
 fn no_thoughts_no_proofs(body: &Value, findings: &mut Findings) {
     let is_off = body["reasoning"]["effort"].is_null() || body["reasoning"]["effort"] == "none";
     if is_off && items(&body["include"]).any(|(_, word)| word == "reasoning.encrypted_content") {

@@ -1,12 +1,12 @@
-//! Subsets of JSON Schema that providers take.
+//! Subsets of JSON Schema that providers accept.
 
 use serde_json::Value;
 
 use super::Findings;
 use super::words::walk;
 
-/// Calls a function with every schema within one: not with what only has the names of its members, such as properties, and
-/// not with values such as those of `enum`.
+/// Calls a function with every nested schema, but not with objects that only map names, such as properties, nor with
+/// values such as those of `enum`.
 pub(super) fn each_schema<'a>(schema: &'a Value, at: &str, visit: &mut impl FnMut(&str, &'a Value)) {
     visit(at, schema);
     for (name, value) in schema.as_object().into_iter().flatten() {
@@ -40,7 +40,7 @@ fn is_object(schema: &Value) -> bool {
     }
 }
 
-/// Arguments of functions of chat and responses are objects, whose schema says its properties. Sources: "object schema
+/// Function arguments of chat and responses are objects whose schema lists their properties. Sources: "object schema
 /// missing properties" in github.com/spring-projects/spring-ai/issues/4776, "schema must be a JSON Schema of 'type:
 /// \"object\"'" in github.com/f/mcptools/issues/89.
 pub(super) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
@@ -54,8 +54,8 @@ pub(super) fn parameters(schema: &Value, at: &str, findings: &mut Findings) {
     }
 }
 
-/// Strict schemas of chat and responses: objects are closed, and all their properties required. Source: "Supported schemas" in
-/// the public guide "Structured outputs", developers.openai.com/api/docs/guides/structured-outputs.
+/// Strict schemas of chat and responses: objects are closed, and all their properties are required. Source: "Supported
+/// schemas" in the public guide "Structured outputs", developers.openai.com/api/docs/guides/structured-outputs.
 pub(super) fn strict(schema: &Value, at: &str, findings: &mut Findings) {
     if schema["type"] != "object" {
         findings.say(at, "a strict schema is an object");
@@ -78,7 +78,7 @@ pub(super) fn strict(schema: &Value, at: &str, findings: &mut Findings) {
     });
 }
 
-/// Words that bound values, which the messages protocol does not take in the form of an answer.
+/// Keywords that limit values, which the messages protocol doesn't accept in a response format.
 const BOUNDS: [&str; 10] = [
     "minimum",
     "maximum",
@@ -92,8 +92,8 @@ const BOUNDS: [&str; 10] = [
     "maxProperties",
 ];
 
-/// The form of an answer of the messages protocol: objects are closed, values without bounds, and no references to
-/// elsewhere. Source: "JSON Schema limitations" in the public guide "Structured outputs",
+/// Response formats of the messages protocol: objects are closed, values have no limits, and references aren't external.
+/// Source: "JSON Schema limitations" in the public guide "Structured outputs",
 /// platform.claude.com/docs/en/build-with-claude/structured-outputs; github.com/laravel/ai/issues/715.
 pub(super) fn closed(schema: &Value, at: &str, findings: &mut Findings) {
     each_schema(schema, at, &mut |at, schema| {
@@ -112,7 +112,7 @@ pub(super) fn closed(schema: &Value, at: &str, findings: &mut Findings) {
     });
 }
 
-/// Words that the older schemas of the native protocol do not have. Source: `Schema` in the public reference,
+/// Keywords that the older schemas of the native protocol lack. Source: `Schema` in the public reference,
 /// ai.google.dev/api/caching#Schema; "Unknown name \"$schema\" … Cannot find field" in
 /// github.com/router-for-me/CLIProxyAPI/issues/97.
 const NOT_OF_PROTO: [&str; 14] = [
@@ -132,7 +132,7 @@ const NOT_OF_PROTO: [&str; 14] = [
     "exclusiveMaximum",
 ];
 
-/// Schemas of the older form of the native protocol.
+/// Schemas in the older form of the native protocol.
 pub(super) fn proto(schema: &Value, at: &str, findings: &mut Findings) {
     each_schema(schema, at, &mut |at, schema| {
         for word in NOT_OF_PROTO.iter().filter(|word| !schema[**word].is_null()) {
@@ -148,7 +148,7 @@ pub(super) fn proto(schema: &Value, at: &str, findings: &mut Findings) {
     });
 }
 
-/// Whether a value has a member of this name, however deep.
+/// Whether a value has a field with this name at any depth.
 pub(super) fn has_member(value: &Value, name: &str) -> bool {
     let mut is_there = false;
     walk(value, "", &mut |_, value| {

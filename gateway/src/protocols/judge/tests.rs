@@ -1,4 +1,4 @@
-//! Each rule refuses a request that breaks it, and takes the right one beside it.
+//! Each rule rejects a request that breaks it and accepts a correct one.
 
 #![expect(clippy::needless_pass_by_value, reason = "documents are written in place")]
 
@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::{judge, judge_by, rules};
 use crate::conversation::Protocol;
 
-/// A rule, members of a request that it refuses, and members of one that it takes.
+/// A rule, fields of a request that it rejects, and fields of one that it accepts.
 type Case = (&'static str, Value, Value);
 
-/// Holds each case, and that each rule has one.
+/// Checks each case, and that each rule has one.
 fn every_rule_refuses_and_takes(protocol: Protocol, base: &Value, cases: &[Case]) {
     let request = |members: &Value| {
         let mut request = base.clone();
@@ -35,7 +35,7 @@ fn every_rule_refuses_and_takes(protocol: Protocol, base: &Value, cases: &[Case]
             assert_eq!(finding.rule, *rule);
         }
         assert_eq!(by(&request(right)), [], "case {index}: {rule} refuses {right}");
-        // What keeps one rule keeps the others.
+        // What follows one rule follows the others.
         assert_eq!(judge(protocol, &request(right)), [], "case {index}: {rule}");
     }
     let tried: BTreeSet<&str> = cases.iter().map(|(rule, ..)| *rule).collect();

@@ -1,20 +1,20 @@
-//! Readings of a request that the rules of all protocols share.
+//! Helpers to read requests, shared by the rules of all protocols.
 
 use serde_json::Value;
 
 use super::Findings;
 
-/// The items of a list with their numbers; none if it is no list.
+/// The items of a list with their indices; none if it isn't a list.
 pub(super) fn items(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
     value.as_array().into_iter().flatten().enumerate()
 }
 
-/// A member that is text; empty if it is not.
+/// A text field; empty if it isn't text.
 pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// Calls a function with every value within a document, and where it is.
+/// Calls a function with every nested value and its place.
 pub(super) fn walk<'a>(value: &'a Value, at: &str, visit: &mut impl FnMut(&str, &'a Value)) {
     visit(at, value);
     match value {
@@ -33,7 +33,7 @@ pub(super) fn walk<'a>(value: &'a Value, at: &str, visit: &mut impl FnMut(&str, 
     }
 }
 
-/// Whether a text within a value has a word, in capital letters or not.
+/// Whether any text within a value contains a word, ignoring case.
 pub(super) fn has_word(value: &Value, word: &str) -> bool {
     let mut is_there = false;
     walk(value, "", &mut |_, value| {
@@ -47,13 +47,13 @@ pub(super) fn is_json_object(text: &str) -> bool {
     matches!(serde_json::from_str(text), Ok(Value::Object(_)))
 }
 
-/// Whether a text has up to so many ASCII letters, digits, underscores, hyphens, and nothing else but `more`.
+/// Whether a text has at most `longest` ASCII letters, digits, underscores, hyphens, and characters of `more`.
 pub(super) fn is_name(text: &str, longest: usize, more: &str) -> bool {
     let is_right = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c) || more.contains(c);
     !text.is_empty() && text.len() <= longest && text.chars().all(is_right)
 }
 
-/// Whether a text is base64, in the usual alphabet or the one for addresses, without line breaks.
+/// Whether a text is base64, in the standard or the URL-safe alphabet, without line breaks.
 pub(super) fn is_base64(text: &str) -> bool {
     let digits = text.trim_end_matches('=');
     let is_digit = |c: char| c.is_ascii_alphanumeric() || "+/-_".contains(c);
@@ -63,25 +63,25 @@ pub(super) fn is_base64(text: &str) -> bool {
         && digits.chars().all(is_digit)
 }
 
-/// The media type and the data of a `data:` address in base64 without parameters.
+/// The media type and data of a base64 `data:` URL without parameters.
 pub(super) fn data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }
 
-/// Whether a provider fetches an address.
+/// Whether a provider fetches a URL.
 pub(super) fn is_web(url: &str) -> bool {
     url.starts_with("https://") || url.starts_with("http://")
 }
 
-/// Whether a picture is at an address, or in a `data:` address, as the public schemas of images demand.
+/// Whether an image has a web or `data:` URL, as the public image schemas require.
 pub(super) fn is_picture(url: &str) -> bool {
     is_web(url) || data_url(url).is_some_and(|(kind, data)| PICTURES.contains(&kind) && is_base64(data))
 }
 
-/// Media types of pictures that every provider takes.
+/// Image media types that every provider accepts.
 pub(super) const PICTURES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Says which members of an object are not known.
+/// Reports the unknown fields of an object.
 pub(super) fn unknown(object: &Value, at: &str, known: &[&str], findings: &mut Findings) {
     for name in object.as_object().into_iter().flatten().map(|(name, _)| name) {
         if !known.contains(&name.as_str()) {
@@ -90,7 +90,7 @@ pub(super) fn unknown(object: &Value, at: &str, known: &[&str], findings: &mut F
     }
 }
 
-/// Says that a number is not within its bounds.
+/// Reports a number that is out of range.
 pub(super) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mut Findings) {
     let value = body.pointer(at).unwrap_or(&Value::Null);
     if !value.is_null() && value.as_f64().is_none_or(|number| number < least || number > most) {
@@ -99,7 +99,7 @@ pub(super) fn range(body: &Value, at: &str, least: f64, most: f64, findings: &mu
     }
 }
 
-/// Says that a text is longer than so many characters.
+/// Reports a text that is too long, in characters.
 pub(super) fn longest(body: &Value, at: &str, most: usize, findings: &mut Findings) {
     let length = body.pointer(at).and_then(Value::as_str).map_or(0, |text| text.chars().count());
     if length > most {
@@ -107,7 +107,7 @@ pub(super) fn longest(body: &Value, at: &str, most: usize, findings: &mut Findin
     }
 }
 
-/// Says that a word is none of those that are known.
+/// Reports a value that isn't among the known ones.
 pub(super) fn one_of(body: &Value, at: &str, words: &[&str], findings: &mut Findings) {
     let value = body.pointer(at).unwrap_or(&Value::Null);
     if !value.is_null() && value.as_str().is_none_or(|word| !words.contains(&word)) {
@@ -115,11 +115,11 @@ pub(super) fn one_of(body: &Value, at: &str, words: &[&str], findings: &mut Find
     }
 }
 
-/// Words for how much a model thinks, at providers of chat and responses.
+/// Effort levels of chat and responses providers.
 pub(super) const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh"];
 
-/// Metadata that chat and responses take: 16 pairs, names of 64 characters, texts of 512. Source: `Metadata` in the public
-/// schema, github.com/openai/openai-openapi.
+/// Metadata that chat and responses accept: 16 pairs, names of 64 characters, texts of 512. Source: `Metadata` in the
+/// public schema, github.com/openai/openai-openapi.
 pub(super) fn metadata(body: &Value, findings: &mut Findings) {
     let Some(members) = body["metadata"].as_object() else { return };
     if members.len() > 16 {

@@ -21,7 +21,7 @@ fn ended(end: End) -> Delta {
     Delta::Ended { choice: 0, end }
 }
 
-/// What comes of deltas, and that nothing is held after the last one.
+/// What deltas turn into. Also asserts that nothing stays buffered after the last one.
 fn sequenced(deltas: Vec<Delta>) -> Vec<Delta> {
     let (mut sequence, mut out) = (Sequence::default(), Vec::new());
     for delta in deltas {

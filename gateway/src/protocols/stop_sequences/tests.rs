@@ -26,7 +26,7 @@ fn stopped(by: &str) -> Delta {
     ended(End::StopSequence(Some(by.to_owned())))
 }
 
-/// What comes of the pieces, and the text that was given out with each.
+/// What the pieces turn into, and the text that was released with each.
 fn through(stops: &mut StopSequences, pieces: impl IntoIterator<Item = Delta>) -> Vec<Delta> {
     let mut out = Vec::new();
     for piece in pieces {
@@ -113,7 +113,7 @@ fn a_whole_answer_ends_where_a_sequence_is_complete() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// However a text is cut into pieces, it ends where the text as a whole first has a sequence.
+    /// However a text is split into pieces, it ends where the whole text first contains a sequence.
     #[test]
     fn pieces_end_where_the_whole_does(
         sequences in prop::collection::vec("[ab]{1,4}", 1..4),

@@ -29,7 +29,7 @@ fn end(word: &str) -> Value {
     chunk(json!({}), word.into())
 }
 
-/// The stream of these chunks, with its last word.
+/// The stream of these chunks, with its end marker.
 fn whole(chunks: &[Value]) -> Vec<u8> {
     stream(&[chunks, &[json!("[DONE]")]].concat(), false)
 }
@@ -51,7 +51,7 @@ fn right_streams_of_chat_are_read() {
     let read = clean(Protocol::Chat, &whole(&calls));
     let said: Vec<_> = read.calls.iter().map(|call| (call.name.as_str(), call.input.as_str())).collect();
     assert_eq!(said, [("f", "{\"x\":1}"), ("g", "{}")]);
-    // The last call of an answer that was cut, and an answer that failed.
+    // The last call of a truncated answer, and a failed answer.
     clean(Protocol::Chat, &whole(&[begin(0, "a", "f"), piece(0, "{"), end("length")]));
     let failed =
         clean(Protocol::Chat, &stream(&[text("He"), json!({ "error": { "message": "broken" } })], false));

@@ -43,7 +43,7 @@ fn last() -> Value {
     json!({ "type": "message_stop" })
 }
 
-/// A whole stream with these events between its start and its end.
+/// A complete stream with these events between start and end.
 fn whole(events: &[Value], word: &str) -> Vec<u8> {
     stream(&[&[start()], events, &[end(word), last()]].concat(), true)
 }
@@ -73,7 +73,7 @@ fn right_streams_of_messages_are_read() {
     assert_eq!((read.text.as_str(), read.thoughts.as_str()), ("Hello", "Hm."));
     let inputs: Vec<&str> = read.calls.iter().map(|call| call.input.as_str()).collect();
     assert_eq!(inputs, ["{\"x\":1}", "{}"]);
-    // A call that was cut off, an answer that failed.
+    // A truncated call, and a failed answer.
     clean(Protocol::Messages, &whole(&[call_block(0, "a"), input(0, "{\"x"), stop(0)], "max_tokens"));
     let error = json!({ "type": "error", "error": { "type": "api_error", "message": "broken" } });
     assert!(clean(Protocol::Messages, &stream(&[start(), text_block(0), text(0, "He"), error], true)).failed);

@@ -39,7 +39,7 @@ fn of_part(kind: &str, mut members: Value) -> Value {
     event(kind, members)
 }
 
-/// The life of a text, with what is said to be done.
+/// All events of a text, with the text that `done` states.
 fn text(deltas: &[&str], text: &str) -> Vec<Value> {
     let mut events = vec![
         added(0, &json!({ "id": "msg_0", "type": "message" })),
@@ -52,7 +52,7 @@ fn text(deltas: &[&str], text: &str) -> Vec<Value> {
     events
 }
 
-/// The life of a call.
+/// All events of a call.
 fn called(index: u64, id: &str, deltas: &[&str], arguments: &str) -> Vec<Value> {
     let of = |kind: &str, mut members: Value| {
         (members["output_index"], members["item_id"]) = (index.into(), format!("fc_{index}").into());
@@ -69,7 +69,7 @@ fn end(output: &[Value]) -> Value {
     event("completed", json!({ "response": { "status": "completed", "output": output } }))
 }
 
-/// The events with their numbers.
+/// The events with their sequence numbers.
 fn numbered(events: &[Value]) -> Vec<u8> {
     let events: Vec<Value> = events
         .iter()
@@ -83,7 +83,7 @@ fn numbered(events: &[Value]) -> Vec<u8> {
     stream(&events, true)
 }
 
-/// A stream of these events that is completed with this output.
+/// A stream of these events that completes with this output.
 fn whole(events: &[Value], output: &[Value]) -> Vec<u8> {
     numbered(&[&[created()], events, &[end(output)]].concat())
 }
@@ -93,7 +93,7 @@ fn right_streams_of_responses_are_read() {
     let events = [text(&["He", "llo"], "Hello"), called(1, "a", &["{\"x\"", ":1}"], "{\"x\":1}")].concat();
     let read = clean(Protocol::Responses, &whole(&events, &[message("Hello"), call(1, "a", "{\"x\":1}")]));
     assert_eq!((read.text.as_str(), read.calls[0].input.as_str()), ("Hello", "{\"x\":1}"));
-    // Two items that are open at a time, a call that was cut off, an answer that failed.
+    // Two items open at the same time, a truncated call, and a failed answer.
     let (first, second) = (called(0, "a", &["{}"], "{}"), called(1, "b", &["{}"], "{}"));
     let mixed: Vec<Value> =
         first.iter().zip(&second).flat_map(|(first, second)| [first.clone(), second.clone()]).collect();

@@ -1,13 +1,13 @@
-//! Pictures and documents of the messages protocol.
+//! Images and documents of the messages protocol.
 
 use serde_json::Value;
 
 use super::super::Findings;
 use super::super::words::{PICTURES, is_base64, is_web, text, walk};
 
-/// Pictures of four media types, documents of PDF or plain text, each in base64 without line breaks, at an address, or by id.
-/// Sources: "messages.0.content.0.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif' or
-/// 'image/webp'", github.com/anthropics/claude-code/issues/5955;
+/// Images of four media types, documents in PDF or plain text, each as base64 without line breaks, at a URL, or by id.
+/// Sources: "messages.0.content.0.image.source.base64.media_type: Input should be 'image/jpeg', 'image/png', 'image/gif'
+/// or 'image/webp'", github.com/anthropics/claude-code/issues/5955;
 /// platform.claude.com/docs/en/build-with-claude/pdf-support.
 pub(super) fn media_have_their_form(body: &Value, findings: &mut Findings) {
     walk(&body["messages"], "/messages", &mut |at, block| {

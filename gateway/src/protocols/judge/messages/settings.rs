@@ -5,15 +5,15 @@ use serde_json::Value;
 use super::super::words::{items, longest, one_of, range, text, unknown};
 use super::super::{Findings, choice, schema};
 
-/// One name for two tools: see `choice::unique`.
+/// Two tools with the same name: see `choice::unique`.
 pub(super) fn names_of_tools_are_unique(body: &Value, findings: &mut Findings) {
     let names = items(&body["tools"])
         .filter_map(|(index, tool)| Some((format!("/tools/{index}"), tool["name"].as_str()?)));
     choice::unique(names, findings);
 }
 
-/// Thinking goes with no other temperature than 1, no top_k, a top_p of 0.95 at least, no forced tool, and a budget of 1024
-/// at least that is less than max_tokens. Sources: "Thinking may not be enabled when tool_choice forces tool use",
+/// Thinking requires temperature 1, no top_k, a top_p of at least 0.95, no forced tool, and a budget of at least 1024
+/// that is less than max_tokens. Sources: "Thinking may not be enabled when tool_choice forces tool use",
 /// github.com/mastra-ai/mastra/issues/7507; platform.claude.com/docs/en/build-with-claude/extended-thinking.
 pub(super) fn beside_thinking(body: &Value, findings: &mut Findings) {
     let kind = text(&body["thinking"], "type");
@@ -47,8 +47,8 @@ pub(super) fn temperature_or_top_p(body: &Value, findings: &mut Findings) {
     }
 }
 
-/// Source: bounds of the members in platform.claude.com/docs/en/api/messages ("temperature: range: 0..1", "max_tokens: Field
-/// required").
+/// Source: limits of the fields in platform.claude.com/docs/en/api/messages ("temperature: range: 0..1", "max_tokens:
+/// Field required").
 pub(super) fn numbers_are_in_range(body: &Value, findings: &mut Findings) {
     if body["max_tokens"].is_null() {
         findings.say("/max_tokens", "field required");
@@ -135,7 +135,7 @@ pub(super) fn words_are_known(body: &Value, findings: &mut Findings) {
     one_of(body, "/service_tier", &["auto", "standard_only"], findings);
 }
 
-/// "x: Extra inputs are not permitted". Source: the members of `MessageCreateParams` and its blocks in
+/// "x: Extra inputs are not permitted". Source: the fields of `MessageCreateParams` and its blocks in
 /// github.com/anthropics/anthropic-sdk-python; github.com/anthropics/claude-code/issues/21612.
 pub(super) fn members_are_known(body: &Value, findings: &mut Findings) {
     const REQUEST: &[&str] = &[

@@ -27,7 +27,7 @@ fn called(ids: &[&str]) -> Value {
     json!({ "messages": messages })
 }
 
-/// A call with these members, and its result.
+/// A call with these fields, and its result.
 fn called_with(members: &Value) -> Value {
     let mut call = call("c1");
     for (name, value) in members.as_object().expect("members") {
@@ -74,7 +74,7 @@ fn every_rule_of_chat_refuses_and_takes() {
     let cases: Vec<Case> = vec![
         ("messages_are_there", json!({ "messages": [] }), json!({})),
         ("messages_are_there", said(json!({ "role": "nobody", "content": "x" })), said(system("developer"))),
-        // A message between the call and its result, a result of no call, a call without one.
+        // A message between a call and its result, a result without a call, a call without a result.
         (
             "results_follow_their_calls",
             json!({ "messages": [user(), calling(&[call("c1")]), user(), result("c1")] }),

@@ -19,12 +19,12 @@ fn text(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// A question, blocks of the model, and blocks of the next turn.
+/// A question, blocks by the model, and blocks of the next turn.
 fn turns(of_model: &[Value], of_user: &[Value]) -> Value {
     json!({ "messages": [user(), { "role": "assistant", "content": of_model }, { "role": "user", "content": of_user }] })
 }
 
-/// A call with one other member, and its result.
+/// A call with one field changed, and its result.
 fn called_with(name: &str, value: Value) -> Value {
     let mut call = call("c1");
     call[name] = value;

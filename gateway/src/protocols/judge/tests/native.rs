@@ -23,7 +23,7 @@ fn contents(contents: &[Value]) -> Value {
     json!({ "contents": contents })
 }
 
-/// A question, parts of the model, and parts of the next turn.
+/// A question, parts by the model, and parts of the next turn.
 fn turns(of_model: &[Value], of_user: &[Value]) -> Value {
     contents(&[user(), content("model", of_model), content("user", of_user)])
 }

@@ -19,7 +19,7 @@ fn input(items: &[Value]) -> Value {
     json!({ "input": items })
 }
 
-/// An item with one more member.
+/// An item with one more field.
 fn with(mut item: Value, name: &str, value: Value) -> Value {
     item[name] = value;
     item

@@ -1,5 +1,5 @@
-//! Properties of every answer as its provider writes it: written for its own protocol it is what it was, and for another
-//! one nothing of it is lost in silence.
+//! Properties of every answer as its provider writes it: written for its own protocol it is unchanged, and for another
+//! one nothing is lost silently.
 
 use std::cell::RefCell;
 
@@ -20,7 +20,7 @@ use crate::wire::json::list;
 /// Number of answers per protocol.
 const ANSWERS: u32 = 60;
 
-/// Answers of a protocol, made at random.
+/// Random answers of a protocol.
 pub(super) fn answers(protocol: Protocol, made: Made) -> BoxedStrategy<Value> {
     match protocol {
         Protocol::Chat => made::chat(made),
@@ -67,8 +67,8 @@ fn any_answer_comes_back_as_it_was() {
     });
 }
 
-/// Takes the log probabilities out of the parts of a response: the neutral form has one list of a choice, so that those of
-/// all parts come back at the first text.
+/// Moves the log probabilities of a response's parts into one list: the neutral form has one per choice, so those of all
+/// parts come back on the first text.
 fn one_list_of_tokens(response: &mut Value) -> Vec<Value> {
     let mut all = Vec::new();
     for item in response["output"].as_array_mut().into_iter().flatten() {
@@ -94,11 +94,11 @@ fn nothing_of_an_answer_is_lost_in_silence() {
                 let Some(there) = document.pointer(at) else {
                     return Err(TestCaseError::fail(format!("{other} tells of {at}, which is nowhere")));
                 };
-                // A medium is told in words that are the same for all.
+                // Media are reported in the same form for all.
                 let is_same = there == value || value.get("media_type").is_some();
                 prop_assert!(is_same, "{} tells {value} of {at}", other);
             }
-            // Citations may cut a text into several ones.
+            // Citations may split a text into several.
             let texts: String =
                 list(&written["content"]).filter_map(|block| block["text"].as_str()).collect();
             let body = format!("{written}{texts}");
@@ -122,31 +122,31 @@ fn nothing_of_an_answer_is_lost_in_silence() {
     });
 }
 
-/// Whether a document says a text. Signatures go to clients of the native protocol as bytes.
+/// Whether a document contains a text. Clients of the native protocol get signatures as bytes.
 pub(super) fn is_said(body: &str, mark: &str) -> bool {
     let wrapped = |with: &str| BASE64_STANDARD.encode(format!("{with}{mark}"));
     body.contains(mark)
         || ["gw-signature:", "gw-redacted:"].into_iter().any(|with| body.contains(&wrapped(with)))
 }
 
-/// Places that say nothing to another protocol. Before each is where it is of and where it goes; a star stands for any
+/// Places that mean nothing to another protocol. Each is preceded by its source and its target; a star stands for any
 /// text.
 const SILENT: &[(&str, &str)] = &[
     ("*>messages */logprobs*", "nobody asks for log probabilities in the messages protocol"),
     ("chat>* /choices/*/image_url/detail", "how closely an image of the client is looked at"),
 ];
 
-/// Whether a place says nothing in another protocol. `ways`: the protocols.
+/// Whether a place means nothing in another protocol. `ways`: the protocols.
 fn says_nothing(answer: &Answer, document: &Value, ways: (&str, &str), at: &str) -> bool {
     let (source, target) = ways;
     let way = format!("{source}>{target} {at}");
-    // A client of these protocols cannot ask for several answers.
+    // A client of these protocols can't request several answers.
     let is_of_another = matches!(target, "responses" | "messages")
         && ["/choices/", "/candidates/"]
             .into_iter()
             .filter_map(|list| at.strip_prefix(list))
             .any(|rest| !rest.starts_with("0/"));
-    // A token is a text and a number in the native protocol, and has no other members.
+    // In the native protocol, a token is a text and a number without other fields.
     let is_of_token = at.contains("/logprobs")
         && at.ends_with(&escaped(UNKNOWN))
         && (source == "native" || target == "native");
@@ -154,7 +154,7 @@ fn says_nothing(answer: &Answer, document: &Value, ways: (&str, &str), at: &str)
         .choices
         .first()
         .is_some_and(|choice| choice.parts.iter().any(|part| matches!(part.kind, PartKind::Text(_))));
-    // Log probabilities are those of a text.
+    // Log probabilities belong to a text.
     let is_of_no_text = at.contains("/logprobs") && !has_text && target == "responses";
     SILENT.iter().any(|(silent, _)| is_like(silent, &way))
         || is_of_another
@@ -163,7 +163,7 @@ fn says_nothing(answer: &Answer, document: &Value, ways: (&str, &str), at: &str)
         || repeats_a_thought(document, at)
 }
 
-/// Whether a place of an answer of chat shows a thought that stands beside it.
+/// Whether a place in a chat answer shows a thought that is also next to it.
 pub(super) fn repeats_a_thought(document: &Value, at: &str) -> bool {
     let Some((message, name)) = at.rsplit_once('/') else { return false };
     let beside = |name: &str| document.pointer(&format!("{message}/{name}")).unwrap_or(&Value::Null);
@@ -189,7 +189,7 @@ fn a_response_that_failed_is_no_answer_and_its_error_is_told() {
     }
 }
 
-/// The answer that a client of a protocol gets of a provider's.
+/// The answer that a client of a protocol gets from a provider's.
 fn told(source: Protocol, target: Protocol, document: &Value) -> Value {
     target.answer_out(source.answer_in(document.clone()).expect("an answer"), &response_context("m"))
 }

@@ -1,4 +1,5 @@
-//! Properties of every answer: each protocol says it whole, and its stream says what the whole answer says, however it is cut.
+//! Properties of every answer: each protocol expresses all of it, and its stream says the same as the whole answer,
+//! however it is split.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -13,7 +14,7 @@ use crate::conversation::{
 /// Number of answers per protocol.
 const ANSWERS: u32 = 100;
 
-/// What an answer tells its reader, in whatever protocol.
+/// What an answer conveys, in any protocol.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Told {
     text: String,
@@ -51,7 +52,7 @@ impl Told {
         told
     }
 
-    /// What a stream tells.
+    /// What a stream conveys.
     fn in_pieces(deltas: &[Delta]) -> Self {
         let mut told = Self::default();
         let mut inputs: Vec<String> = Vec::new();
@@ -78,7 +79,7 @@ impl Told {
         told
     }
 
-    /// As far as a protocol has words for it.
+    /// As far as a protocol can express it.
     fn within(mut self, protocol: Protocol) -> Self {
         if protocol == Protocol::Chat {
             self.signatures.clear();
@@ -88,7 +89,7 @@ impl Told {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // What JSON, events and lines have signs of their own for, among any other characters.
+    // Characters that are special in JSON, events and lines, mixed with any others.
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
         select(vec!["\n\n", "\"", "\\", "data: ", "🎈", " "]).prop_map(str::to_owned)
@@ -106,7 +107,7 @@ fn thought() -> impl Strategy<Value = PartKind> {
     })
 }
 
-/// A thought at most, then text, then calls: the order in which every protocol tells them.
+/// At most one thought, then text, then calls: the order that every protocol can express.
 fn answers() -> impl Strategy<Value = Answer> {
     let arguments = prop::collection::btree_map("[a-z]{1,4}", text(), 0..3);
     let calls = prop::collection::vec(("[a-z_]{1,9}", arguments), 0..3);
@@ -137,7 +138,7 @@ fn call(place: u32, name: String, arguments: &std::collections::BTreeMap<String,
     PartKind::Call(ToolCall { id: format!("call_{place}"), name, input, signature: None })
 }
 
-/// The deltas of an answer, its texts cut into pieces of so many characters.
+/// The deltas of an answer, with its texts split into pieces of `size` characters.
 pub(super) fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
     let pieces = |text: &str| -> Vec<String> {
         text.chars().collect::<Vec<_>>().chunks(size).map(String::from_iter).collect()
@@ -190,7 +191,7 @@ pub(super) fn cut(answer: &Answer, size: usize) -> Vec<Delta> {
     deltas
 }
 
-/// Runs a test with many answers, and sizes of pieces, for each protocol.
+/// Runs a test for each protocol with many answers and piece sizes.
 pub(super) fn every_answer(test: impl Fn(Protocol, Answer, usize) -> Result<(), TestCaseError>) {
     for (protocol, folder) in PROTOCOLS {
         let config =
@@ -230,7 +231,7 @@ fn a_stream_says_what_the_whole_answer_says_however_it_is_cut() {
     });
 }
 
-/// Servers in front of others tell errors in the form of chat, whatever the protocol of the stream.
+/// Servers that front others report errors in the chat format, whatever the protocol of the stream.
 #[test]
 fn an_error_without_a_type_ends_a_stream_of_every_protocol() {
     let events = serde_json::json!([{ "data": { "error": { "message": "broken" } } }]);

@@ -1,4 +1,4 @@
-//! Answers that are made to grow on their way: what is written of them is bounded by what was sent.
+//! Answers designed to grow in translation: the output is bounded by the input.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn sourced(texts: &[&str]) -> Value {
         "groundingMetadata": { "groundingChunks": chunks } }] })
 }
 
-/// The same, but whose sources are of words.
+/// The same, with sources that cover a text range.
 fn quoted(texts: &[&str], start: u64, end: u64) -> Value {
     let mut answer = sourced(texts);
     let place = json!({ "uri": "a", "startIndex": start, "endIndex": end });

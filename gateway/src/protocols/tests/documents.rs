@@ -1,4 +1,4 @@
-//! Requests made at random: of every kind of part, with members of the wrong type, null, and unknown ones.
+//! Random requests with every kind of part, including fields of the wrong type, null and unknown ones.
 
 pub(super) mod answers;
 mod native;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 pub(super) use self::native::native;
 pub(super) use self::responses::responses;
 
-/// A text that occurs only once: so it can be found again.
+/// A text that occurs only once, so it can be found again.
 pub(super) fn mark() -> BoxedStrategy<Value> {
     (0..1_000_000_000_000_u64).prop_map(|number| format!("q{number:012}").into()).boxed()
 }
@@ -31,7 +31,7 @@ pub(super) fn list(item: BoxedStrategy<Value>, sizes: std::ops::Range<usize>) ->
     vec(item, sizes).prop_map(Value::from).boxed()
 }
 
-/// An object: `always` has the members that are always there, `maybe` those that may be missing, null or odd.
+/// An object: `always` has the fields that are always present, `maybe` those that may be missing, null or odd.
 pub(super) fn object(
     always: Vec<(&'static str, BoxedStrategy<Value>)>,
     maybe: Vec<(&'static str, BoxedStrategy<Value>)>,
@@ -52,7 +52,7 @@ pub(super) fn object(
     members.prop_map(|members| members.into_iter().flatten().collect::<Map<_, _>>().into()).boxed()
 }
 
-/// An object whose members are all known and there.
+/// An object whose fields are all known and present.
 pub(super) fn exactly(members: Vec<(&'static str, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
     let (names, values): (Vec<&str>, Vec<_>) = members.into_iter().unzip();
     let object = move |values: Vec<Value>| {
@@ -61,7 +61,7 @@ pub(super) fn exactly(members: Vec<(&'static str, BoxedStrategy<Value>)>) -> Box
     values.prop_map(object).boxed()
 }
 
-/// A kind that is not known yet.
+/// An unknown kind.
 pub(super) fn tomorrow() -> BoxedStrategy<Value> {
     exactly(vec![("type", word("kind_of_tomorrow")), ("text", mark())])
 }

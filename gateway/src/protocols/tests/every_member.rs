@@ -1,5 +1,5 @@
-//! Every member that the specification names is carried to every other protocol, or reported, or says nothing there. What
-//! says nothing is decided here, so that a new member of the specification fails until somebody decides.
+//! Every field in the specification is carried over to every other protocol, is reported, or means nothing there. What
+//! means nothing is decided here, so a new field in the specification fails until somebody decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ fn schemas_of(protocol: Protocol) -> (&'static str, &'static str) {
     }
 }
 
-/// Members beside which the others say something: a choice among tools needs tools, thinking needs room.
+/// Context that gives other fields a meaning: a tool choice needs tools, thinking needs room.
 fn context(protocol: Protocol) -> Value {
     let schema = json!({ "type": "object" });
     match protocol {
@@ -41,7 +41,7 @@ fn context(protocol: Protocol) -> Value {
     }
 }
 
-/// A place without the numbers of list items.
+/// A place without list indices.
 fn plain(at: &str) -> String {
     at.replace("/0", "")
 }
@@ -50,10 +50,10 @@ fn value_at(document: &Value, at: &str) -> String {
     document.pointer(at).map(Value::to_string).unwrap_or_default()
 }
 
-/// What is lost in silence: the place, and the values and targets of which this holds.
+/// What is lost silently: the place, and the values and targets concerned.
 type Lost = BTreeMap<String, BTreeSet<String>>;
 
-/// Whether a place is of this form, where a star stands for any text.
+/// Whether a place matches a pattern, where a star stands for any text.
 pub(super) fn is_like(form: &str, at: &str) -> bool {
     match form.split_once('*') {
         None => form == at,
@@ -63,7 +63,7 @@ pub(super) fn is_like(form: &str, at: &str) -> bool {
     }
 }
 
-/// Compares what is lost with what is decided, in both directions.
+/// Compares what is lost with what was decided, in both directions.
 fn decided(lost: &Lost, decided: &[(&str, &str)]) {
     let undecided: Vec<String> = lost
         .iter()
@@ -126,7 +126,7 @@ fn no_member_of_an_answer_is_lost_in_silence() {
     decided(&lost, SILENT_IN_ANSWERS);
 }
 
-/// Members of requests, and why some value of theirs says nothing to some other protocol. A star stands for any text.
+/// Request fields, and why some of their values mean nothing to some other protocol. A star stands for any text.
 const SILENT_IN_REQUESTS: &[(&str, &str)] = &[
     ("* /model", "the target has its own name of it"),
     ("* /stream", "false is the default, and the native protocol says it in the path"),
@@ -180,7 +180,7 @@ const SILENT_IN_REQUESTS: &[(&str, &str)] = &[
     ("responses /input/role", "the least request has this role"),
 ];
 
-/// The same of answers.
+/// The same for answers.
 const SILENT_IN_ANSWERS: &[(&str, &str)] = &[
     ("* /model", "the client's own name of it is written"),
     ("* /id", "of another form"),

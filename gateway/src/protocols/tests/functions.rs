@@ -1,5 +1,5 @@
-//! Clients that know functions and no tools: what they send reaches every protocol as tools and calls, and what comes back has
-//! their form (2.2 of the specification names neither; `spec/gaps.md`).
+//! Clients that use functions instead of tools: what they send reaches every protocol as tools and calls, and what comes
+//! back has the function form (2.2 of the specification names neither; `spec/gaps.md`).
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn result(name: &str, content: &str) -> Value {
     json!({ "role": "function", "name": name, "content": content })
 }
 
-/// What each result of a request is, and the name of the tool that was called.
+/// The text of each result in a request, and the name of the called tool.
 fn results(conversation: &Conversation) -> Vec<(Option<&str>, &str)> {
     let parts = conversation.turns.iter().flat_map(|turn| &turn.parts);
     let results = parts.filter_map(|part| match &part.kind {

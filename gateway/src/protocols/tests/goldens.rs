@@ -1,5 +1,5 @@
-//! The documents of the vectors: each comes back from the neutral form as it was, and the form it takes in every other
-//! protocol is held by a snapshot.
+//! The vector documents: each comes back from the neutral form unchanged, and a snapshot pins the form it takes in every
+//! other protocol.
 
 use std::fmt::Write as _;
 
@@ -53,8 +53,8 @@ fn is_nothing(delta: &Delta) -> bool {
     matches!(delta, Delta::Usage(usage) if usage.input.unwrap_or(0) + usage.output.unwrap_or(0) == 0)
 }
 
-/// What a stream says of the answer: id and model are the gateway's, of the usage the last word counts, and what is beyond
-/// the words of other protocols stays with the bytes of this one.
+/// What a stream says about the answer: id and model are the gateway's, the last usage counts, and what other protocols
+/// can't express stays in this one's bytes.
 fn meaning(deltas: &[Delta]) -> Vec<&Delta> {
     let usage = deltas.iter().rev().find(|delta| matches!(delta, Delta::Usage(_)));
     let others = deltas

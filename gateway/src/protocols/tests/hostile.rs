@@ -1,4 +1,4 @@
-//! Streams of providers that are broken or mean harm: no panic, no more memory than was sent, and no success that was none.
+//! Broken or malicious provider streams: no panic, no more memory than was sent, and no false success.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ fn calls_without_end_are_refused() {
     assert!(deltas(Protocol::Chat, &json!([{ "data": { "choices": choices } }])).is_err());
 }
 
-/// A packet may have 64 MiB: to compare all of its proofs with all of its calls would take hours.
+/// A packet may be up to 64 MiB: comparing all of its proofs with all of its calls would take hours.
 #[test]
 fn proofs_and_calls_without_end_in_one_packet_are_refused() {
     let proof =

@@ -1,4 +1,5 @@
-//! Thoughts between texts and calls come back to their maker where they stood, over clients whose messages hold them apart.
+//! Thoughts between texts and calls return to their maker in their original position, even via clients whose messages
+//! keep them apart.
 
 use serde_json::{Map, Value, json};
 
@@ -17,7 +18,7 @@ fn blocks() -> Value {
     ])
 }
 
-/// The kinds of the blocks of the assistant's turn, if a client of chat sends this message back.
+/// The kinds of blocks in the assistant's turn if a chat client sends this message back.
 fn sent_back(message: &Value) -> Vec<String> {
     let result = |id: &str| json!({ "role": "tool", "tool_call_id": id, "content": "1" });
     let messages = json!([{ "role": "user", "content": "Hi" }, message, result("call_1"), result("call_2")]);
@@ -48,11 +49,11 @@ fn a_whole_answer_comes_back_in_its_order() {
         "stop_reason": "tool_use", "stop_sequence": null, "usage": { "input_tokens": 1, "output_tokens": 1 } });
     let answer = Protocol::Messages.answer_in(answer).expect("an answer");
     let message = Protocol::Chat.answer_out(answer, &response_context("m"))["choices"][0]["message"].take();
-    // Its order of calls and texts is that of the protocol: the text is one, and comes first.
+    // The protocol determines the order of calls and text: there is one text, and it comes first.
     assert_eq!(sent_back(&message), [ORDER[0], ORDER[3], ORDER[2], ORDER[1], ORDER[4], ORDER[5]]);
 }
 
-/// The message that a client makes of the pieces of a stream.
+/// The message that a client assembles from a stream's pieces.
 fn collected(events: &Value) -> Value {
     let (mut content, mut details, mut calls) = (String::new(), Vec::<Map<String, Value>>::new(), Vec::new());
     for event in events.as_array().into_iter().flatten() {

@@ -1,8 +1,8 @@
-//! Legal in, legal out: a request that strict providers of the client's protocol take is written as one that strict providers
-//! of the target's take, and says the same. And whatever a careless provider streams, the client's stream keeps its grammar,
-//! and says the same text and whole calls.
+//! Legal in, legal out: a request that strict providers of the client's protocol accept is written as one that strict
+//! providers of the target's accept, and says the same. And whatever a careless provider streams, the client's stream
+//! follows its grammar, with the same text and complete calls.
 //!
-//! `PROPTEST_CASES` says how many of each pair are tried.
+//! `PROPTEST_CASES` sets how many cases of each pair are tried.
 
 mod plan;
 mod providers;
@@ -22,11 +22,11 @@ use super::super::{Malformed, Outgoing, grammar, judge};
 use super::{DEFAULTS, PROTOCOLS, response_context, tries};
 use crate::conversation::{Conversation, Protocol};
 
-/// Number of cases of each pair, where nobody says another.
+/// Default number of cases per pair.
 const CASES: u32 = 64;
 
-/// Runs a test of each pair of protocols. The test says all that is wrong with a case; of each kind of failure, the smallest
-/// case is told.
+/// Runs a test for each pair of protocols. The test returns everything that is wrong with a case; for each kind of
+/// failure, the smallest case is reported.
 fn every_pair<T: std::fmt::Debug>(
     strategy: &impl Strategy<Value = T>,
     test: impl Fn(Protocol, Protocol, T) -> Wrong,
@@ -74,11 +74,11 @@ fn every_pair<T: std::fmt::Debug>(
 #[derive(Debug, Default)]
 struct Wrong {
     reasons: Vec<String>,
-    /// The case, in words of the wire.
+    /// The case, in wire format.
     about: String,
 }
 
-/// The words of a failure before what is of the single case.
+/// The part of a failure message before anything specific to the case.
 fn kind_of(reason: &str) -> String {
     let end = reason.find([':', '"', '(']).unwrap_or(reason.len());
     reason[..end].chars().filter(|c| !c.is_ascii_digit()).collect()
@@ -89,7 +89,7 @@ fn outgoing(target: Protocol, conversation: &Conversation) -> Outgoing {
     target.request_out(conversation, DEFAULTS)
 }
 
-/// Writes a request of one protocol as one of another.
+/// Writes a request of one protocol as a request of another.
 fn translated(source: Protocol, target: Protocol, legal: &Legal) -> Wrong {
     let about = format!("source: {}", legal.body);
     let mut reasons: Vec<String> = judge::judge(source, &legal.body)
@@ -121,7 +121,7 @@ fn a_legal_request_is_legal_in_every_other_protocol_and_says_the_same() {
     });
 }
 
-/// What a client of a protocol gets of a provider's events.
+/// What a client of a protocol gets from a provider's events.
 fn streamed(source: Protocol, target: Protocol, events: &[streams::Event]) -> Result<Vec<u8>, Malformed> {
     let (mut reader, mut deltas) = (source.stream_in(), Vec::new());
     for (name, data) in events {
@@ -156,7 +156,7 @@ fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
     if transcript.text != text {
         reasons.push(format!("the text is another one: {:?} became {:?}", text, transcript.text));
     }
-    // Of an answer that was cut off, the last call may be in pieces.
+    // The last call of a truncated answer may be partial.
     if !answer.is_cut() {
         let parsed = |call: &grammar::Call| serde_json::from_str(&call.input).unwrap_or(Value::Null);
         let mut got: Vec<(String, Value)> =

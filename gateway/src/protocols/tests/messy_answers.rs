@@ -1,4 +1,4 @@
-//! Answers that providers give and no specification has: what clients of the other protocols get of them.
+//! Nonstandard answers that real providers send: what clients of the other protocols get from them.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ impl Read {
         read
     }
 
-    /// What each kind of client reads of a stream of chat with these pieces, whose last one has the reason of the end.
+    /// What each kind of client reads from a chat stream of these pieces, whose last one has the finish reason.
     fn of_chat(pieces: &[Value]) -> Vec<Self> {
         let mut chunks: Vec<Value> =
             pieces.iter().map(|choice| json!({ "data": { "id": "c", "choices": [choice] } })).collect();
@@ -125,13 +125,13 @@ fn arguments_may_be_an_object_or_nothing() {
 fn calls_are_told_apart_whatever_numbers_and_ids_they_have() {
     let expected = [("f", &json!({ "x": 1 })), ("g", &json!({ "y": 2 }))];
     for (first, second) in [
-        // One number, no ids.
+        // Same index, no ids.
         ((json!(0), "", "f"), (json!(0), "", "g")),
-        // One number and one id.
+        // Same index and same id.
         ((json!(0), "a", "f"), (json!(0), "a", "g")),
-        // One number.
+        // Same index.
         ((json!(0), "a", "f"), (json!(0), "b", "g")),
-        // Numbers that are none.
+        // Invalid indices.
         ((json!(-1), "a", "f"), (json!("0"), "b", "g")),
         ((json!(null), "a", "f"), (json!(null), "b", "g")),
     ] {
@@ -145,7 +145,7 @@ fn calls_are_told_apart_whatever_numbers_and_ids_they_have() {
             assert!(read.ids[0] != read.ids[1] && read.ids.iter().all(|id| !id.is_empty()), "{read:?}");
         }
     }
-    // Two calls of one function, and a provider that repeats name and id in every piece.
+    // Two calls of the same function, and a provider that repeats name and id in every piece.
     let again = [piece(0, "", "f", "{\"x\":1}"), piece(0, "", "f", "{\"x\":2}"), end("stop")];
     for read in Read::of_chat(&again) {
         assert_eq!(read.calls(), [("f", &json!({ "x": 1 })), ("f", &json!({ "x": 2 }))]);

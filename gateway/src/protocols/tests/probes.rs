@@ -1,15 +1,15 @@
-//! Documents made of the schemas of the specification: one for each value of each member, and one without it.
+//! Documents generated from the specification's schemas: one for each value of each field, and one without it.
 
 use serde_json::{Map, Value, json};
 
-/// The specification, as the generator writes it out.
+/// The specification as written by the generator.
 const SPECIFICATION: &str = include_str!("../../../../spec/generated/openapi-3.2.json");
-/// Depth from which on schemas repeat themselves: a part of a result of a call in a message.
+/// Depth from which schemas repeat: a part of a call's result in a message.
 const DEEPEST: usize = 5;
 
 /// A document with a value, and the same without it.
 pub(super) struct Probe {
-    /// Where the value stands.
+    /// The value's place.
     pub(super) at: String,
     pub(super) with: Value,
     pub(super) without: Value,
@@ -24,7 +24,7 @@ impl Schemas {
         Self(specification["components"]["schemas"].take())
     }
 
-    /// A probe for each value of each member of a document. The document is the least that is allowed, and these members.
+    /// A probe for each value of each field of a document. The document is the minimal valid one plus these fields.
     pub(super) fn probes(&self, name: &str, context: &Value) -> Vec<Probe> {
         let base = merged(self.least(&self.0[name], 0), context);
         let mut probes = self.members(&self.0[name], &base, 0);
@@ -32,7 +32,7 @@ impl Schemas {
         probes
     }
 
-    /// The schema that a reference means.
+    /// The schema that a reference points to.
     fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         match schema["$ref"].as_str() {
             Some(place) => &self.0[place.rsplit('/').next().unwrap_or_default()],
@@ -40,7 +40,7 @@ impl Schemas {
         }
     }
 
-    /// The forms of a value that the schema names: not null, and no unknown kind.
+    /// The alternatives of a schema, without null and unknown kinds.
     fn forms<'a>(&'a self, schema: &'a Value) -> Vec<&'a Value> {
         let schema = self.resolved(schema);
         let Some(forms) = schema["oneOf"].as_array() else { return vec![schema] };
@@ -48,7 +48,7 @@ impl Schemas {
         forms.iter().filter(is_known).flat_map(|form| self.forms(form)).collect()
     }
 
-    /// The least value of a schema.
+    /// The minimal value of a schema.
     fn least(&self, schema: &Value, depth: usize) -> Value {
         let forms = self.forms(schema);
         let Some(schema) = forms.first() else { return Value::Null };
@@ -73,7 +73,7 @@ impl Schemas {
         }
     }
 
-    /// Probes of the members of an object.
+    /// Probes for the fields of an object.
     fn members(&self, schema: &Value, base: &Value, depth: usize) -> Vec<Probe> {
         let mut probes = Vec::new();
         let roles = schema["properties"]["role"]["enum"].as_array().cloned().unwrap_or_default();
@@ -92,7 +92,7 @@ impl Schemas {
                         let mut object = base.clone();
                         match (value, &mut object) {
                             (Some(value), object) => object[name] = value,
-                            // What is required is there with another value.
+                            // A required field is present with another value.
                             (None, Value::Object(members)) if !is_required(schema, name) => {
                                 members.remove(name);
                             }
@@ -111,7 +111,7 @@ impl Schemas {
         probes
     }
 
-    /// Values of a member, each with what it is without the part that is probed.
+    /// Values of a field, each with what remains without the probed part.
     fn values(&self, name: &str, schema: &Value, depth: usize) -> Vec<(String, Value, Option<Value>)> {
         let mut values = Vec::new();
         for form in self.forms(schema) {
@@ -150,7 +150,7 @@ fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().into_iter().flatten().any(|required| required == name)
 }
 
-/// The type of a schema that is not null.
+/// A schema's type other than null.
 fn kind(schema: &Value) -> &str {
     match &schema["type"] {
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).find(|kind| *kind != "null"),
@@ -163,7 +163,7 @@ fn is_scalar(schema: &Value) -> bool {
     schema["properties"].is_null() && !matches!(kind(schema), "array" | "object")
 }
 
-/// Values of a scalar, or of a member that may be anything. `name`: of the member.
+/// Values of a scalar, or of a field that may be anything. `name`: the field's.
 fn samples(name: &str, schema: &Value) -> Vec<Value> {
     for words in ["enum", "x-extensible-enum"] {
         if let Some(words) = schema[words].as_array() {

@@ -1,5 +1,5 @@
-//! Properties of every request: written for its own protocol it is what it was, and for another one nothing of it is lost
-//! in silence.
+//! Properties of every request: written for its own protocol it is unchanged, and for another one nothing is lost
+//! silently.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use crate::conversation::{Conversation, Protocol, ToolChoice};
 /// Number of requests per protocol.
 const REQUESTS: u32 = 100;
 
-/// The protocols whose requests are made at random.
+/// The protocols, with strategies for random requests.
 fn sources() -> [(Protocol, &'static str, BoxedStrategy<Value>); 4] {
     [
         (Protocol::Responses, "responses", documents::responses()),
@@ -54,7 +54,7 @@ fn any_request_comes_back_as_it_was() {
     });
 }
 
-/// What the fuzz target found.
+/// Found by the fuzz target.
 #[test]
 fn what_is_none_comes_back_where_it_was() {
     let chat = json!({ "model": "m", "messages": [{ "role": "tool", "tool_call_id": "", "content": "x" }] });
@@ -96,10 +96,10 @@ fn nothing_of_a_request_is_lost_in_silence() {
                 };
                 let is_told = outgoing.dropped.iter().any(|place| is_within(place));
                 let is_own = own.iter().any(|place| is_within(place));
-                // Tools that the choice leaves out need not be written.
+                // Tools that the choice excludes need not be written.
                 let is_left_out =
                     matches!(choice, Some(ToolChoice::Allowed { .. })) && at.starts_with("/tools/");
-                // The gateway looks for them in the answer.
+                // The gateway searches the answer for them.
                 let is_stop =
                     target == Protocol::Responses && conversation.stop.iter().any(|stop| stop.at == at);
                 prop_assert!(

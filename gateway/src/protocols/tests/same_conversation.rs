@@ -1,4 +1,4 @@
-//! One conversation in the words of each protocol is one conversation.
+//! The same conversation written in each protocol is read as the same conversation.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -14,9 +14,9 @@ use crate::conversation::{
     Source, Tool, ToolCall, ToolChoice, ToolKind, ToolResult, Turn,
 };
 
-/// Number of conversations made at random per protocol.
+/// Number of random conversations per protocol.
 const CONVERSATIONS: u32 = 100;
-/// Where a conversation made at random has its effort, and its words that end an answer.
+/// The places of a random conversation's effort and stop sequences.
 const EFFORT: &str = "/effort";
 const STOP: &str = "/stop/";
 
@@ -145,7 +145,7 @@ fn nowhere<T>(given: &mut Given<T>) {
     given.at = Place::default();
 }
 
-/// The conversation without the places and the protocol.
+/// The conversation without places and protocol.
 fn bare(mut conversation: Conversation) -> Conversation {
     conversation.source = Protocol::Chat;
     conversation.own.clear();
@@ -208,7 +208,7 @@ fn the_same_conversation_reaches_a_provider_in_the_same_words() {
     }
 }
 
-/// What a conversation says, one thing after another, by whom.
+/// What a conversation says, in order, and by whom.
 fn said(conversation: &Conversation) -> Vec<(Role, PartKind)> {
     let parts = conversation.turns.iter().flat_map(|turn| turn.parts.iter().map(|part| (turn.role, part)));
     parts
@@ -216,13 +216,13 @@ fn said(conversation: &Conversation) -> Vec<(Role, PartKind)> {
             let mut part = part.clone();
             bare_part(&mut part);
             let kind = match part.kind {
-                // Arguments are an object, whose members have no order. Only some protocols name the tool with its result.
+                // Arguments are an object, whose fields have no order. Only some protocols name the tool in its result.
                 PartKind::Call(mut call) => {
                     if let Input::Json(input) = &mut call.input {
                         let document: Value = serde_json::from_str(input).expect("arguments are JSON");
                         *input = document.to_string();
                     }
-                    // A call of another model has none, which some providers have to be told.
+                    // Another model's call has none, and some providers need a placeholder.
                     call.signature = None;
                     PartKind::Call(call)
                 }
@@ -231,12 +231,12 @@ fn said(conversation: &Conversation) -> Vec<(Role, PartKind)> {
             };
             (role, kind)
         })
-        // Texts of white space say nothing, and some providers refuse them.
+        // Whitespace-only texts mean nothing, and some providers reject them.
         .filter(|(_, kind)| !matches!(kind, PartKind::Text(text) if text.trim().is_empty()))
         .collect()
 }
 
-/// The tools; one that is not said to be strict is not, also where silence would say that it is.
+/// The tools. One that isn't marked strict isn't strict, even where the default would be.
 fn tools(tools: Vec<Tool>) -> Vec<ToolKind> {
     let kind = |tool: Tool| match tool.kind {
         ToolKind::Function { name, description, parameters, strict } => {
@@ -256,7 +256,7 @@ fn turn(role: Role, parts: Vec<Part>) -> Turn {
 }
 
 fn text() -> impl Strategy<Value = String> {
-    // What JSON has signs of its own for, among any other characters.
+    // Characters that are special in JSON, mixed with any others.
     let piece = prop_oneof![
         any::<char>().prop_map(String::from),
         select(vec!["\n", "\"", "\\", "🎈", " "]).prop_map(str::to_owned)
@@ -264,7 +264,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 1..12).prop_map(|pieces| pieces.concat())
 }
 
-/// A question, and what the model says to it: a text, or calls with their results, or both.
+/// A question, and the model's answer: a text, calls with their results, or both.
 fn exchange() -> impl Strategy<Value = (Vec<Part>, Option<String>, Vec<(String, String)>)> {
     let image = Media {
         source: Source::Inline("AA==".to_owned()),
@@ -280,7 +280,7 @@ fn exchange() -> impl Strategy<Value = (Vec<Part>, Option<String>, Vec<(String, 
     (question, prop::option::of(text()), calls)
 }
 
-/// The form that an answer must have: schemas, from the smallest to one with members of its own.
+/// The required response format: schemas, from the smallest to one with properties.
 fn format() -> impl Strategy<Value = Format> {
     let city = json!({ "type": "object", "properties": { "city": { "type": "string", "enum": ["Oslo", "Rome"] } },
         "required": ["city"], "additionalProperties": false });
@@ -290,7 +290,7 @@ fn format() -> impl Strategy<Value = Format> {
     schema.prop_map(|schema| Format::JsonSchema { name: None, description: None, schema, strict: None })
 }
 
-/// Conversations of what every protocol has words for, with a form of the answer, words that end it, and an effort.
+/// Conversations that every protocol can express, plus a response format, stop sequences and an effort.
 fn conversations_with_wishes() -> impl Strategy<Value = Conversation> {
     let stop = prop::collection::vec("[a-z \n]{1,3}", 0..7);
     let effort = prop::option::of(select(vec!["low", "medium", "high"]));
@@ -324,7 +324,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The places of the wishes that a protocol has no words for.
+/// The places of the settings that a protocol can't express.
 fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<Place> {
     let Conversation { stop, reasoning, tool_choice, .. } = conversation;
     let of_stop = |is_unsaid: fn(usize, &str) -> bool| {
@@ -332,13 +332,13 @@ fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<Place> {
         stop.map(|(_, stop)| stop.at.clone()).collect::<Vec<_>>()
     };
     match protocol {
-        // Its providers take four.
+        // Its providers accept four.
         Protocol::Chat => of_stop(|index, _| index >= 4),
-        // The gateway looks for them in the answer.
+        // The gateway searches the answer for them.
         Protocol::Responses => Vec::new(),
         Protocol::Messages => {
-            // Its providers refuse to think beside a forced call, after calls whose thoughts are missing, and to stop at nothing but
-            // spaces.
+            // Its providers reject thinking with a forced call or after calls whose thoughts are missing, and
+            // whitespace-only stop sequences.
             let is_forced = tool_choice.as_ref().is_some_and(|choice| choice.value == ToolChoice::Required);
             let answered = conversation.turns.iter().rposition(|turn| turn.role == Role::Assistant);
             let is_result = |part: &Part| matches!(part.kind, PartKind::Result(_));
@@ -349,12 +349,12 @@ fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<Place> {
             let effort = effort.map(|effort| effort.at.clone());
             effort.chain(of_stop(|_, text| text.trim().is_empty())).collect()
         }
-        // Its providers take five.
+        // Its providers accept five.
         Protocol::Native => of_stop(|index, _| index >= 5),
     }
 }
 
-/// Conversations of all that every protocol has words for.
+/// Conversations that every protocol can express.
 fn conversations() -> impl Strategy<Value = Conversation> {
     let exchanges = prop::collection::vec(exchange(), 0..4);
     let choice = prop::option::of(select(vec![ToolChoice::Auto, ToolChoice::Required, ToolChoice::None]));
@@ -402,7 +402,7 @@ fn conversations() -> impl Strategy<Value = Conversation> {
     )
 }
 
-/// Runs a test with each protocol and many conversations.
+/// Runs a test for each protocol with many conversations.
 fn every_conversation(
     conversations: &impl Strategy<Value = Conversation>,
     test: impl Fn(Protocol, Conversation) -> Result<(), TestCaseError>,
@@ -422,7 +422,7 @@ fn every_conversation(
     }
 }
 
-/// Reads what was written.
+/// Reads back what was written.
 fn read(protocol: Protocol, body: &Value) -> Result<Conversation, TestCaseError> {
     let back = protocol.request_in(body.clone(), "m", false);
     back.map_err(|malformed| TestCaseError::fail(format!("{malformed}: {body}")))
@@ -430,10 +430,10 @@ fn read(protocol: Protocol, body: &Value) -> Result<Conversation, TestCaseError>
 
 #[test]
 fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
-    // Half of the tokens are kept for the answer where a number of them is asked for: this is for models that take a word.
+    // With a token budget, half of the tokens are reserved for the answer: this is for models that take an effort level.
     let defaults = Defaults { thinking: Thinking::Adaptive, ..DEFAULTS };
     every_conversation(&conversations_with_wishes(), |protocol, mut conversation| {
-        // Of another protocol: its own would get back also what its providers refuse.
+        // Pretend another protocol: its own would also get back what its providers reject.
         let is_chat = protocol == Protocol::Chat;
         conversation.source = if is_chat { Protocol::Native } else { Protocol::Chat };
         let Outgoing { body, mut dropped } = protocol.request_out(&conversation, defaults);
@@ -444,7 +444,7 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
             Some(Format::JsonSchema { schema, .. }) => Some(schema),
             _ => None,
         };
-        // Its providers enforce objects that are closed.
+        // Its providers enforce closed objects.
         let wished = schema(conversation.format).map(|mut schema| {
             if protocol == Protocol::Messages {
                 close(&mut schema);
@@ -458,7 +458,7 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
         let wished = conversation.stop.iter().filter(|stop| is_written && is_said(&stop.at));
         prop_assert_eq!(stop, wished.map(|stop| &*stop.value).collect::<Vec<_>>(), "{:#}", body);
         let wished = conversation.reasoning.effort.filter(|effort| is_said(&effort.at));
-        // A number of tokens stands for a word.
+        // A token budget stands for an effort level.
         let effort = match (back.reasoning.effort, back.reasoning.budget) {
             (None, Some(Given { value: Budget::Tokens(tokens), .. })) => Some(effort_of(tokens).to_owned()),
             (effort, _) => effort.map(|effort| effort.value),
@@ -471,7 +471,7 @@ fn any_wish_is_the_same_in_every_protocol_that_can_say_it() {
 #[test]
 fn any_conversation_says_the_same_in_every_protocol() {
     every_conversation(&conversations(), |protocol, conversation| {
-        // What is left out of a turn moves what stands beside it: texts of white space have tests of their own.
+        // Omitting a part shifts what is next to it: whitespace-only texts have tests of their own.
         let is_blank = |part: &Part| matches!(&part.kind, PartKind::Text(text) if !text.is_empty() && text.trim().is_empty());
         let has_blank = |part: &Part| match &part.kind {
             PartKind::Result(result) => result.parts.iter().any(is_blank),
@@ -484,7 +484,7 @@ fn any_conversation_says_the_same_in_every_protocol() {
         prop_assert!(dropped.is_empty(), "{:?}", dropped);
         let back = read(protocol, &body)?;
         let says = said(&conversation);
-        // A conversation of nothing has a text in its place.
+        // An empty conversation gets a placeholder text.
         if !says.is_empty() {
             prop_assert_eq!(said(&back), says, "{:#}", body);
         }

@@ -1,4 +1,4 @@
-//! Settings of requests, as providers of the target's protocol take them.
+//! Settings of requests, as providers of the target's protocol accept them.
 
 use serde_json::{Value, json};
 
@@ -110,7 +110,7 @@ fn thinking_is_asked_for_as_the_model_takes_it() {
     let hidden = json!({ "type": "enabled", "budget_tokens": 2000, "display": "omitted" });
     let (body, _) = sent(Messages, Native, asked(hidden));
     assert_eq!(body["generationConfig"]["thinkingConfig"], json!({ "thinkingBudget": 2000 }));
-    // As much as the model finds right, for one that has to be told a number.
+    // "Let the model decide", for a model that needs a number.
     let native = json!({ "contents": [{ "parts": [{ "text": "q" }] }],
         "generationConfig": { "thinking_config": { "thinking_budget": "-1" } } });
     let (body, _) = sent(Native, Messages, native);
@@ -161,7 +161,7 @@ fn a_proof_reaches_its_maker_alone_and_a_call_without_one_says_so() {
         json!({ "text": "Hm.", "thought": true, "thoughtSignature": "AAAA" })
     );
 
-    // Of another maker's thought before a call, a model that thinks has no proof.
+    // A thinking model has no proof for another maker's thought before a call.
     let native = json!({ "contents": [
         { "role": "user", "parts": [{ "text": "q" }] },
         { "role": "model", "parts": [

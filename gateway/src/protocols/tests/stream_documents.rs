@@ -1,5 +1,5 @@
-//! Properties of every stream as its provider writes it: it amounts to what the whole answer says, it does so again when it
-//! is written for its own protocol, and nothing of it is lost in silence for another one.
+//! Properties of every stream as its provider writes it: it adds up to the whole answer, it does so again when written
+//! for its own protocol, and nothing is lost silently for another one.
 
 mod amounts;
 mod cutting;
@@ -24,7 +24,7 @@ use crate::wire::json::list;
 /// Number of streams per protocol.
 const STREAMS: u32 = 50;
 
-/// A stream, and the answer that it was cut from.
+/// A stream, and the answer it was cut from.
 struct Stream {
     source: Protocol,
     folder: &'static str,
@@ -68,7 +68,7 @@ fn any_stream_amounts_to_its_whole_answer() {
         settle_ends(&mut answer);
         let (mut whole, mut stream) = (Amounts::of_answer(answer), Amounts::of_stream(deltas));
         if *source == Protocol::Native {
-            // The places of a stream count in all of its text, those of an answer in a part.
+            // Positions in a stream refer to its entire text, those of an answer to one part.
             whole.forget_places();
             stream.forget_places();
         }
@@ -85,7 +85,7 @@ fn any_stream_comes_back_with_the_same_meaning() {
             .map_err(|malformed| TestCaseError::fail(malformed.to_string()))?;
         let (mut before, mut after) =
             (Amounts::of_stream(read).written(), Amounts::of_stream(&again).written());
-        // A citation of a part that has ended, as of a whole item, is told beside the answer.
+        // A citation of a part that has ended, such as a whole item, is reported next to the answer.
         let extra = beside(&stream);
         let is_citation = |(at, value): &(&String, &Value)| {
             at.starts_with("/parts/")
@@ -106,7 +106,7 @@ fn any_stream_comes_back_with_the_same_meaning() {
     });
 }
 
-/// The thoughts of a stream reach another protocol as those of the whole answer do, each with its proof (decision 0032).
+/// A stream's thoughts reach another protocol like those of the whole answer, each with its proof (decision 0032).
 #[test]
 fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol() {
     every_stream(|Stream { source, document, deltas: read, .. }| {
@@ -117,13 +117,13 @@ fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol(
             PartKind::Thought(thought) => Some((thought.summary, thought.signature.is_some())),
             _ => None,
         };
-        // Pieces of native thoughts without a proof do not tell them apart.
+        // Pieces of native thoughts without a proof can't be told apart.
         let goes_on = |pair: &[Part]| thought(&pair[0]) == Some((true, false)) && thought(&pair[1]).is_some();
         if *source == Protocol::Native && parts.windows(2).any(goes_on) {
             return Ok(());
         }
         for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| target != source) {
-            // What nothing has to come back of is only shown in a whole answer of chat: a stream cannot know.
+            // A whole chat answer only shows thoughts of which nothing must come back: a stream can't know.
             if target == Protocol::Chat && !parts.iter().any(|part| thought(part).is_some_and(|it| it.1)) {
                 continue;
             }
@@ -142,7 +142,7 @@ fn any_thought_of_a_stream_is_the_thought_of_the_whole_answer_in_every_protocol(
 #[test]
 fn nothing_of_a_stream_is_lost_in_silence() {
     every_stream(|Stream { source, folder, document, deltas: read }| {
-        // Several answers share the places in their events, of which the last word is told (decision 0048).
+        // Several answers share places in their events, and the last value is reported (decision 0048).
         if ["choices", "candidates"].into_iter().any(|name| list(&document[name]).count() > 1) {
             return Ok(());
         }
@@ -150,7 +150,7 @@ fn nothing_of_a_stream_is_lost_in_silence() {
             let stream = written(target, read);
             let again = deltas(target, &events(&stream))
                 .map_err(|malformed| TestCaseError::fail(format!("{other}: {malformed}: {stream}")))?;
-            // A text is in pieces: what they amount to says it.
+            // Text is in pieces, so compare what they add up to.
             let said = format!("{stream}{:?}", Amounts::of_stream(&again));
             for (at, mark) in marks(document) {
                 let way = format!("{folder}>{other} {at}");
@@ -168,8 +168,8 @@ fn nothing_of_a_stream_is_lost_in_silence() {
     });
 }
 
-/// Places of the whole answer whose words a stream does not tell to another protocol. Before each is where it is of and
-/// where it goes; a star stands for any text.
+/// Places of the whole answer whose values a stream doesn't report to another protocol. Each is preceded by its source
+/// and its target; a star stands for any text.
 const SILENT: &[(&str, &str)] = &[
     ("*>messages */logprobs*", "nobody asks for log probabilities in the messages protocol"),
     ("*>native */logprobs*/a~1member of ~0 tomorrow", "a token is a text and a number there"),
@@ -196,12 +196,12 @@ const SILENT: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a stream tells beside the answer to a client of another protocol.
+/// What a stream reports next to the answer to a client of another protocol.
 fn told(source: Protocol, target: Protocol, events: &Value) -> Value {
     beside(&written(target, &deltas(source, events).expect("a good stream")))
 }
 
-/// What a stream tells beside the answer.
+/// What a stream reports next to the answer.
 fn beside(stream: &str) -> Value {
     let mut told = Value::Null;
     for event in list(&events(stream)) {
@@ -267,14 +267,14 @@ fn a_stream_of_chat_tells_of_its_tokens_what_is_not_of_the_text() {
     }
 }
 
-/// The chunks of a stream of chat with these deltas.
+/// The chunks of a chat stream with these deltas.
 fn chat_events(given: &[Value]) -> Value {
     let chunk = |delta: &Value| json!({ "data": { "choices": [{ "delta": delta }] } });
     let end = json!({ "data": { "choices": [{ "delta": {}, "finish_reason": "stop" }] } });
     given.iter().map(chunk).chain([end]).collect()
 }
 
-/// What a stream of chat with these details says of thoughts.
+/// The thoughts in a chat stream with these details.
 fn of_details(details: &[Value]) -> Vec<Delta> {
     let given: Vec<Value> = details.iter().map(|detail| json!({ "reasoning_details": [detail] })).collect();
     let read = deltas(Protocol::Chat, &chat_events(&given)).expect("a good stream");
@@ -356,7 +356,7 @@ fn pieces_of_details_belong_together_by_their_numbers_and_ids() {
     assert_eq!(read, all);
 }
 
-/// A summary and its proof are one thought, in whichever protocol they come and go.
+/// A summary and its proof form one thought, whichever protocols they come from and go to.
 #[test]
 fn the_proof_of_a_summary_stays_with_it_from_and_to_every_protocol() {
     let item = |texts: Value, proof: Value| json!({ "type": "reasoning", "id": "rs_1", "summary": texts, "encrypted_content": proof });
@@ -414,7 +414,7 @@ fn the_proof_of_a_summary_stays_with_it_from_and_to_every_protocol() {
     }
 }
 
-/// A reasoning item without a text is a thought of its own, also beside one without a proof; so is the proof of a call.
+/// A reasoning item without text is a thought of its own, even next to one without a proof; so is the proof of a call.
 #[test]
 fn a_proof_does_not_move_to_another_thought() {
     let texts = json!([{ "type": "summary_text", "text": "I think." }]);

@@ -1,4 +1,4 @@
-//! A document in place of a stream: the stream that is made of it keeps the grammar of its protocol, and says the same.
+//! A document instead of a stream: the stream made from it follows the grammar of its protocol and says the same.
 
 use super::{PROTOCOLS, cases, deltas, events, response_context};
 use crate::conversation::{Delta, PartKind, Usage};
@@ -14,7 +14,7 @@ fn a_document_in_place_of_a_stream_says_the_same() {
             let written =
                 protocol.streamed(case["answer"].clone(), response_context("m")).expect("an answer");
             tried += 1;
-            // A word for the end that nobody knows stays what it is.
+            // An unknown finish reason is unchanged.
             let faults = grammar::transcript(protocol, &written).faults;
             let faults: Vec<_> = faults.iter().filter(|fault| fault.rule != "the_end_is_known").collect();
             assert!(faults.is_empty(), "{folder}, {name}: {}", faults[0]);

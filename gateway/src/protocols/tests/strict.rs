@@ -1,4 +1,4 @@
-//! What the other tests make the codecs write is what strict providers take and strict clients rely on.
+//! What the codecs write in the other tests is accepted by strict providers and understood by strict clients.
 
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
@@ -10,11 +10,11 @@ use super::{
 };
 use crate::conversation::{Delta, Failure, FailureKind, Protocol};
 
-/// Number of requests made at random per protocol.
+/// Number of random requests per protocol.
 const REQUESTS: u32 = 100;
 
-/// What strict providers refuse in the requests that a legal request is written as, in the other protocols. `None`: it is no
-/// legal one.
+/// What strict providers of the other protocols reject in the translations of a legal request. `None`: the request isn't
+/// legal.
 fn refused(source: Protocol, name: &str, request: &Value) -> Option<Vec<String>> {
     if !judge::judge(source, request).is_empty() {
         return None;

@@ -8,17 +8,17 @@ use serde_json::{Map, Value, json};
 pub(in crate::protocols::tests) use self::items::responses;
 use super::{any_of, call_id, chat_call, chat_part, count, exactly, list, mark, one_of, tomorrow, word};
 
-/// How well an answer is made.
+/// How well-formed an answer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::protocols::tests) enum Made {
-    /// Each member has the type that it has in the protocol.
+    /// Each field has its type in the protocol.
     Well,
-    /// Members may be null, empty, or of another type.
+    /// Fields may be null, empty, or of another type.
     Oddly,
 }
 
 impl Made {
-    /// An object: `always` has the members that are always there, `maybe` those that may be missing.
+    /// An object: `always` has the fields that are always present, `maybe` those that may be missing.
     fn object(
         self,
         always: Vec<(&'static str, BoxedStrategy<Value>)>,
@@ -40,15 +40,15 @@ impl Made {
     }
 }
 
-/// A member that no protocol has.
+/// A field that no protocol has.
 pub(in crate::protocols::tests) const UNKNOWN: &str = "a/member of ~ tomorrow";
 
-/// A place in a text, which may lie beyond it.
+/// A position in a text, possibly beyond its end.
 fn place() -> BoxedStrategy<Value> {
     one_of(&[json!(0), json!(2), json!(7), json!(13), json!(90)])
 }
 
-/// A number of an array, by its index.
+/// Numbers the items of an array by their index.
 fn numbered(items: BoxedStrategy<Value>, name: &'static str) -> BoxedStrategy<Value> {
     let number = move |mut items: Value| {
         for (index, item) in items.as_array_mut().into_iter().flatten().enumerate() {
@@ -61,12 +61,12 @@ fn numbered(items: BoxedStrategy<Value>, name: &'static str) -> BoxedStrategy<Va
     items.prop_map(number).boxed()
 }
 
-/// A count that is a part of another one.
+/// A count that is part of another one.
 fn few() -> BoxedStrategy<Value> {
     (1_u64..100).prop_map(Value::from).boxed()
 }
 
-/// A count that has parts.
+/// A count that includes others.
 fn many() -> BoxedStrategy<Value> {
     (1000_u64..100_000).prop_map(Value::from).boxed()
 }
@@ -84,7 +84,7 @@ fn word_or_number() -> BoxedStrategy<Value> {
     one_of(&[json!(-0.5), json!(-2), json!(0)])
 }
 
-/// The members of a citation in the forms of chat and responses.
+/// The fields of a citation in the chat and responses formats.
 fn citation(made: Made, kind: Option<&'static str>) -> BoxedStrategy<Value> {
     let always = kind.map(|kind| ("type", word(kind))).into_iter().collect();
     made.object(
@@ -209,7 +209,7 @@ fn chat_detail(made: Made) -> BoxedStrategy<Value> {
     any_of(details)
 }
 
-/// Gives each well made call an id, and some of them a signature.
+/// Gives each well-formed call an id, and some of them a signature.
 fn told_calls(mut choice: Value) -> Value {
     let mut proofs = Vec::new();
     let calls = choice.pointer_mut("/message/tool_calls").and_then(Value::as_array_mut);
@@ -281,7 +281,7 @@ pub(in crate::protocols::tests) fn messages(made: Made) -> BoxedStrategy<Value> 
     numbered_calls(message.prop_map(told).boxed(), "content")
 }
 
-/// Gives each block or item that calls a tool an id of its own.
+/// Gives each block or item that calls a tool a unique id.
 fn numbered_calls(answer: BoxedStrategy<Value>, list: &'static str) -> BoxedStrategy<Value> {
     let number = move |mut answer: Value| {
         for (index, call) in answer[list].as_array_mut().into_iter().flatten().enumerate() {

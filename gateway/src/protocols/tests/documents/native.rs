@@ -20,7 +20,7 @@ pub(in crate::protocols::tests) fn native() -> BoxedStrategy<Value> {
     )
 }
 
-/// A part of a kind that is not known yet.
+/// A part of an unknown kind.
 fn tomorrow() -> BoxedStrategy<Value> {
     exactly(vec![("kindOfTomorrow", mark())])
 }

@@ -43,7 +43,7 @@ pub(in crate::protocols::tests) fn responses() -> BoxedStrategy<Value> {
     )
 }
 
-/// Members that items have beside their content.
+/// Fields that items have besides their content.
 fn own() -> Vec<(&'static str, BoxedStrategy<Value>)> {
     vec![("id", mark()), ("status", word("completed"))]
 }

@@ -1,4 +1,4 @@
-//! A conversation as it was meant, before it is written in the words of a protocol.
+//! The intended conversation, before it is written in a protocol.
 
 use proptest::collection::vec;
 use proptest::option::of;
@@ -6,31 +6,31 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 
-/// A conversation. Texts have marks, so that each is found again.
+/// A conversation. Its texts have marks, so that each can be found again.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) system: Vec<String>,
     /// Whether there is an instruction in the middle.
     pub(super) late_system: Option<String>,
     pub(super) exchanges: Vec<Exchange>,
-    /// What the user says last, if it is not results.
+    /// The user's last turn, unless it consists of results.
     pub(super) last: Option<Vec<Bit>>,
     pub(super) tools: Vec<Tool>,
     pub(super) settings: Settings,
-    /// Choices among forms that say the same.
+    /// Choices among equivalent forms.
     pub(super) forms: u64,
 }
 
-/// A question, and what the model said to it.
+/// A question, and the model's answer.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) question: Vec<Bit>,
     pub(super) thoughts: Vec<Thought>,
     pub(super) text: Option<String>,
     pub(super) calls: Vec<Call>,
-    /// Rotates the results against the calls.
+    /// Rotates the results relative to the calls.
     pub(super) rotation: usize,
-    /// What the user says beside the results.
+    /// What the user says along with the results.
     pub(super) comment: Option<Vec<Bit>>,
 }
 
@@ -50,13 +50,13 @@ pub(super) struct Call {
     pub(super) failed: bool,
 }
 
-/// A piece of what somebody says.
+/// A piece of someone's turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Bit {
     Text(String),
-    /// White space alone, where the protocol takes it.
+    /// Only whitespace, where the protocol accepts it.
     Blank(String),
-    /// Media type and data in base64.
+    /// Media type and base64 data.
     Picture(&'static str, String),
     PictureAt(String),
     Pdf(String),
@@ -71,7 +71,7 @@ pub(super) struct Tool {
     pub(super) custom: bool,
 }
 
-/// All settings; each protocol takes those that it has.
+/// All settings; each protocol uses those that it has.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub(super) struct Settings {
@@ -97,7 +97,7 @@ pub(super) struct Settings {
     pub(super) metadata: bool,
 }
 
-/// Any characters, and those that protocols have signs of their own for.
+/// Any characters, plus those that are special in the protocols.
 fn text() -> impl Strategy<Value = String> {
     let odd = ["\n", "\"", "\\", "🎈", " ", "\u{2028}", "{}", "```", "\u{0}"];
     let piece = prop_oneof![2 => any::<char>().prop_map(String::from), 1 => select(odd.to_vec()).prop_map(str::to_owned)];
@@ -115,7 +115,7 @@ fn bit() -> impl Strategy<Value = Bit> {
     ]
 }
 
-/// Results in JSON whose words stay as they are: a member that has a meaning elsewhere, numbers, a name twice.
+/// JSON results whose text must not change: a field that has a meaning elsewhere, numbers, a duplicate name.
 const JSON_RESULTS: [&str; 4] =
     ["{\"$ref\":\"#/a\",\"n\":1.10}", "[12345678901234567890.5]", "null", "{\"a\":1,\"a\":2}"];
 
@@ -135,7 +135,7 @@ fn id() -> impl Strategy<Value = String> {
         3 => "[a-zA-Z0-9_-]{1,24}",
         1 => "[a-zA-Z0-9_.:| /-]{1,70}",
         1 => vec(any::<char>(), 1..30).prop_map(String::from_iter),
-        // One that returns, also in a later turn.
+        // An id that recurs, also in a later turn.
         1 => Just("call_1".to_owned()),
     ]
 }
@@ -166,14 +166,14 @@ fn exchange() -> impl Strategy<Value = Exchange> {
         })
 }
 
-/// Schemas of objects.
+/// Object schemas.
 fn schema() -> impl Strategy<Value = Value> {
     let text = json!({ "type": "string" });
     select(vec![
         json!({ "type": "object" }),
         json!({ "type": "object", "properties": {} }),
         json!({ "type": "object", "properties": { "city": text }, "required": ["city"], "additionalProperties": false }),
-        // Messages takes it as a strict one, chat and responses do not.
+        // Accepted as strict by messages, but not by chat and responses.
         json!({ "type": "object", "properties": { "city": text, "day": text }, "required": ["city"], "additionalProperties": false }),
         json!({ "type": "object", "properties": { "n": { "type": "integer", "minimum": 1, "maximum": 9 },
             "list": { "type": "array", "minItems": 2, "items": { "type": "string", "maxLength": 4 } } } }),
@@ -241,7 +241,7 @@ pub(super) fn plans() -> impl Strategy<Value = Plan> {
 }
 
 impl Plan {
-    /// Gives each text, picture and call a number of its own.
+    /// Numbers each text, image and call.
     fn mark(&mut self) {
         let mut count = 0;
         let mut number = || {
@@ -252,7 +252,7 @@ impl Plan {
         let mark_bits = |bits: &mut Vec<Bit>, number: &mut dyn FnMut() -> u32| {
             for bit in bits {
                 match bit {
-                    // A result in JSON stays JSON: its call says whose it is.
+                    // A JSON result stays JSON: its call identifies it.
                     Bit::Text(text) if JSON_RESULTS.contains(&text.as_str()) => {}
                     Bit::Text(text) => mark_text(text, number()),
                     Bit::Blank(_) => {}
@@ -272,7 +272,7 @@ impl Plan {
             exchange.comment.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
         }
         self.last.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
-        // Of white space alone, no protocol but its own makes a conversation.
+        // Only whitespace makes a conversation in no protocol but its own.
         let first = self.exchanges.first_mut().map(|exchange| &mut exchange.question).or(self.last.as_mut());
         if let Some(bits) = first.filter(|bits| bits.iter().all(|bit| matches!(bit, Bit::Blank(_)))) {
             bits.push(Bit::Text("<0>".to_owned()));
@@ -283,7 +283,7 @@ impl Plan {
         }
     }
 
-    /// Whether the form of this number is the other one.
+    /// Whether choice `number` picks the alternative form.
     pub(super) fn other_form(&self, number: u32) -> bool {
         self.forms >> (number % 64) & 1 == 1
     }

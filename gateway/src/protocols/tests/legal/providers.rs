@@ -1,4 +1,4 @@
-//! What the gateway writes for each provider that is known is what the provider takes.
+//! Each known provider accepts what the gateway writes for it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,7 +14,7 @@ use super::{plan, requests};
 use crate::config::{Capabilities, Kind, Roles, TokenLimit, Upstream, presets, read_text};
 use crate::conversation::Protocol;
 
-/// Number of conversations that clients of each protocol have.
+/// Number of conversations per client protocol.
 const PLANS: usize = 32;
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
@@ -34,7 +34,7 @@ fn upstreams() -> Vec<Upstream> {
     presets().iter().map(|preset| upstream(preset.name, preset.base_url())).collect()
 }
 
-/// The protocols in which an upstream is asked by clients of others.
+/// The protocols in which requests from clients of other protocols are sent to an upstream.
 fn spoken(kind: Kind) -> &'static [Protocol] {
     match kind {
         Kind::Messages => &[Protocol::Messages],
@@ -44,7 +44,7 @@ fn spoken(kind: Kind) -> &'static [Protocol] {
     }
 }
 
-/// Whether a rule of some providers is one of this server.
+/// Whether a provider rule applies to this server.
 fn refuses(server: Capabilities, rule: &judge::Rule) -> bool {
     match rule.name {
         "newer_limit" => server.token_limit == TokenLimit::MaxCompletionTokens,
@@ -55,7 +55,7 @@ fn refuses(server: Capabilities, rule: &judge::Rule) -> bool {
     }
 }
 
-/// What a server refuses in a request.
+/// What a server rejects in a request.
 fn refused(server: Capabilities, protocol: Protocol, body: &Value) -> Vec<String> {
     let rules =
         |rule: &judge::Rule| !rule.of_provider || (protocol == Protocol::Chat && refuses(server, rule));
@@ -73,7 +73,7 @@ fn refused(server: Capabilities, protocol: Protocol, body: &Value) -> Vec<String
     found
 }
 
-/// Legal requests, each with the protocol of its client: conversations of every kind, and one with instructions everywhere.
+/// Legal requests, each with its client's protocol: conversations of every kind, and one with instructions everywhere.
 fn legal_requests() -> Vec<(Protocol, Value)> {
     let developer = json!({ "model": "m", "stream": true, "instructions": "Be brief.", "input": [
         { "role": "developer", "content": "No tools." },
@@ -90,7 +90,7 @@ fn legal_requests() -> Vec<(Protocol, Value)> {
     all
 }
 
-/// A request in the words of a server of another protocol.
+/// A request as written for a server of another protocol.
 fn written(source: Protocol, request: &Value, target: Protocol, server: Capabilities) -> Value {
     let conversation = source.request_in(request.clone(), "m", streams(request)).expect("a request");
     target.request_out(&conversation, DEFAULTS.of_upstream(server)).body
@@ -102,7 +102,7 @@ fn each_provider_takes_what_clients_of_other_protocols_ask_for() {
     let requests = legal_requests();
     for upstream in upstreams() {
         let server = upstream.capabilities;
-        // Servers of one kind that take the same are written the same.
+        // Servers of one kind with the same capabilities get the same requests.
         if tried.contains(&(upstream.kind, server)) {
             continue;
         }

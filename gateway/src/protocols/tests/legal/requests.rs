@@ -1,4 +1,4 @@
-//! Conversations in the words of each protocol, as its strict providers take them.
+//! Writes conversations in each protocol, as its strict providers accept them.
 
 mod chat;
 mod messages;
@@ -23,10 +23,10 @@ pub(super) struct Legal {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Said {
     pub(super) system: Vec<String>,
-    /// Of the user and the model.
+    /// By the user and the model.
     pub(super) texts: Vec<String>,
     pub(super) calls: Vec<SaidCall>,
-    /// Data, and addresses, of pictures.
+    /// Data and URLs of images.
     pub(super) pictures: Vec<String>,
     /// Data of other media.
     pub(super) files: Vec<String>,
@@ -36,9 +36,9 @@ pub(super) struct Said {
 #[derive(Debug, Clone)]
 pub(super) struct SaidCall {
     pub(super) name: String,
-    /// Of a custom tool: its text.
+    /// The text, for a custom tool.
     pub(super) input: Value,
-    /// Texts that the result holds.
+    /// Texts that the result contains.
     pub(super) result: Vec<String>,
 }
 
@@ -54,10 +54,10 @@ pub(super) fn write(protocol: Protocol, plan: &Plan) -> Legal {
     Legal { body, said: writer.said }
 }
 
-/// What all protocols need to write a conversation.
+/// What all protocols need in order to write a conversation.
 struct Writer {
     protocol: Protocol,
-    /// Names of the tools as the protocol takes them.
+    /// Tool names as the protocol accepts them.
     names: Vec<String>,
     ids: HashSet<String>,
     said: Said,
@@ -77,7 +77,7 @@ impl Writer {
         Self { protocol, names, ids: HashSet::new(), said }
     }
 
-    /// An id that the protocol takes: unique where it must be.
+    /// An id that the protocol accepts: unique where required.
     fn id(&mut self, raw: &str) -> String {
         let (longest, is_unique) = match self.protocol {
             Protocol::Chat => (40, false),
@@ -102,7 +102,7 @@ impl Writer {
         text.into()
     }
 
-    /// Notes what pieces of the user say.
+    /// Records what the user's pieces say.
     fn say(&mut self, bits: &[Bit]) {
         for bit in bits {
             match bit {
@@ -122,7 +122,7 @@ impl Writer {
         }
     }
 
-    /// Notes a call with its result.
+    /// Records a call with its result.
     fn call(&mut self, tool: usize, input: Value, result: &[Bit]) {
         let texts = result.iter().filter_map(|bit| match bit {
             Bit::Text(text) => Some(text.clone()),
@@ -136,7 +136,7 @@ impl Writer {
     }
 }
 
-/// A name that the protocol takes.
+/// A name that the protocol accepts.
 fn legal_name(protocol: Protocol, raw: &str) -> String {
     let (longest, more) = match protocol {
         Protocol::Chat => (64, ""),
@@ -152,18 +152,18 @@ fn legal_name(protocol: Protocol, raw: &str) -> String {
     name
 }
 
-/// An object of the members that are there.
+/// An object of the fields that have a value.
 fn object<const COUNT: usize>(members: [(&str, Option<Value>); COUNT]) -> Map<String, Value> {
     let there = members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     there.collect()
 }
 
-/// A tenth of a number, as decimals.
+/// A tenth of a number, in decimal.
 fn tenths(number: u8) -> Value {
     (f64::from(number) / 10.0).into()
 }
 
-/// A schema whose objects have properties, as chat and responses want it at the top.
+/// A schema whose objects have properties, as chat and responses require at the top level.
 fn with_properties(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if schema["properties"].is_null() {

@@ -1,4 +1,4 @@
-//! What a written request says, read back, against what was meant.
+//! Reads a written request back and compares it with what was meant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +11,14 @@ use crate::protocols::Outgoing;
 /// What a conversation says.
 #[derive(Default)]
 struct Read {
-    /// Texts of everybody, in a row.
+    /// Everyone's texts, concatenated.
     texts: String,
-    /// Id, name, input, text of the result.
+    /// Id, name, input, result text.
     calls: Vec<(String, String, Value, Option<String>)>,
     media: Vec<String>,
 }
 
-/// A sign that no text of the tests has.
+/// A character that no test text contains.
 const BETWEEN: char = '\u{1}';
 
 impl Read {
@@ -49,7 +49,7 @@ impl Read {
                 self.calls.push((call.id.clone(), call.name.clone(), input, None));
             }
             PartKind::Result(result) => {
-                // Of calls with one id, the nearest that has no result yet.
+                // Among calls with one id, the nearest without a result.
                 let mut open =
                     self.calls.iter_mut().rev().filter(|call| call.0 == result.call_id && call.3.is_none());
                 let text: String = result
@@ -88,7 +88,7 @@ impl Read {
     }
 }
 
-/// What a written request does not say of what the source said, but for what it reports.
+/// What a written request omits from the source, apart from what it reports.
 pub(super) fn differences(legal: &Legal, outgoing: &Outgoing, back: &Conversation) -> Vec<String> {
     let Said { system, texts, pictures, files, .. } = &legal.said;
     let mut wrong = Vec::new();
@@ -104,7 +104,7 @@ pub(super) fn differences(legal: &Legal, outgoing: &Outgoing, back: &Conversatio
     }
     let mut place = 0;
     for text in texts {
-        // Of the beginning of an answer, some protocols take no white space at the end.
+        // Some protocols don't accept trailing whitespace in a prefilled answer.
         let text = text.trim_end();
         match read.texts[place..].find(text) {
             Some(found) => place += found,
@@ -127,7 +127,7 @@ pub(super) fn differences(legal: &Legal, outgoing: &Outgoing, back: &Conversatio
     wrong
 }
 
-/// What differs of calls, their results, and names of tools, which may be other ones, but one for each.
+/// Differences in calls, results and tool names. Names may change, but one-to-one.
 fn of_calls(said: &Said, read: &Read, back: &Conversation) -> Vec<String> {
     let mut wrong = Vec::new();
     if read.calls.len() != said.calls.len() {
@@ -161,7 +161,7 @@ fn of_calls(said: &Said, read: &Read, back: &Conversation) -> Vec<String> {
     if names.values().collect::<BTreeSet<_>>().len() != names.len() {
         wrong.push(format!("two tools have one name: {names:?}"));
     }
-    // A choice among tools may leave one out.
+    // A tool choice may omit one.
     if declared.len() == said.tools.len() {
         let strangers = names.iter().filter(|(_, name)| !declared.contains(name));
         wrong.extend(strangers.map(|name| format!("a call of no tool: {name:?} of {declared:?}")));
@@ -169,13 +169,13 @@ fn of_calls(said: &Said, read: &Read, back: &Conversation) -> Vec<String> {
     wrong
 }
 
-/// Whether a result holds a text: as it is, or as a member of an object.
+/// Whether a result contains a text: verbatim, or as a field of an object.
 fn holds(result: &str, text: &str) -> bool {
     let quoted = Value::from(text).to_string();
     result.contains(text) || result.contains(&quoted[1..quoted.len() - 1])
 }
 
-/// A dropped value as texts occur in it.
+/// A dropped value in the form it has in texts.
 fn written(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -185,7 +185,7 @@ fn written(value: &Value) -> String {
     }
 }
 
-/// Whether an input is the same: the text of a custom tool may be a member of an object.
+/// Whether an input is the same: a custom tool's text may be a field of an object.
 fn same_input(meant: &Value, written: &Value) -> bool {
     match meant {
         Value::String(_) => written == meant || written["input"] == *meant,

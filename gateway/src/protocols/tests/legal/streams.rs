@@ -1,4 +1,4 @@
-//! Answers of providers that are careless in the ways that public reports show, as events of each protocol.
+//! Answers of careless providers, as known from public reports, as events of each protocol.
 
 mod chat;
 mod others;
@@ -23,7 +23,7 @@ pub(super) struct Answer {
 pub(super) enum Step {
     Text(String),
     Thought(String),
-    /// Parallel calls, and texts that come between their pieces.
+    /// Parallel calls, and texts between their pieces.
     Calls(Vec<Call>, Vec<String>),
 }
 
@@ -40,18 +40,18 @@ pub(super) struct Call {
 pub(super) struct Style {
     pub(super) numbering: Numbering,
     pub(super) name: NamePlace,
-    /// What id, type and name are in later pieces.
+    /// What later pieces contain as id, type and name.
     pub(super) later: Later,
     pub(super) arguments: Form,
     pub(super) end: Option<&'static str>,
-    /// Whether what remains comes after the word for the end.
+    /// Whether remaining text comes after the finish reason.
     pub(super) late_text: bool,
     pub(super) done: bool,
     pub(super) nulls: bool,
     pub(super) usage: bool,
-    /// Maximum number of characters of a piece.
+    /// Maximum length of a piece, in characters.
     pub(super) size: usize,
-    /// Which call says its next piece.
+    /// Which call sends the next piece.
     pub(super) turns: Vec<u8>,
 }
 
@@ -67,12 +67,12 @@ pub(super) enum Numbering {
     Text,
 }
 
-/// Where a call tells its name.
+/// Where a call's name appears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NamePlace {
     First,
     Second,
-    /// Behind the arguments.
+    /// After the arguments.
     Last,
 }
 
@@ -131,7 +131,7 @@ fn style() -> impl Strategy<Value = Style> {
             arguments,
             end,
             late_text: flags.0,
-            // Without a word for the end, this is the sign that there is no more.
+            // Without a finish reason, this marks the end.
             done: flags.1 || end.is_none_or(str::is_empty),
             nulls: flags.2,
             usage: flags.3,
@@ -160,7 +160,7 @@ impl Answer {
                     calls.extend(
                         of_step.iter().map(|call| (call.name.clone(), call.arguments.clone().into())),
                     );
-                    // Only pieces of chat have something between them.
+                    // Only chat pieces can have something in between.
                     if protocol == Protocol::Chat {
                         for piece in between {
                             text.push_str(piece);
@@ -172,7 +172,7 @@ impl Answer {
         (text, calls)
     }
 
-    /// Whether the provider says that the answer was cut off, in the protocols that have a word of it here.
+    /// Whether the provider reports truncation, in the protocols that can express it here.
     pub(super) fn is_cut(&self) -> bool {
         self.style.end == Some("length")
     }
@@ -192,12 +192,12 @@ pub(super) fn write(protocol: Protocol, answer: &Answer) -> Vec<Event> {
     }
 }
 
-/// A text in pieces of so many characters.
+/// A text in pieces of `size` characters.
 fn pieces(text: &str, size: usize) -> Vec<String> {
     text.chars().collect::<Vec<_>>().chunks(size).map(String::from_iter).collect()
 }
 
-/// Mixes lists, each of which stays in order. `turns`: which list is next.
+/// Interleaves lists, each of which stays in order. `turns`: which list is next.
 fn mixed<T>(lists: Vec<Vec<T>>, turns: &[u8]) -> Vec<T> {
     let mut lists: Vec<_> = lists.into_iter().map(Vec::into_iter).collect();
     let mut all = Vec::new();

@@ -1,4 +1,4 @@
-//! What an answer amounts to, whole or in pieces.
+//! What an answer adds up to, whole or in pieces.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::conversation::{Answer, Citation, Delta, End, Input, PartKind, Protocol, Thought, Usage};
 
-/// What an answer amounts to.
+/// What an answer adds up to.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Amounts {
     choices: BTreeMap<u32, Said>,
@@ -20,18 +20,18 @@ struct Said {
     citations: Vec<Citation>,
     tokens: Vec<Value>,
     end: Option<End>,
-    /// Where each call stands among the pieces.
+    /// The index of each call among the pieces.
     calls: Vec<usize>,
-    /// Where each thought of a stream stands among the pieces, by its number.
+    /// The index of each of a stream's thoughts among the pieces, by its number.
     thoughts: BTreeMap<u32, usize>,
 }
 
-/// A text without a break, a thought, a call, or a part of the provider's own.
+/// An uninterrupted text, a thought, a call, or a provider-specific part.
 #[derive(Debug, PartialEq)]
 pub(super) enum Piece {
     Text(String),
     Refusal(String),
-    /// With each of its texts.
+    /// With all of its texts.
     Thought {
         id: Option<String>,
         text: Vec<String>,
@@ -50,7 +50,7 @@ pub(super) enum Piece {
 }
 
 impl Amounts {
-    /// Of a whole answer.
+    /// From a whole answer.
     pub(super) fn of_answer(answer: Answer) -> Self {
         let is_native = answer.source == Protocol::Native;
         let mut amounts = Self { usage: answer.usage, ..Self::default() };
@@ -70,7 +70,7 @@ impl Amounts {
         amounts.sorted()
     }
 
-    /// Of a stream.
+    /// From a stream.
     pub(super) fn of_stream(deltas: &[Delta]) -> Self {
         let mut amounts = Self::default();
         for delta in deltas.iter().cloned() {
@@ -114,13 +114,14 @@ impl Amounts {
         self.choices.entry(index).or_default()
     }
 
-    /// The order of citations and the numbers of thoughts say nothing. A usage that counts nothing is none: some protocols require one.
+    /// The order of citations and the numbers of thoughts don't matter. A usage that counts nothing is the same as none:
+    /// some protocols require one.
     fn sorted(mut self) -> Self {
         for said in self.choices.values_mut() {
             said.citations.sort_by_key(|citation| format!("{citation:?}"));
             said.thoughts.clear();
             for piece in &mut said.pieces {
-                // Without a text it is a summary of nothing.
+                // Without text it is an empty summary.
                 if let Piece::Thought { text, summary, .. } = piece {
                     text.retain(|text| !text.is_empty());
                     *summary &= !text.is_empty();
@@ -128,7 +129,7 @@ impl Amounts {
             }
         }
         let counts = |usage: &Usage| usage.input.unwrap_or(0) + usage.output.unwrap_or(0) > 0;
-        // What is not counted is 0 in protocols that require the count.
+        // Missing counts are 0 in protocols that require the count.
         self.usage = self.usage.filter(counts).map(|usage| Usage {
             cached: usage.cached.filter(|tokens| *tokens > 0),
             cache_write: usage.cache_write.filter(|tokens| *tokens > 0),
@@ -138,7 +139,7 @@ impl Amounts {
         self
     }
 
-    /// Forgets which words rest on a source.
+    /// Forgets which text a source supports.
     pub(super) fn forget_places(&mut self) {
         for said in self.choices.values_mut() {
             said.citations.iter_mut().for_each(|citation| citation.span = None);
@@ -152,7 +153,7 @@ impl Amounts {
         said.pieces.into_iter().filter(|piece| matches!(piece, Piece::Thought { .. })).collect()
     }
 
-    /// Takes the citations out, with the choice of each.
+    /// Takes the citations out, each with its choice.
     pub(super) fn take_citations(&mut self) -> Vec<(u32, Citation)> {
         let of_choice = |(index, said): (&u32, &mut Said)| {
             let cited = std::mem::take(&mut said.citations).into_iter();
@@ -161,28 +162,28 @@ impl Amounts {
         self.choices.iter_mut().flat_map(of_choice).collect()
     }
 
-    /// What it amounts to when it is written once more.
+    /// What it adds up to after being written again.
     pub(super) fn written(mut self) -> Self {
         for said in self.choices.values_mut() {
             for citation in &mut said.citations {
-                // Clients expect a title beside an address.
+                // Clients expect a title next to a URL.
                 citation.title = citation.title.take().or_else(|| citation.url.clone());
             }
             for piece in &mut said.pieces {
                 match piece {
-                    // The ids of calls that have none are numbered as they are read.
+                    // Generated call ids are numbered as they are read.
                     Piece::Call { id, .. } if id.starts_with("call_native_") => id.clear(),
-                    // Some protocols number their thoughts themselves.
+                    // Some protocols number thoughts themselves.
                     Piece::Thought { id, .. } => *id = None,
                     _ => {}
                 }
             }
-            // Agents make calls only where the end says so.
+            // Agents execute calls only if the finish reason says so.
             if said.end == Some(End::Stop) && !said.calls.is_empty() {
                 said.end = Some(End::ToolCalls);
             }
         }
-        // What lies beyond the text is moved to its end.
+        // Spans beyond the text are clamped to its end.
         self.forget_places();
         self
     }
@@ -215,7 +216,7 @@ impl Said {
         }
     }
 
-    /// Native thoughts without a proof go on with the next one: their pieces do not tell them apart.
+    /// A native thought without a proof continues with the next one: their pieces can't be told apart.
     fn join_thoughts(&mut self) {
         if let [.., Piece::Thought { text, summary: true, proof: None, .. }, Piece::Thought { .. }] =
             self.pieces.as_mut_slice()
@@ -245,7 +246,7 @@ impl Said {
         }
     }
 
-    /// Adds to the thought with this number, or to a text of it.
+    /// Appends to the thought with this number, or to one of its texts.
     fn think(&mut self, thought: u32, (id, summary): (Option<String>, bool), (part, more): (u32, &str)) {
         let piece = self.numbered(thought, summary);
         let Piece::Thought { id: known, text, proof: None, .. } = piece else {
@@ -296,7 +297,7 @@ impl Said {
     }
 
     fn other(&mut self, value: Value) {
-        // A medium, as of a whole answer.
+        // Media, as in a whole answer.
         if value.get("inlineData").is_none() && value.get("fileData").is_none() {
             self.pieces.push(Piece::Other(value));
         }

@@ -1,12 +1,12 @@
-//! Whole answers as the events of a stream.
+//! Whole answers as stream events.
 
 use serde_json::{Map, Value, json};
 
 use crate::conversation::Protocol;
 use crate::wire::json::list;
 
-/// The answer, without what stands beside no text: log probabilities, and citations of a part. Details of thoughts have
-/// the numbers that providers give them in streams.
+/// The answer without what has no text to attach to: log probabilities, and citations of a part. Details of thoughts get
+/// the indices that providers give them in streams.
 pub(super) fn tidy(protocol: Protocol, mut document: Value) -> Value {
     match protocol {
         Protocol::Responses => {
@@ -30,7 +30,7 @@ pub(super) fn tidy(protocol: Protocol, mut document: Value) -> Value {
             for choice in document["choices"].as_array_mut().into_iter().flatten() {
                 let details = choice.pointer_mut("/message/reasoning_details").and_then(Value::as_array_mut);
                 for (place, detail) in details.into_iter().flatten().enumerate() {
-                    // Pieces are told apart by it.
+                    // It tells pieces apart.
                     detail["index"] = place.into();
                 }
             }
@@ -40,7 +40,7 @@ pub(super) fn tidy(protocol: Protocol, mut document: Value) -> Value {
     document
 }
 
-/// The events of an answer. `size`: of a piece of text, in characters.
+/// The events of an answer. `size`: length of a text piece, in characters.
 pub(super) fn events(protocol: Protocol, document: &Value, size: usize) -> Value {
     match protocol {
         Protocol::Chat => chat(document, size),
@@ -56,7 +56,7 @@ fn pieces(text: &Value, size: usize) -> Vec<String> {
     text.chunks(size).map(String::from_iter).collect()
 }
 
-/// The members of an object but for these.
+/// The fields of an object except these.
 fn without(object: &Value, names: &[&str]) -> Map<String, Value> {
     let members = object.as_object().into_iter().flatten();
     members
@@ -141,7 +141,7 @@ fn chat(document: &Value, size: usize) -> Vec<Value> {
     events
 }
 
-/// The thoughts of a message in pieces: what is shown, or its details without the proofs of calls.
+/// A message's thoughts in pieces: what is shown, or its details without the proofs of calls.
 fn thoughts(message: &Value, size: usize) -> Vec<Value> {
     let mut deltas: Vec<Value> = Vec::new();
     let is_of_call = |detail: &&Value| detail["id"].as_str().is_some_and(|id| id.starts_with("call_"));
@@ -149,7 +149,7 @@ fn thoughts(message: &Value, size: usize) -> Vec<Value> {
     let mut shown = without(message, &[]);
     shown.retain(|name, _| name.starts_with("reasoning") && name != "reasoning_details");
     if message["reasoning_details"].is_null() {
-        // Of two words for a thought, the usual one counts: what is beside it repeats it.
+        // If a thought appears in two fields, the usual one counts: the other repeats it.
         let (name, beside) = match &message["reasoning_content"] {
             Value::Null => ("reasoning", Map::new()),
             _ => ("reasoning_content", without(&shown.clone().into(), &["reasoning_content"])),

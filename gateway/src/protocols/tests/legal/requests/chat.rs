@@ -61,7 +61,7 @@ fn answer(exchange: &Exchange, plan: &Plan, writer: &mut Writer) -> Vec<Value> {
         let text = writer.text(text);
         match plan.forms >> 40 & 3 {
             0 => message["content"] = json!([{ "type": "text", "text": text }]),
-            // What a model refused stays in the history.
+            // The model's refusal stays in the history.
             1 if calls.is_empty() => message["refusal"] = text,
             _ => message["content"] = text,
         }
@@ -99,7 +99,7 @@ fn thoughts(exchange: &Exchange, plan: &Plan, message: &mut Value) {
 fn write_call(call: &Call, id: &str, plan: &Plan, writer: &mut Writer) -> Value {
     let tool = call.tool % writer.names.len();
     let name = writer.names[tool].clone();
-    // Results have texts alone.
+    // Results contain only text.
     let texts: Vec<Bit> = call.result.iter().filter(|bit| matches!(bit, Bit::Text(_))).cloned().collect();
     let input = Value::Object(call.arguments.clone());
     if plan.tools[tool].custom {

@@ -14,7 +14,7 @@ pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
         let blocks = user(bits, writer);
         add(&mut messages, "user", blocks);
     }
-    // A beginning of the answer does not end in white space.
+    // A prefilled answer must not end with whitespace.
     let ends_in_space = |text: &String| text.ends_with(char::is_whitespace);
     if messages.last().is_some_and(|last| last["role"] == "assistant")
         && writer.said.texts.last().is_some_and(ends_in_space)
@@ -33,7 +33,7 @@ fn block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Adds blocks to the last turn if it is of the same role: turns alternate.
+/// Appends blocks to the last turn if it has the same role: turns alternate.
 fn add(messages: &mut Vec<Value>, role: &str, blocks: Vec<Value>) {
     match messages.last_mut() {
         Some(last) if last["role"] == role => {
@@ -49,7 +49,7 @@ fn part(bit: &Bit) -> Option<Value> {
     let inline = |kind: &str, data: &str| json!({ "type": "base64", "media_type": kind, "data": data });
     Some(match bit {
         Bit::Text(text) => block(text),
-        // Nothing is said by white space alone, which is refused.
+        // Whitespace alone is rejected.
         Bit::Blank(_) => return None,
         Bit::Picture(kind, data) => json!({ "type": "image", "source": inline(kind, data) }),
         Bit::PictureAt(url) => json!({ "type": "image", "source": { "type": "url", "url": url } }),
@@ -128,7 +128,7 @@ fn tool(tool: &Tool, name: &str) -> Value {
     written
 }
 
-/// A turn of a single text may be that text.
+/// A turn with a single text may be a plain string.
 fn shorten(message: &mut Value) {
     let only = message["content"].as_array().filter(|blocks| blocks.len() == 1).map(|blocks| &blocks[0]);
     if let Some(text) = only.filter(|block| block["type"] == "text" && block["cache_control"].is_null()) {
@@ -136,7 +136,7 @@ fn shorten(message: &mut Value) {
     }
 }
 
-/// Marks the last block of the first turns for the cache: four at most, and no thoughts.
+/// Sets cache markers on the last block of the first turns: at most four, and not on thoughts.
 fn cache(messages: &mut [Value]) {
     for message in messages.iter_mut().take(4) {
         if let Some(block) = message["content"].as_array_mut().and_then(|blocks| blocks.last_mut()) {
@@ -145,7 +145,7 @@ fn cache(messages: &mut [Value]) {
     }
 }
 
-/// Whether the model may think in this request, given what stands in its last turn.
+/// Whether the model may think in this request, given its last turn.
 fn may_think(messages: &[Value]) -> bool {
     let has_results = |message: &Value| {
         message["content"].as_array().is_some_and(|it| it.iter().any(|it| it["type"] == "tool_result"))
@@ -187,7 +187,7 @@ fn choice(plan: &Plan, thinks: bool, writer: &Writer) -> Option<Value> {
     Some(choice)
 }
 
-/// A form whose objects are closed and whose values have no bounds.
+/// A format whose objects are closed and whose values have no limits.
 fn format(schema: &Value) -> Option<Value> {
     is_closed(schema).then(|| json!({ "type": "json_schema", "schema": schema }))
 }

@@ -6,7 +6,7 @@ use super::{Writer, object, tenths};
 pub(super) fn write(plan: &Plan, writer: &mut Writer) -> Value {
     let mut contents: Vec<Value> = Vec::new();
     for (index, exchange) in plan.exchanges.iter().enumerate() {
-        // Calls follow the user directly: results and a question are one turn, or two.
+        // Calls directly follow the user: results and a question are one turn, or two.
         let parts = user(&exchange.question, writer);
         add(&mut contents, parts, plan.other_form(8));
         answer(exchange, index, plan, writer, &mut contents);
@@ -28,7 +28,7 @@ fn add(contents: &mut Vec<Value>, parts: Vec<Value>, joins: bool) {
                 known.extend(parts);
             }
         }
-        // The first turn is of the user also if nobody says so.
+        // The first turn is the user's even without a role.
         None if joins => contents.push(json!({ "parts": parts })),
         _ => contents.push(json!({ "role": "user", "parts": parts })),
     }
@@ -48,7 +48,7 @@ fn user(bits: &[Bit], writer: &mut Writer) -> Vec<Value> {
     bits.iter().map(part).collect()
 }
 
-/// The model's turn, and the results of its calls in any order, with what the user says beside them.
+/// The model's turn, and its calls' results in any order, with what the user says along with them.
 fn answer(exchange: &Exchange, index: usize, plan: &Plan, writer: &mut Writer, contents: &mut Vec<Value>) {
     let calls = if writer.names.is_empty() { &[][..] } else { &exchange.calls };
     if calls.is_empty() && exchange.text.is_none() {
@@ -82,7 +82,7 @@ fn answer(exchange: &Exchange, index: usize, plan: &Plan, writer: &mut Writer, c
     contents.push(json!({ "role": "model", "parts": parts }));
     let mut following = Vec::new();
     if has_ids && !results.is_empty() {
-        // Without ids, the order says which is which.
+        // Without ids, the order determines which is which.
         let middle = exchange.rotation % results.len();
         results.rotate_left(middle);
     }

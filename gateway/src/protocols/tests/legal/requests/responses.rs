@@ -48,7 +48,7 @@ fn user(bits: &[Bit], is_plain: bool, writer: &mut Writer) -> Value {
     }
 }
 
-/// Thoughts, text, calls, and their results, between which the user may say something.
+/// Thoughts, text, calls and their results, between which the user may speak.
 fn answer(exchange: &Exchange, plan: &Plan, writer: &mut Writer, input: &mut Vec<Value>) {
     let calls = if writer.names.is_empty() { &[][..] } else { &exchange.calls };
     if calls.is_empty() && exchange.text.is_none() {
@@ -86,7 +86,7 @@ fn answer(exchange: &Exchange, plan: &Plan, writer: &mut Writer, input: &mut Vec
     }
     let middle = exchange.rotation % results.len().max(1);
     results.rotate_left(middle);
-    // What the user says may stand before, between and behind results.
+    // The user's text may come before, between and after results.
     let place = exchange.rotation % (results.len() + 1);
     if let Some(comment) = &exchange.comment {
         results.insert(place, user(comment, plan.other_form(9), writer));

@@ -40,9 +40,9 @@ fn texts(text: &str, style: &Style) -> Vec<Value> {
     pieces(text, style.size).into_iter().map(piece).collect()
 }
 
-/// The word for the end, and what may come after it.
+/// The finish reason, and what may come after it.
 fn end(chunks: &mut Vec<Value>, style: &Style) {
-    // What comes late is the last chunk that was written before.
+    // The late part is the last chunk written before.
     let late = if style.late_text && style.done { chunks.pop() } else { None };
     match style.end {
         Some(word) => chunks.push(chunk(&json!({}), Some(word))),
@@ -68,7 +68,7 @@ fn write_calls(calls: &[Call], between: &[String], count: &mut usize, style: &St
         lists.push(texts);
         return mixed(lists, &style.turns);
     }
-    // Nothing says to which call a piece belongs but its place.
+    // Only its position tells which call a piece belongs to.
     lists.into_iter().flatten().chain(texts).collect()
 }
 
@@ -83,7 +83,7 @@ fn write_call(call: &Call, number: usize, style: &Style) -> Vec<Value> {
         Numbering::Text => json!(number.to_string()),
     };
     let is_numbered = matches!(style.numbering, Numbering::Right | Numbering::Gaps | Numbering::Text);
-    // Where indices do not tell calls apart, ids do.
+    // If indices don't distinguish calls, ids do.
     let id = if is_numbered { call.id.clone() } else { format!("{}_{number}", call.id) };
     let name = if is_numbered { style.name } else { NamePlace::First };
     let text = Value::Object(call.arguments.clone()).to_string();

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Call, Event, Form, Later, Step, Style, mixed, pieces};
 
-/// Items of responses: several may be open at a time, deltas may be missing, and so may the output at the end.
+/// Response items: several may be open at the same time, and deltas or the final output may be missing.
 pub(super) fn responses(answer: &Answer) -> Vec<Event> {
     let style = &answer.style;
     let begun = json!({ "id": "resp_1", "object": "response", "created_at": 1, "status": "in_progress", "model": "m", "output": [] });
@@ -55,7 +55,7 @@ pub(super) fn responses(answer: &Answer) -> Vec<Event> {
     events.into_iter().enumerate().map(numbered).collect()
 }
 
-/// Items are added in order, and then go on by turns.
+/// Items are added in order, and then continue in turns.
 fn mixed_items(lists: Vec<Vec<Value>>, style: &Style) -> Vec<Value> {
     if style.turns.len().is_multiple_of(2) {
         return lists.into_iter().flatten().collect();
@@ -141,7 +141,7 @@ fn item(call: &Call, style: &Style, output: &mut Vec<Value>) -> Vec<Value> {
     events
 }
 
-/// Arguments as a text. Those of a call without any may be empty.
+/// Arguments as text. Without any arguments, it may be empty.
 fn arguments(call: &Call, style: &Style) -> String {
     if call.arguments.is_empty() && style.later == Later::Empty {
         return String::new();
@@ -149,7 +149,7 @@ fn arguments(call: &Call, style: &Style) -> String {
     Value::Object(call.arguments.clone()).to_string()
 }
 
-/// Blocks of messages: one after the other, the input in pieces, at once, or at the beginning.
+/// Message blocks: one after the other, with the input in pieces, all at once, or at the start.
 pub(super) fn messages(answer: &Answer) -> Vec<Event> {
     let style = &answer.style;
     let usage = json!({ "input_tokens": 1, "output_tokens": 1 });
@@ -234,7 +234,7 @@ fn tool_use(call: &Call, style: &Style, index: &mut u64, events: &mut Vec<Named>
     );
 }
 
-/// Parts of the native protocol: calls are whole, with or without an id, and without arguments where they have none.
+/// Native parts: calls are complete, with or without an id, and may omit empty arguments.
 pub(super) fn native(answer: &Answer) -> Vec<Event> {
     let style = &answer.style;
     let mut parts: Vec<Value> = Vec::new();

@@ -1,14 +1,13 @@
 //! The embedded provider: answers every request offline and deterministically.
 //!
-//! Its behaviour (ours; no section of the specification describes it):
+//! Its behavior (ours; no section of the specification describes it):
 //! - if the prompt asks it to repeat, say or reply with something, it answers with exactly that; it echoes a quoted
 //!   string or a token such as `COMPAT-1a2b3c` from any other prompt; it counts for `count to N`; otherwise it writes a
 //!   few sentences about the words of the prompt;
-//! - `max_tokens`, `stop` and the index of the choice work as with a real provider; a token is a piece as [`tokens`]
-//!   defines it;
-//! - the arguments of forced tool calls match their schema, and so do JSON answers; if it may choose, it calls the
-//!   tools that the prompt names; a call that the prompt writes out, such as `get_weather({"city": "Paris"})`, is made
-//!   as it is written;
+//! - `max_tokens`, `stop` and the index of the choice work as with a real provider; a token is as [`tokens`] defines it;
+//! - the arguments of forced tool calls match their schema, and so do JSON answers; if it may choose, it calls the tools
+//!   that the prompt names; a call that the prompt writes out, such as `get_weather({"city": "Paris"})`, is made exactly
+//!   as written;
 //! - it really draws images and encodes videos;
 //! - an answer never costs more than the [`Budget`] of its request.
 
@@ -102,7 +101,7 @@ fn draft<'a>(prompt: &Prompt, question: &Question<'a>, budget: &Budget) -> Resul
     })
 }
 
-/// Makes a reply of a content: truncates it at the stop sequences and at the token limit (2.1).
+/// Turns content into a reply: truncates it at the stop sequences and at the token limit (2.1).
 fn finished(prompt: &Prompt, content: Content, input: usize, budget: &Budget) -> Result<Reply, Exceeded> {
     let mut text = match content {
         Content::Text(text) => text,

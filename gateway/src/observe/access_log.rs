@@ -1,5 +1,5 @@
-//! A response on its way to the client. When it ends, or the client leaves, its metrics are recorded and the request
-//! gets its line in the log.
+//! Tracks a response on its way to the client. When it ends, or the client disconnects, its metrics are recorded and the
+//! request is logged.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::traces::{self, Known};
 use crate::wire::Response;
 use tracing::Span;
 
-/// A request as the log shows it.
+/// A request as logged.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) begun: Instant,
@@ -29,14 +29,14 @@ pub(crate) struct Request {
     #[expect(dead_code, reason = "it counts until it is dropped")]
     pub(crate) present: Present,
     pub(crate) method: Method,
-    /// Without the query, which may hold a key.
+    /// Without the query, which may contain a key.
     pub(crate) path: String,
     pub(crate) id: String,
-    /// `None` if the request reached none.
+    /// `None` if the request matched none.
     pub(crate) operation: Option<&'static Operation>,
-    /// Its span in traces.
+    /// Its trace span.
     pub(crate) span: Span,
-    /// Its place among those that operators see, while there is an admin key.
+    /// Its entry in the operators' list, if an admin key is set.
     pub(crate) shown: Option<Shown>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response
         shown.answered(status, origin.as_ref());
     }
     let said = (!request.span.is_disabled()).then(|| {
-        // What is asked about later, such as a task that has failed, is no failure of the request that asks.
+        // Reporting something that failed earlier, such as a task, doesn't make the request itself a failure.
         let answers = request.operation.is_some_and(|operation| operation.inference.is_some());
         Box::new(Said::new(response.headers(), answers || status >= 400, request.begun))
     });
@@ -65,24 +65,24 @@ pub(crate) fn watch(metrics: &Arc<Metrics>, request: Request, response: Response
     })
 }
 
-/// A body that is watched.
+/// A watched body.
 struct Watched {
     body: Body,
     sending: Sending,
 }
 
-/// What is known of a response; told when it is dropped.
+/// What is known of a response; recorded when it is dropped.
 struct Sending {
     metrics: Arc<Metrics>,
     request: Request,
     origin: Option<Origin>,
     status: u16,
     bytes: u64,
-    /// Whether more than signs of life has come.
+    /// Whether anything but keep-alives has been sent.
     begun: bool,
     whole: bool,
     failed: bool,
-    /// What it said, where traces are exported.
+    /// What the response contained, if traces are exported.
     said: Option<Box<Said>>,
 }
 
@@ -127,7 +127,7 @@ impl http_body::Body for Watched {
     }
 }
 
-/// Whether data holds more than signs of life: comments between events, and line breaks before an array.
+/// Whether data contains more than keep-alives: comments between events, and line breaks before an array.
 fn says_something(mut data: &[u8]) -> bool {
     loop {
         data = match data.first() {
@@ -142,7 +142,7 @@ fn says_something(mut data: &[u8]) -> bool {
 impl Drop for Sending {
     fn drop(&mut self) {
         let Self { metrics, request, origin, status, bytes, begun: _, whole, failed, said } = self;
-        // Nothing is taken of the response to a HEAD request.
+        // A response to a HEAD request has no body to take.
         let whole = *whole || request.method == Method::HEAD;
         let took = request.begun.elapsed();
         metrics.ended(request.operation, took, whole);

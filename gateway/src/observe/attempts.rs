@@ -1,26 +1,26 @@
-//! Attempts at upstreams by what came of them: an attempt that failed is seen, though another upstream helped.
+//! Counts attempts at upstreams by outcome: a failed attempt is visible even if another upstream succeeded.
 
 use std::sync::{Arc, OnceLock};
 
 use metrics::Counter;
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The upstream answered.
     Answered,
-    /// It answered, and its answer broke off after the client had got some of it.
+    /// It answered, but its answer broke off after the client had received part of it.
     BrokeOff,
-    /// It failed, was not reached, or took too long.
+    /// It failed, was unreachable, or took too long.
     Failed,
-    /// It refused the key, or what the key may do.
+    /// It rejected the key, or denied it permission.
     KeyRefused,
     RateLimited,
-    /// It refused the request.
+    /// It rejected the request.
     RequestRefused,
-    /// The gateway had no room for the answer, or stopped.
+    /// The gateway had no room for the answer, or shut down.
     NotRead,
-    /// The client left before an answer had begun.
+    /// The client disconnected before an answer began.
     ClientLeft,
 }
 
@@ -42,12 +42,11 @@ impl Outcome {
     }
 }
 
-/// The counters of a model at an upstream. Each is registered when it is first needed, so that the way of a request looks none
-/// up.
+/// The counters of a model at an upstream. Each is registered on first use, so the request path never looks one up.
 #[derive(Debug)]
 pub(crate) struct Attempts {
     pub(super) upstream: Arc<str>,
-    /// The id of the model, as clients call it.
+    /// The model id that clients use.
     pub(super) model: Arc<str>,
     counters: [OnceLock<Counter>; Outcome::COUNT],
 }

@@ -1,5 +1,5 @@
-//! Metrics in the text form of Prometheus. Each gateway has a recorder of its own, so that several can live in one
-//! process. What a request touches was registered before it, as far as its labels are known by then.
+//! Metrics in the Prometheus text format. Each gateway has its own recorder, so several can run in one process. Whatever
+//! the request path updates is registered beforehand, as far as its labels are known by then.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,7 +25,7 @@ const TOKENS: &str = "gatewright_tokens_total";
 const ABORTED: &str = "gatewright_requests_aborted_total";
 const ATTEMPTS: &str = "gatewright_upstream_attempts_total";
 
-/// What each of the [`States`] says.
+/// Descriptions of the [`States`].
 const STATES: &[(&str, &str)] = &[
     ("gatewright_usage_requests", "Requests since the start by what became of their usage."),
     (
@@ -71,29 +71,29 @@ const STATES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Upper bounds of the histograms' buckets, in seconds: from a request that is refused to a long stream.
+/// Upper bounds of the histogram buckets, in seconds: from a rejected request to a long stream.
 const BUCKETS_S: &[f64] = &[
     0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0,
     120.0, 300.0, 600.0,
 ];
-/// First and last status that has a counter of its own.
+/// Range of statuses that have their own counters.
 const STATUSES: std::ops::Range<u16> = 200..600;
-/// Label of requests that reached no operation.
+/// Label of requests that matched no operation.
 const NO_OPERATION: &str = "none";
 
 /// The metrics of a gateway.
 pub(crate) struct Metrics {
     recorder: PrometheusRecorder,
     handle: PrometheusHandle,
-    /// One for each operation, and the last for requests without one.
+    /// One per operation, and a last one for requests without an operation.
     operations: Vec<PerOperation>,
-    /// Requests whose response is not sent whole yet.
+    /// Requests whose response hasn't been fully sent.
     pub(crate) in_flight: Count,
     /// Open connections.
     pub(crate) connections: Count,
 }
 
-/// A gauge of how many there are now, which can be read.
+/// A gauge of how many there are now, which can also be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Count {
     gauge: Gauge,
@@ -106,7 +106,7 @@ impl Count {
     }
 }
 
-/// One of those that are counted, as long as it lives.
+/// One counted item, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Present(Count);
 
@@ -131,7 +131,7 @@ struct PerOperation {
     duration: Histogram,
     first_byte: Histogram,
     aborted: Counter,
-    /// By status, from the first of [`STATUSES`].
+    /// By status, starting with the first of [`STATUSES`].
     requests: Box<[OnceLock<Counter>]>,
 }
 
@@ -208,12 +208,12 @@ impl Metrics {
         &self.operations[known.unwrap_or(self.operations.len() - 1)]
     }
 
-    /// The first byte of an answer goes to its client. `waited`: since the head of the request.
+    /// The first byte of an answer is sent to its client. `waited`: since the request head.
     pub(crate) fn begun(&self, operation: Option<&'static Operation>, waited: Duration) {
         self.of(operation).first_byte.record(waited);
     }
 
-    /// A response has a head.
+    /// A response head is ready.
     pub(crate) fn answered(&self, operation: Option<&'static Operation>, status: u16) {
         let metrics = self.of(operation);
         let register = || {
@@ -227,7 +227,7 @@ impl Metrics {
         }
     }
 
-    /// A response ended. `took`: since the head of the request. `whole`: the client took all of it.
+    /// A response ended. `took`: since the request head. `whole`: the client received all of it.
     pub(crate) fn ended(&self, operation: Option<&'static Operation>, took: Duration, whole: bool) {
         let metrics = self.of(operation);
         metrics.duration.record(took);
@@ -236,7 +236,7 @@ impl Metrics {
         }
     }
 
-    /// Tokens were read and written. Not for the way of a request: it looks the counters up.
+    /// Tokens were used. Not for the request path: it looks the counters up.
     pub(crate) fn tokens(&self, model: &str, upstream: &str, usage: &Usage) {
         let kinds = [
             ("input", usage.input),
@@ -256,7 +256,7 @@ impl Metrics {
         }
     }
 
-    /// An attempt at an upstream is over.
+    /// An attempt at an upstream has ended.
     pub(crate) fn attempted(&self, attempts: &Attempts, outcome: Outcome) {
         let register = || {
             let labels = vec![
@@ -269,14 +269,15 @@ impl Metrics {
         attempts.counter(outcome).get_or_init(register).increment(1);
     }
 
-    /// All metrics in the text form.
+    /// All metrics in the text format.
     pub(crate) fn render(&self) -> String {
         self.handle.run_upkeep();
         self.handle.render()
     }
 }
 
-/// States and counts that are read when someone asks. They are made for one answer: what is no more has no line.
+/// States and counts that are read on each scrape. They are built for a single response: what no longer exists has no
+/// line.
 pub(crate) struct States(PrometheusRecorder);
 
 impl Default for States {
@@ -295,7 +296,7 @@ impl Default for States {
 }
 
 impl States {
-    /// What has been counted since the start.
+    /// A total since the start.
     pub(crate) fn count(&self, name: &'static str, value: u64) {
         self.0.register_counter(&Key::from_name(name), &METADATA).absolute(value);
     }
@@ -306,7 +307,7 @@ impl States {
         self.0.register_gauge(&Key::from_parts(name, labels), &METADATA).set(value);
     }
 
-    /// All in the text form.
+    /// Everything in the text format.
     pub(crate) fn render(&self) -> String {
         self.0.handle().render()
     }
@@ -366,7 +367,7 @@ mod tests {
         for outcome in [Outcome::Failed, Outcome::Answered, Outcome::Failed, Outcome::ClientLeft] {
             metrics.attempted(&attempts, outcome);
         }
-        // The same after a reload, with counters of its own.
+        // The same after a reload, with new counters.
         metrics.attempted(&Attempts::new("one".into(), "mine".into()), Outcome::Failed);
         let text = metrics.render();
         for (outcome, count) in [("failed", 3), ("answered", 1), ("client_left", 1)] {

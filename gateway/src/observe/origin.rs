@@ -1,11 +1,11 @@
-//! Where a response is from.
+//! Where a response comes from.
 
 use std::sync::{Arc, OnceLock};
 
-/// Which model and upstream a response is from: an extension of the response.
+/// The model and upstream that a response comes from: an extension of the response.
 #[derive(Debug, Clone)]
 pub(crate) struct Origin {
-    /// The id of the model.
+    /// The model id.
     pub(crate) model: Arc<str>,
     upstream: Upstream,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Origin {
 #[derive(Debug, Clone)]
 enum Upstream {
     Known(Arc<str>),
-    /// The response has begun before an upstream answered.
+    /// The response began before an upstream answered.
     Sought(Arc<OnceLock<Arc<str>>>),
 }
 
@@ -22,19 +22,19 @@ impl Origin {
         Self { model, upstream: Upstream::Known(upstream) }
     }
 
-    /// Of a response that begins before an upstream has answered; [`found`](Self::found) tells which one did.
+    /// For a response that begins before an upstream has answered; [`found`](Self::found) sets which one did.
     pub(crate) fn sought(model: Arc<str>) -> Self {
         Self { model, upstream: Upstream::Sought(Arc::default()) }
     }
 
-    /// The response is from there. Does nothing if its upstream is known.
+    /// Sets the upstream. Does nothing if it is already known.
     pub(crate) fn found(&self, other: &Self) {
         if let (Upstream::Sought(place), Some(upstream)) = (&self.upstream, other.upstream()) {
             _ = place.set(Arc::clone(upstream));
         }
     }
 
-    /// The upstream, as far as it is known.
+    /// The upstream, if known.
     pub(crate) fn upstream(&self) -> Option<&Arc<str>> {
         match &self.upstream {
             Upstream::Known(upstream) => Some(upstream),

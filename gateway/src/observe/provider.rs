@@ -1,6 +1,6 @@
-//! What the conventions call the provider behind an upstream.
+//! OpenTelemetry's name for the provider behind an upstream.
 
-/// The names of the conventions by what the host of a provider ends with.
+/// The conventions' provider names by host suffix.
 const KNOWN: &[(&str, &str)] = &[
     ("api.anthropic.com", "anthropic"),
     ("api.cohere.ai", "cohere"),
@@ -19,14 +19,14 @@ const KNOWN: &[(&str, &str)] = &[
     ("openai.azure.com", "azure.ai.openai"),
 ];
 
-/// The provider of an upstream of this name at this host. Its kind does not count, which is a protocol that many providers and
-/// servers speak: where the host tells none, what the operator calls the upstream says more.
+/// The provider of an upstream with this name at this host. The upstream's kind is a protocol that many providers and
+/// servers speak, so it isn't used: if the host is unknown, the operator's name for the upstream says more.
 pub(crate) fn provider_name<'u>(upstream: &'u str, host: Option<&str>) -> &'u str {
     let Some(host) = host else { return upstream };
     if host.starts_with("bedrock") && host.ends_with(".amazonaws.com") {
         return "aws.bedrock";
     }
-    // Regions and accounts stand before it.
+    // Regions and accounts come before the suffix.
     let ends_with = |end: &str| {
         host.strip_suffix(end).is_some_and(|before| before.is_empty() || before.ends_with(['.', '-']))
     };

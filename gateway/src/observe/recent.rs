@@ -1,5 +1,5 @@
-//! The requests under way and the newest that have ended, as operators see them: which operation, key, model and upstream,
-//! how long and how it ended. Nothing of what was said in them, and no path or query.
+//! Requests in progress and the most recently finished ones, as shown to operators: operation, key, model and upstream,
+//! duration and outcome. No content, path or query.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,12 +11,12 @@ use serde::{Serialize, Serializer};
 use super::origin::Origin;
 use crate::clock::{millis, unix_millis};
 
-/// Maximum number of requests that have ended.
+/// Maximum number of finished requests.
 const MOST_ENDED: usize = 500;
-/// Maximum number of requests under way that are listed, the newest ones; the rest are counted.
+/// Maximum number of requests in progress that are listed, newest first; the rest are only counted.
 const MOST_LISTED: usize = 500;
 
-/// See the module. Requests under way are as many as there are connections at most.
+/// See the module. There are at most as many requests in progress as connections.
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     kept: Mutex<Kept>,
@@ -26,16 +26,16 @@ pub(crate) struct Recent {
 struct Kept {
     next: u64,
     under_way: BTreeMap<u64, Entry>,
-    /// The oldest first.
+    /// Oldest first.
     ended: VecDeque<Entry>,
 }
 
-/// A request as operators see it.
+/// A request as shown to operators.
 #[derive(Debug, Clone, Serialize)]
 struct Entry {
     id: String,
     operation: &'static str,
-    /// The id of its key; `None`: it had none that is valid.
+    /// The id of its key; `None`: it had no valid key.
     #[serde(serialize_with = "word")]
     key: Option<Arc<str>>,
     #[serde(serialize_with = "word")]
@@ -45,9 +45,9 @@ struct Entry {
     /// Milliseconds since 1970.
     begun: u64,
     status: Option<u16>,
-    /// From the head of the request to the head of the response.
+    /// From the request head to the response head.
     first_byte_ms: Option<u64>,
-    /// To the end of the response, or until now.
+    /// Until the end of the response, or until now.
     duration_ms: u64,
     bytes: u64,
     outcome: Option<&'static str>,
@@ -60,16 +60,16 @@ fn word<S: Serializer>(word: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, 
     word.as_deref().serialize(serializer)
 }
 
-/// What operators are shown, the newest first.
+/// What operators see, newest first.
 #[derive(Debug, Serialize)]
 pub(crate) struct Listed {
-    /// All that are under way, also those that are not listed.
+    /// All requests in progress, including those not listed.
     under_way_count: usize,
     under_way: Vec<Entry>,
     recent: Vec<Entry>,
 }
 
-/// The place of a request under way. A request that is dropped before it has ended was aborted.
+/// The entry of a request in progress. A request dropped before it ended counts as aborted.
 #[derive(Debug)]
 pub(crate) struct Shown {
     recent: Arc<Recent>,
@@ -102,7 +102,7 @@ impl Recent {
         Shown { recent: Arc::clone(this), place }
     }
 
-    /// The requests as they are now.
+    /// The current requests.
     pub(crate) fn listed(&self) -> Listed {
         let kept = self.kept();
         let mut under_way: Vec<Entry> = kept.under_way.values().rev().take(MOST_LISTED).cloned().collect();
@@ -137,12 +137,12 @@ impl Shown {
         });
     }
 
-    /// What an upstream answers has come only now.
+    /// An upstream's answer arrived later.
     pub(super) fn found(&self, origin: &Origin) {
         self.change(|entry| entry.upstream = origin.upstream().map(Arc::clone));
     }
 
-    /// Its response was sent, or will not be.
+    /// Its response was sent, or won't be.
     pub(super) fn ended(&self, outcome: &'static str, bytes: u64) {
         let mut kept = self.recent.kept();
         let Some(mut entry) = kept.under_way.remove(&self.place) else { return };

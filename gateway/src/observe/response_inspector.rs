@@ -1,6 +1,6 @@
-//! What a response says of itself, read beside its way to the client: its id, why it ended, and whether it holds an error. Only
-//! where traces are exported. No text of an upstream is kept, which may repeat a secret: words that are not known count as others,
-//! and an id is kept only if it has the form of one and not that of a key.
+//! Reads what a response says about itself while it is sent to the client: its id, its finish reason, and whether it
+//! contains an error. Only if traces are exported. Upstream text is never kept, since it may repeat a secret: unknown
+//! values are recorded as "other", and an id is kept only if it looks like an id and not like a key.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,15 +13,15 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What the conventions call what has no name that is known.
+/// The conventions' value for anything unknown.
 pub(super) const OTHER: &str = "_OTHER";
-/// Maximum size of what is read at once, in bytes: a longer document or event is not read.
+/// Maximum size of what is read at once, in bytes: longer documents or events are skipped.
 const MOST_BYTES: usize = 1024 * 1024;
-/// Maximum number of choices whose ends are told.
+/// Maximum number of choices whose finish reasons are recorded.
 const MOST_CHOICES: usize = 128;
 /// Maximum length of an id, in bytes.
 const LONGEST_ID: usize = 200;
-/// Why an answer ends, in the words of each protocol.
+/// Finish reasons, in the values of each protocol.
 const REASONS: &[&str] = &[
     "stop",
     "length",
@@ -53,7 +53,7 @@ const REASONS: &[&str] = &[
     "UNEXPECTED_TOOL_CALL",
     "OTHER",
 ];
-/// The states of a response that are ends.
+/// The final states of a response.
 const ENDS: &[&str] = &["completed", "incomplete", "failed", "cancelled"];
 
 /// See the module.
@@ -64,22 +64,22 @@ pub(super) struct Said {
     pub(super) id: Option<String>,
     /// By the index of the choice.
     reasons: BTreeMap<usize, &'static str>,
-    /// The code of an error.
+    /// The error code.
     pub(super) error: Option<&'static str>,
     begun: Instant,
-    /// The time from the head of the request to the first event of a stream.
+    /// The time from the request head to the first event of a stream.
     pub(super) first_event: Option<Duration>,
 }
 
 #[derive(Debug)]
 enum Form {
     Events(Box<Decoder>),
-    /// What has come of a document.
+    /// What has arrived of a document.
     Document(Vec<u8>),
     Unread,
 }
 
-/// The members that matter of a document or an event, in the words of each protocol.
+/// The relevant fields of a document or an event, as each protocol names them.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Part<'a> {
@@ -89,17 +89,17 @@ struct Part<'a> {
     choices: Option<&'a RawValue>,
     #[serde(borrow)]
     error: Option<&'a RawValue>,
-    /// Of a response.
+    /// In a response.
     #[serde(borrow)]
     status: Option<&'a RawValue>,
     #[serde(borrow)]
     incomplete_details: Option<&'a RawValue>,
-    /// Of a message, and in `delta` of the event that ends it.
+    /// In a message, and in `delta` of the event that ends it.
     #[serde(borrow)]
     stop_reason: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<&'a RawValue>,
-    /// In the events of a response, and in the first one of a message.
+    /// In the events of a response, and `message` in the first one of a message.
     #[serde(borrow, alias = "message")]
     response: Option<&'a RawValue>,
     #[serde(borrow, rename = "type")]
@@ -118,8 +118,8 @@ struct Choice<'a> {
 }
 
 impl Said {
-    /// Of a response with these headers. `matters`: whether anything of it does. `begun`: when the head of its request had
-    /// come.
+    /// For a response with these headers. `matters`: whether any of it is relevant. `begun`: when the request head had
+    /// arrived.
     pub(super) fn new(headers: &HeaderMap, matters: bool, begun: Instant) -> Self {
         let media_type = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let form = match media_type.unwrap_or_default() {
@@ -133,7 +133,7 @@ impl Said {
         Self { form, id: None, reasons: BTreeMap::new(), error: None, begun, first_event: None }
     }
 
-    /// The next piece of the body.
+    /// The next chunk of the body.
     pub(super) fn take(&mut self, piece: &[u8]) {
         match &mut self.form {
             Form::Events(decoder) => {
@@ -161,14 +161,14 @@ impl Said {
     pub(super) fn end(&mut self) {
         let Form::Document(document) = std::mem::replace(&mut self.form, Form::Unread) else { return };
         let Ok(document) = str::from_utf8(&document) else { return };
-        // A native stream may come as an array.
+        // A native stream may arrive as an array.
         match serde_json::from_str::<Vec<&RawValue>>(document) {
             Ok(parts) => parts.iter().for_each(|part| self.read(part.get())),
             Err(_) => self.read(document),
         }
     }
 
-    /// Why it ended: a reason for each choice.
+    /// The finish reason of each choice.
     pub(super) fn reasons(&self) -> impl Iterator<Item = &'static str> {
         self.reasons.values().copied()
     }
@@ -212,7 +212,7 @@ impl Said {
     }
 }
 
-/// Whether a text can be the id of a response, and can be shown.
+/// Whether a text can be a response id, and is safe to show.
 fn is_id(text: &str) -> bool {
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:".contains(&byte);
     (1..=LONGEST_ID).contains(&text.len())
@@ -220,17 +220,17 @@ fn is_id(text: &str) -> bool {
         && Redactor::default().redact(text) == text
 }
 
-/// The members of a member.
+/// The fields of a nested object.
 fn inner(member: Option<&RawValue>) -> Part<'_> {
     parsed(member.map_or("null", RawValue::get))
 }
 
-/// What has another form says nothing.
+/// Anything of another form is ignored.
 fn parsed<'a, T: Deserialize<'a> + Default>(text: &'a str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// `None` for what is no text.
+/// `None` if it isn't text.
 fn text(value: &RawValue) -> Option<Cow<'_, str>> {
     #[derive(Deserialize)]
     struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
@@ -244,7 +244,7 @@ mod tests {
 
     use super::*;
 
-    /// What a body says that comes in small pieces: why it ended, and its error.
+    /// The finish reasons and error found in a body that arrives in small chunks.
     fn said(media_type: &'static str, body: &str) -> (Vec<&'static str>, Option<&'static str>) {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static(media_type))]);
         let mut said = Said::new(&headers, true, Instant::now());

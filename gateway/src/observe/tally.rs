@@ -1,13 +1,13 @@
-//! How many there are of something just now, for whoever asks. Costs an addition, and no lock.
+//! Counts how many of something exist right now. Costs an addition and no lock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// See the module. Copies count together.
+/// See the module. Copies share the count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tally(Arc<AtomicUsize>);
 
-/// One of those that are counted, as long as it lives.
+/// One counted item, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Counted(Tally);
 

@@ -1,5 +1,5 @@
-//! Traces over OTLP: a span for each request, with the names of OpenTelemetry's conventions for HTTP and generative AI.
-//! It continues the trace of a client that sends `traceparent`.
+//! Traces over OTLP: a span for each request, named by OpenTelemetry's conventions for HTTP and generative AI. It
+//! continues the trace of a client that sends `traceparent`.
 
 use std::time::Duration;
 
@@ -22,22 +22,22 @@ use tracing_subscriber::registry::LookupSpan;
 use super::origin::Origin;
 use super::response_inspector::{OTHER, Said};
 
-/// Target of the spans that are exported; no log shows it unless asked for.
+/// Target of exported spans; no log shows it unless configured to.
 const TARGET: &str = "gatewright_trace";
-/// Name of the service in traces; `OTEL_SERVICE_NAME` has precedence.
+/// Service name in traces; `OTEL_SERVICE_NAME` takes precedence.
 const SERVICE: &str = "gatewright";
-/// Path of traces below the address of a collector.
+/// Path for traces below the collector's URL.
 const PATH: &str = "/v1/traces";
-/// Timeout of an export.
+/// Export timeout.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The export of traces to a collector, in the background. Spans wait in a bounded queue; a collector that is slow or
-/// gone costs spans, never requests.
+/// Exports traces to a collector in the background. Spans wait in a bounded queue; a slow or unreachable collector costs
+/// spans, never requests.
 pub struct Traces {
     provider: SdkTracerProvider,
 }
 
-/// Why traces cannot be exported.
+/// Why traces can't be exported.
 #[derive(Debug, thiserror::Error)]
 #[error("traces cannot be exported to {endpoint}: {why}")]
 pub struct TracesError {
@@ -46,7 +46,7 @@ pub struct TracesError {
 }
 
 impl Traces {
-    /// Exports to a collector, over HTTP with binary protobuf. `endpoint`: its address, such as `http://127.0.0.1:4318`.
+    /// Exports to a collector, over HTTP with binary protobuf. `endpoint`: its URL, such as `http://127.0.0.1:4318`.
     /// `OTEL_EXPORTER_OTLP_HEADERS` and the other standard variables apply.
     pub fn to(endpoint: &str) -> Result<Self, TracesError> {
         let failed = |why: String| TracesError { endpoint: endpoint.to_owned(), why };
@@ -59,7 +59,7 @@ impl Traces {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(failed("it must be an http or https address".to_owned()));
         }
-        // The library refuses to make a blocking client on a thread of a runtime.
+        // The library refuses to create a blocking client on a runtime thread.
         let client = std::thread::spawn(client).join().map_err(|_| failed("no client".to_owned()))?;
         let client = client.map_err(failed)?;
         let exporter = SpanExporter::builder()
@@ -79,7 +79,7 @@ impl Traces {
         Ok(Self { provider })
     }
 
-    /// The layer of a subscriber that collects the spans of requests.
+    /// A subscriber layer that collects request spans.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
@@ -93,14 +93,14 @@ impl Traces {
             .with_filter(filter_fn(|metadata| metadata.target() == TARGET))
     }
 
-    /// Exports what still waits. Blocks for some seconds at most.
+    /// Exports what is still queued. Blocks for a few seconds at most.
     pub fn end(self) {
-        // The collector may be gone; there is nobody left to tell.
+        // The collector may be gone, and there is nobody left to notify.
         _ = self.provider.shutdown_with_timeout(TIMEOUT);
     }
 }
 
-/// The exporter works on a thread of its own.
+/// The exporter runs on its own thread.
 fn client() -> Result<reqwest::blocking::Client, String> {
     let roots = gatewright_trust::roots(None).map_err(|error| error.to_string())?;
     let tls = gatewright_trust::client()?.with_root_certificates(roots).with_no_client_auth();
@@ -112,7 +112,7 @@ fn client() -> Result<reqwest::blocking::Client, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The span of a request that was just received; disabled, and nearly free, unless traces are exported.
+/// The span of a request that just arrived; disabled, and nearly free, unless traces are exported.
 pub(crate) fn span(method: &Method, path: &str, is_tls: bool, headers: &HeaderMap, id: &str) -> Span {
     let span = tracing::info_span!(
         target: TARGET,
@@ -137,19 +137,19 @@ pub(crate) fn span(method: &Method, path: &str, is_tls: bool, headers: &HeaderMa
     span
 }
 
-/// The span of an attempt at an upstream, within that of its request.
+/// The span of an attempt at an upstream, as a child of its request's span.
 pub(crate) fn attempt_span(request: &Span) -> Span {
     tracing::info_span!(target: TARGET, parent: request, "attempt", otel.kind = "client")
 }
 
-/// The headers by which whoever is asked continues the trace of a span.
+/// Headers that let the callee continue a span's trace.
 pub(crate) fn trace_headers(span: &Span) -> HeaderMap {
     let mut headers = HeaderMap::new();
     TraceContextPropagator::new().inject_context(&span.context(), &mut Written(&mut headers));
     headers
 }
 
-/// The span of the request that is being answered, if it is exported.
+/// The span of the request being answered, if it is exported.
 pub(crate) fn current_span() -> Option<Span> {
     Some(Span::current()).filter(|span| span.metadata().is_some_and(|metadata| metadata.target() == TARGET))
 }
@@ -164,8 +164,8 @@ pub(super) struct Known<'a> {
     pub(super) said: &'a Said,
 }
 
-/// Completes the span of a request. Not by its fields: they have no lists, export unsigned numbers as text, and change the name
-/// of no span that was entered.
+/// Completes a request's span. It doesn't use span fields: they have no lists, export unsigned numbers as text, and can't
+/// rename a span that was entered.
 pub(super) fn told(span: &Span, known: &Known<'_>) {
     let Known { operation, origin, status, outcome, said } = *known;
     let context = span.context();
@@ -173,7 +173,7 @@ pub(super) fn told(span: &Span, known: &Known<'_>) {
     let set = |name: &'static str, value: Value| span.set_attribute(KeyValue::new(name, value));
     set("http.response.status_code", i64::from(status).into());
     set("gatewright.outcome", outcome.into());
-    // A stream may fail after a head that promised success. What a client did wrong is no failure of a server.
+    // A stream may fail after its head promised success. A client's mistake isn't a server failure.
     if status >= 500 || outcome == "failed" || (said.error.is_some() && status < 400) {
         span.set_status(Status::error(""));
     }
@@ -208,7 +208,7 @@ pub(super) fn told(span: &Span, known: &Known<'_>) {
     }
 }
 
-/// Request headers as the propagator reads them.
+/// Request headers, as read by the propagator.
 struct Headers<'a>(&'a HeaderMap);
 
 impl Extractor for Headers<'_> {
@@ -221,12 +221,12 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// Headers of a request as the propagator writes them.
+/// Request headers, as written by the propagator.
 struct Written<'a>(&'a mut HeaderMap);
 
 impl Injector for Written<'_> {
     fn set(&mut self, key: &str, value: String) {
-        // It writes an empty `tracestate` where there is none.
+        // It writes an empty `tracestate` if there is none.
         if value.is_empty() {
             return;
         }

@@ -4,7 +4,7 @@ use std::iter::Sum;
 
 use crate::bounds::client_schema::ClientSchema;
 
-/// Maximum length of a tool's name beside its result, in bytes.
+/// Maximum length of a tool name stored with its result, in bytes.
 const LONGEST_NAME: usize = 256;
 /// Overhead of a tool call in memory and in a response, in bytes, besides its texts.
 const CALL: usize = 512;
@@ -95,7 +95,7 @@ pub(crate) enum ToolChoice {
     Named(String),
 }
 
-/// The form of a text answer.
+/// The format of a text answer.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Format {
     #[default]
@@ -108,7 +108,7 @@ pub(crate) enum Format {
     Word(ClientSchema),
 }
 
-/// The answer of the model.
+/// The model's answer.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) content: Content,
@@ -116,14 +116,14 @@ pub(crate) struct Reply {
     pub(crate) usage: Usage,
 }
 
-/// Text, or calls of tools.
+/// Text or tool calls.
 #[derive(Debug, Clone)]
 pub(crate) enum Content {
     Text(String),
     ToolCalls(Vec<ToolCall>),
 }
 
-/// One call of a tool.
+/// A tool call.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolCall {
     pub(crate) name: String,
@@ -141,7 +141,7 @@ pub(crate) enum Finish {
     ToolCalls,
 }
 
-/// Tokens read and written.
+/// Input and output tokens.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Usage {
     pub(crate) input: usize,

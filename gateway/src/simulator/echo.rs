@@ -165,7 +165,7 @@ pub(crate) fn numbers(text: &str) -> impl Iterator<Item = serde_json::Number> {
     })
 }
 
-/// Words separated by white space, each with its start.
+/// Words separated by whitespace, each with its start.
 pub(crate) fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let base = text.as_ptr() as usize;
     text.split_whitespace().map(move |word| (word.as_ptr() as usize - base, word))

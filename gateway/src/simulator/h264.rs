@@ -1,21 +1,21 @@
 //! A small H.264 encoder (ITU-T H.264, constrained baseline): every picture is an IDR picture made of macroblocks
-//! of one flat colour, which the decoder's own deblocking filter then smooths.
+//! of one flat color, which the decoder's own deblocking filter then smooths.
 //!
 //! That is enough for simulated videos, so the gateway needs no C++ codec. A 1080p picture takes about 20 kB. Each
-//! macroblock is predicted from its neighbour's colour and corrected by DC coefficients alone. The quantiser is chosen
+//! macroblock is predicted from its neighbor's color and corrected by DC coefficients alone. The quantizer is chosen
 //! so that one level is exactly one sample step (see [`QP`]), hence nothing drifts.
 
-/// Width and height in samples of a macroblock, the unit of colour.
+/// Width and height in samples of a macroblock, the unit of color.
 const BLOCK: usize = 16;
 
-/// Luma quantiser. At 28, the inverse transform of a lone DC level `l` is `(64 l + 32) >> 6 = l` in every sample.
+/// Luma quantizer. At 28, the inverse transform of a lone DC level `l` is `(64 l + 32) >> 6 = l` in every sample.
 const QP: i32 = 28;
 /// The 2x2 chroma transform needs six steps less for the same result (8.5.11).
 const CHROMA_QP_OFFSET: i32 = -6;
 /// `slice_alpha_c0_offset_div2` and `slice_beta_offset_div2`: the strongest deblocking.
 const DEBLOCKING: i32 = 6;
 
-/// A colour as samples of the coded picture: luma, blue and red difference (BT.601, limited range).
+/// A color as samples of the coded picture: luma, blue and red difference (BT.601, limited range).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Colour {
     pub(crate) y: u8,
@@ -105,7 +105,7 @@ impl Encoder {
         bits.into_nal(0x68)
     }
 
-    /// Encodes one picture as a NAL unit. `colour(column, row)` gives the colour of each macroblock.
+    /// Encodes one picture as a NAL unit. `colour(column, row)` returns the color of each macroblock.
     pub(crate) fn picture(&mut self, colour: impl Fn(usize, usize) -> Colour) -> Vec<u8> {
         let (columns, rows) = self.blocks();
         let mut bits = Bits::default();
@@ -113,7 +113,7 @@ impl Encoder {
         bits.unsigned(7); // slice_type: I, as all slices of the picture
         bits.unsigned(0); // pic_parameter_set_id
         bits.put(0, 4); // frame_num
-        bits.unsigned(self.pictures % 2); // idr_pic_id: must differ between neighbours
+        bits.unsigned(self.pictures % 2); // idr_pic_id: must differ between neighbors
         bits.put(0, 1); // no_output_of_prior_pics_flag
         bits.put(0, 1); // long_term_reference_flag
         bits.signed(0); // slice_qp_delta
@@ -167,7 +167,7 @@ fn macroblock(bits: &mut Bits, luma_mode: u32, chroma_mode: u32, predicted: Colo
 
 /// `coeff_token` codes (value, length) for no level, one level of ±1, one other level (table 9-5).
 type Tokens = [(u32, u32); 3];
-/// Column 0 <= nC < 2: no block has AC levels, so every neighbour counts 0.
+/// Column 0 <= nC < 2: no block has AC levels, so every neighbor counts 0.
 const LUMA_TOKENS: Tokens = [(1, 1), (0b01, 2), (0b00_0101, 6)];
 /// Column nC = -1, chroma DC.
 const CHROMA_TOKENS: Tokens = [(0b01, 2), (1, 1), (0b00_0111, 6)];

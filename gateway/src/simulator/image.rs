@@ -8,17 +8,17 @@ use super::palette::{Palette, Shape};
 const GLYPH: usize = 8;
 /// Width of the edges of shapes, as a fraction of the picture's height.
 const EDGE: f64 = 0.003;
-/// Maximum number of lines of the prompt in a picture.
+/// Maximum number of lines of the prompt in an image.
 const LINES: usize = 3;
 
-/// Estimates the size of `count` pictures in bytes, rather too high than too low.
+/// Estimates the size of `count` images in bytes, erring on the high side.
 pub(crate) fn expected_bytes((width, height): (u32, u32), count: u32) -> usize {
-    // A smooth picture takes far less than a byte per four samples.
+    // A smooth image takes far less than a byte per four samples.
     width as usize * height as usize / 4 * count as usize
 }
 
-/// Draws a picture. `variation`: index of the image among the `n` requested. Takes up to a second for the largest size
-/// in a debug build: call it from a blocking thread.
+/// Draws an image. `variation`: index of the image among the `n` requested. Takes up to a second for the largest size in
+/// a debug build: call it from a blocking thread.
 pub(crate) fn draw(prompt: &str, variation: u32, (width, height): (u32, u32)) -> Vec<u8> {
     let palette = Palette::of(&format!("{variation}:{prompt}"));
     let (columns, rows) = (width as usize, height as usize);

@@ -94,7 +94,7 @@ fn index(track: &Track<'_>, pictures: &[Vec<u8>], media_start: u32) -> Vec<u8> {
             &[0, 0, 0, 0, 0, 0, 0, 1],
             &[0; 16],
             &size,
-            &words(&[0x48_0000, 0x48_0000, 0]), // 72 dots an inch both ways
+            &words(&[0x48_0000, 0x48_0000, 0]), // 72 dots per inch in both directions
             &[0, 1],
             &[0; 32],
             &[0, 0x18, 0xff, 0xff],

@@ -1,4 +1,4 @@
-//! The picture for a prompt: the colours of a gradient and the shapes on it, for both images and videos. Positions are
+//! The design for a prompt: the colors of a gradient and the shapes on it, for both images and videos. Positions are
 //! fractions of width and height; radii are fractions of the height.
 
 use super::seed::Seed;
@@ -6,7 +6,7 @@ use super::seed::Seed;
 /// Number of shapes on the gradient.
 const SHAPES: usize = 6;
 
-/// The corner colours of the gradient, and the shapes.
+/// The corner colors of the gradient, and the shapes.
 #[derive(Debug)]
 pub(crate) struct Palette {
     corners: [[f64; 3]; 4],
@@ -76,7 +76,7 @@ impl Palette {
         &self.shapes
     }
 
-    /// The colour at a point. `aspect`: width over height. `softness`: width of the shapes' edges, at most 0.1.
+    /// The color at a point. `aspect`: width over height. `softness`: width of the shapes' edges, at most 0.1.
     pub(crate) fn colour(&self, shapes: &[Shape], (x, y): (f64, f64), aspect: f64, softness: f64) -> [u8; 3] {
         let [top_left, top_right, bottom_left, bottom_right] = &self.corners;
         let mut colour = mix(mix(*top_left, *top_right, x), mix(*bottom_left, *bottom_right, x), y);

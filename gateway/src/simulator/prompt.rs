@@ -8,7 +8,7 @@ use crate::simulator::conversation::{Prompt, Turn};
 pub(super) const LONGEST_QUESTION: usize = 256 * 1024;
 
 impl Prompt {
-    /// The user's last turn with a text; empty if there is none.
+    /// The user's last turn with text; empty if there is none.
     pub(crate) fn question(&self) -> &str {
         let question = self.turns.iter().rfind(|turn| is_question(turn)).map_or("", Turn::text);
         &question[..question.floor_char_boundary(LONGEST_QUESTION)]
@@ -37,7 +37,7 @@ impl Prompt {
     }
 }
 
-/// One that only holds pictures is none: in chat, those that a tool gave are a turn of their own.
+/// A turn with only images isn't a question: in chat, images from a tool are a turn of their own.
 fn is_question(turn: &Turn) -> bool {
     matches!(turn, Turn::User(text) if !text.is_empty())
 }

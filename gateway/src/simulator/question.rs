@@ -1,4 +1,4 @@
-//! The user's last turn, analysed once for all parts of the answer.
+//! The user's last turn, analyzed once for all parts of the answer.
 
 use std::cell::OnceCell;
 use std::collections::HashSet;
@@ -70,7 +70,7 @@ impl Hints {
     }
 }
 
-/// Capitalised words inside sentences: `What is the weather in Paris?` offers `Paris`.
+/// Capitalized words inside sentences: `What is the weather in Paris?` offers `Paris`.
 fn names(question: &str) -> Vec<String> {
     let words: Vec<&str> = question.split_whitespace().collect();
     let name = |index: usize| {

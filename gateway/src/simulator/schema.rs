@@ -1,4 +1,4 @@
-//! Makes values that match a JSON Schema, from the tokens, quoted strings, names and numbers of a question.
+//! Generates values that match a JSON Schema from the tokens, quoted strings, names and numbers of a question.
 //!
 //! Supports the keywords that tool and answer schemas use: types, `properties`, `required`, `items`, `prefixItems`,
 //! `enum`, `const`, local `$ref`, `allOf`, `anyOf`, `oneOf`, bounds, `pattern` and `format`. Strings and numbers are
@@ -50,7 +50,7 @@ pub(crate) fn fit(
 struct Place<'a> {
     /// Name of the property.
     name: &'a str,
-    /// Number of strings made for the object before this one: each takes another hint.
+    /// Number of strings generated for the object before this one: each takes another hint.
     property: usize,
     /// Index in an array: each value differs.
     copy: usize,
@@ -126,7 +126,7 @@ impl<'a> Fitting<'a> {
         Ok(layers)
     }
 
-    /// A value of the schema itself.
+    /// A value copied from the schema itself.
     fn copied(&self, value: &Value) -> Result<Value, Exceeded> {
         self.charge_copy(value)?;
         Ok(value.clone())
@@ -289,7 +289,7 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
 }
 
-/// A value of a format of JSON Schema.
+/// An example of a JSON Schema format.
 fn example(format: &str) -> Option<&'static str> {
     Some(match format {
         "date-time" => "2026-01-01T12:00:00Z",

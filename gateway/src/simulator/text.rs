@@ -39,7 +39,7 @@ const COMMON: &[&str] = &[
     "what", "when", "where", "which", "with", "would", "write", "your",
 ];
 
-/// The text answer if the prompt determines it: the text to repeat, how many pictures there are, the tool results, or a count.
+/// The text answer if the prompt determines it: the text to repeat, the number of images, the tool results, or a count.
 pub(super) fn settled(
     prompt: &Prompt,
     question: &Question<'_>,
@@ -49,7 +49,7 @@ pub(super) fn settled(
         budget.make(text.len())?;
         return Ok(Some(text.clone()));
     }
-    // Also where a tool has just given one.
+    // Even if a tool has just returned one.
     let pictures = prompt.media.pictures;
     if pictures > 0 && question.mentions("how many pictures", budget)? {
         let pictures = if pictures == 1 { "1 picture".to_owned() } else { format!("{pictures} pictures") };

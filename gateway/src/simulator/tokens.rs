@@ -1,9 +1,9 @@
-//! Tokens of the simulator: a token is a piece of a word of at most six characters, with the white space before it.
+//! Tokens of the simulator: a token is a piece of a word of at most six characters, with the whitespace before it.
 //! Answers are streamed piece by piece, so streams have many deltas, and usage counts them exactly.
 
 use crate::bounds::budget::{Budget, Exceeded};
 
-/// Maximum length of a piece, in characters other than white space.
+/// Maximum length of a piece, in characters other than whitespace.
 const LONGEST: usize = 6;
 
 /// Steps to count the tokens of a byte of text.
@@ -19,7 +19,7 @@ pub(crate) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Like [`pieces`], for an owned text: makes the pieces one by one as a stream takes them.
+/// Like [`pieces`], for an owned text: produces the pieces one by one as a stream takes them.
 pub(crate) fn owned_pieces(text: String) -> impl Iterator<Item = String> + Send {
     let mut start = 0;
     std::iter::from_fn(move || {

@@ -11,7 +11,7 @@ use crate::simulator::conversation::{Prompt, Tool, ToolCall, ToolChoice};
 /// Maximum number of calls that a question may write out.
 const WRITTEN: usize = 64;
 
-/// The calls for a prompt; none if the answer is a text.
+/// The calls for a prompt; none if the answer is text.
 pub(super) fn calls(
     prompt: &Prompt,
     question: &Question<'_>,
@@ -75,7 +75,7 @@ fn written(prompt: &Prompt, question: &Question<'_>, budget: &Budget) -> Result<
     Ok(calls)
 }
 
-/// The tools to call with arguments of our own.
+/// The tools to call with generated arguments.
 fn chosen<'a>(
     prompt: &'a Prompt,
     question: &Question<'_>,

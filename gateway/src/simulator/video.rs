@@ -23,7 +23,7 @@ pub(crate) fn size(resolution: &str, aspect_ratio: &str) -> Option<(u16, u16)> {
     }
 }
 
-/// Estimates the size of a video in bytes, rather too high than too low.
+/// Estimates the size of a video in bytes, erring on the high side.
 pub(crate) fn expected_bytes((width, height): (u16, u16), duration_s: u32) -> usize {
     let (columns, rows) = Encoder::new(usize::from(width), usize::from(height)).blocks();
     // A block takes two to three bytes (h264.rs).
@@ -64,7 +64,7 @@ pub(crate) fn encode(prompt: &str, (width, height): (u16, u16), duration_s: u32)
     )
 }
 
-/// Centre of block `index` of `count`, from 0 to 1.
+/// Center of block `index` of `count`, from 0 to 1.
 fn centre(index: usize, count: usize) -> f64 {
     (float(index) + 0.5) / float(count)
 }

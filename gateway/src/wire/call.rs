@@ -33,7 +33,7 @@ pub struct Call {
     pub request_id: String,
     /// Whether the request arrived over TLS.
     pub is_tls: bool,
-    /// Whether the client is still there.
+    /// Whether the client is still connected.
     pub(crate) presence: Presence,
 }
 
@@ -53,8 +53,8 @@ impl Call {
     /// The body as JSON, validated against the rules of the operation and the limits of its model (section 8). If a
     /// protocol has several forms of a body, this is the one that the specification shows.
     ///
-    /// Errors: the body is not JSON (with line and column), breaks rules (all violations at once), or names a model of
-    /// another endpoint.
+    /// Errors: the body is not JSON (with line and column), breaks rules (all violations at once), or names a model
+    /// served by another endpoint.
     pub(crate) fn checked_body(&self) -> Result<Value, ApiError> {
         self.checked_body_by(Rules::default())
     }
@@ -69,8 +69,8 @@ impl Call {
         Ok(limits::canonical(self.operation, &body).unwrap_or(body))
     }
 
-    /// The same, of a request for responses that goes to a provider of the protocol: a prompt that the provider keeps may stand
-    /// for the input.
+    /// The same for a responses request that goes to a provider of that protocol: a prompt stored at the provider may
+    /// replace the input.
     pub(crate) fn checked_prompt_by(&self, rules: Rules) -> Result<Value, ApiError> {
         let mut body = self.json_body()?;
         if !body["prompt"].is_object() || !body["input"].is_null() {
@@ -85,13 +85,13 @@ impl Call {
         Ok(body)
     }
 
-    /// The body as JSON, validated with the limits of a model of the catalog, whatever the request calls its model.
-    /// `limits`: the id of that model; `None`: only the rules of the specification hold.
+    /// The body as JSON, validated with the limits of a catalog model, whatever model name the request uses. `limits`:
+    /// the id of that model; `None`: only the specification's rules apply.
     pub(crate) fn checked_body_of(&self, limits: Option<&str>, rules: Rules) -> Result<Value, ApiError> {
         self.checked_of(self.json_body()?, limits, rules)
     }
 
-    /// The same, of a body that was read.
+    /// The same for a body that has already been read.
     pub(crate) fn checked_of(
         &self,
         mut body: Value,
@@ -111,7 +111,7 @@ impl Call {
         Ok(body)
     }
 
-    /// The body as JSON, as it came.
+    /// The body as JSON, unvalidated.
     pub(crate) fn json_body(&self) -> Result<Value, ApiError> {
         serde_json::from_slice(&self.body).map_err(|error| {
             ApiError::new(&ErrorCode::INVALID_JSON, format!("the body is not one JSON document: {error}"))

@@ -1,4 +1,4 @@
-//! Content codings (RFC 9110, 8.4): undoes those of requests and of upstreams' answers.
+//! Content codings (RFC 9110, 8.4): decodes requests and upstreams' responses.
 
 mod inflated;
 
@@ -18,14 +18,14 @@ use tower_http::decompression::Decompression;
 use self::inflated::Inflated;
 use super::peeked::Resumed;
 
-/// The codings that are undone, the densest first.
+/// The supported codings, best compression first.
 pub(crate) const CODINGS: HeaderValue = HeaderValue::from_static("zstd, br, gzip, deflate");
-/// Maximum number of codings of one body: each multiplies what it may grow to.
+/// Maximum number of codings of one body: each multiplies the size it may grow to.
 const MAX_CODINGS: usize = 2;
-/// How bodies begin that are coded in gzip and in zstd. No JSON and no event does.
+/// Magic numbers of gzip and zstd. JSON and events never begin like this.
 const MAGIC: [(&[u8], &str); 2] = [(&[0x1f, 0x8b], "gzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd")];
 
-/// The codings of a body, in the order in which they were applied. Errors: one of them is not known, or there are too many.
+/// The codings of a body, in the order in which they were applied. Errors: one of them is unknown, or there are too many.
 pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<&'static str>, Unknown> {
     let mut codings = Vec::new();
     for value in headers.get_all(header::CONTENT_ENCODING) {
@@ -48,11 +48,11 @@ pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<&'static str>, Unknown>
     Ok(codings)
 }
 
-/// A coding that nobody here can undo.
+/// An unsupported coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unknown;
 
-/// A body without its codings. Its reader bounds it: a coded body may grow a thousandfold.
+/// A decoded body. Its reader must limit its size: a coded body may grow a thousandfold.
 pub(crate) fn decoded(codings: &[&'static str], body: Body) -> Body {
     codings.iter().rev().fold(body, |body, coding| decode(coding, body))
 }
@@ -67,12 +67,12 @@ fn decode(coding: &'static str, body: Body) -> Body {
     match answered.now_or_never() {
         Some(Ok(response)) => Body::new(response.into_body()),
         Some(Err(never)) => match never {},
-        // The response is at hand, so its future ends at once.
+        // The response is available, so its future completes at once.
         None => Body::empty(),
     }
 }
 
-/// A response at hand, in the form that the library takes.
+/// An available response, in the form that the library expects.
 struct Given(Option<Response<Body>>);
 
 impl Service<http::Request<()>> for Given {
@@ -89,8 +89,8 @@ impl Service<http::Request<()>> for Given {
     }
 }
 
-/// A body that may be coded without saying so, as some providers and proxies send them: its first bytes tell. A plain one
-/// costs one look.
+/// A body that may be encoded without declaring it, as some providers and proxies send: its first bytes reveal it. A
+/// plain body costs a single check.
 pub(crate) struct Unlabelled<B>(State<B>);
 
 enum State<B> {

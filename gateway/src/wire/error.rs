@@ -1,5 +1,5 @@
-//! Errors in responses of the gateway: one description, written in the standard, the native or the messages form. Codes,
-//! statuses and types come from `spec/errors.json`.
+//! Error responses of the gateway: one description, written in the standard, native or messages format. Codes, statuses
+//! and types come from `spec/errors.json`.
 
 use std::fmt;
 
@@ -14,21 +14,20 @@ use crate::bounds::budget::Exceeded;
 use crate::bounds::client_schema::OutOfBounds;
 use crate::conversation::{Protocol, ProviderExtra};
 
-/// Type address of the detail that names a reason in the native form.
+/// Type URL of the detail that names a reason in the native format.
 const NATIVE_ERROR_INFO: &str = "type.googleapis.com/google.rpc.ErrorInfo";
-/// Type address of the detail that lists broken rules in the native form.
+/// Type URL of the detail that lists broken rules in the native format.
 const NATIVE_BAD_REQUEST: &str = "type.googleapis.com/google.rpc.BadRequest";
-/// Maximum length of an error message: enough for the first violations of a request, but not for the request's own
-/// text.
+/// Maximum length of an error message: enough for the first violations in a request, but not for the request's own text.
 const MOST_MESSAGE_BYTES: usize = 16 * 1024;
-/// Type address of the detail that says when to try again in the native form.
+/// Type URL of the detail that says when to retry in the native format.
 const NATIVE_RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
-/// Tells the official clients whether to try again, whatever the status.
+/// Tells the official clients whether to retry, whatever the status.
 pub(crate) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
-/// `domain` of reasons in the native form.
+/// `domain` of reasons in the native format.
 const DOMAIN: &str = "gatewright";
 
-/// A refused or failed request.
+/// A rejected or failed request.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiError {
     code: &'static ErrorCode,
@@ -37,17 +36,17 @@ pub(crate) struct ApiError {
     violations: Violations,
     /// Response headers that do not follow from the code.
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// What an upstream said, in place of what follows from the code.
+    /// An upstream's own error, which replaces what follows from the code.
     foreign: Option<Box<Foreign>>,
 }
 
-/// What an upstream said of an error. All of it has to be fit to be shown.
+/// An upstream's error. All of it must be safe to show.
 #[derive(Debug, Clone)]
 pub(crate) struct Foreign {
-    /// Its status and its code, where the client gets them.
+    /// Its status and code, if the client gets them.
     pub(crate) status: Option<u16>,
     pub(crate) code: Option<String>,
-    /// What it said besides, for clients of its protocol.
+    /// Its further fields, for clients of its protocol.
     pub(crate) beyond: Option<Box<ProviderExtra>>,
 }
 
@@ -76,7 +75,7 @@ impl ApiError {
     }
 
     /// The request breaks these rules. `param` is the field of the first violation; the message lists the first
-    /// violations. If only the model is wrong, the error is that the endpoint has no such model (4 rule 1).
+    /// violations. If only the model is wrong, the error says that the endpoint has no such model (4 rule 1).
     pub(crate) fn violations(violations: Violations) -> Self {
         let param = violations.first().map(at_fault);
         let (code, message) = match &*violations {
@@ -93,7 +92,7 @@ impl ApiError {
         Self { param: Some(param.into()), ..self }
     }
 
-    /// Sets the methods of the path.
+    /// Sets the methods that the path allows.
     pub(crate) fn allow(self, methods: &str) -> Self {
         match HeaderValue::try_from(methods) {
             Ok(methods) => self.header(header::ALLOW, methods),
@@ -106,7 +105,7 @@ impl ApiError {
         self.header(header::RETRY_AFTER, seconds.into())
     }
 
-    /// Passes on what an upstream said.
+    /// Passes on an upstream's error.
     pub(crate) fn foreign(self, foreign: Foreign) -> Self {
         Self { foreign: Some(Box::new(foreign)), ..self }
     }
@@ -122,12 +121,12 @@ impl ApiError {
         self.code
     }
 
-    /// The code that the client is told: an upstream's own, where it has one.
+    /// The code sent to the client: the upstream's own, if it has one.
     pub(crate) fn word(&self) -> &str {
         self.foreign.as_ref().and_then(|foreign| foreign.code.as_deref()).unwrap_or(self.code.code)
     }
 
-    /// The message, for people.
+    /// The human-readable message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -137,17 +136,17 @@ impl ApiError {
         self.param.as_deref()
     }
 
-    /// What an upstream said besides.
+    /// Further fields of an upstream's error.
     pub(crate) fn beyond(&self) -> Option<&ProviderExtra> {
         self.foreign.as_ref()?.beyond.as_deref()
     }
 
-    /// The status of an upstream, where the client gets it.
+    /// The upstream's status, if the client gets it.
     fn foreign_status(&self) -> Option<u16> {
         self.foreign.as_ref()?.status
     }
 
-    /// The response in the form of a protocol.
+    /// The response in a protocol's format.
     pub(crate) fn into_response(self, style: ErrorStyle) -> Response {
         let (status, mut body) = match style {
             ErrorStyle::Native => (self.code.native_http, self.native_body()),
@@ -164,7 +163,7 @@ impl ApiError {
         if status == 401 {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        // Clients of other makers try again otherwise: after any 429, and coding agents for minutes after a 401.
+        // Otherwise other makers' clients retry: after any 429, and coding agents for minutes after a 401.
         if status == 401 || self.code.code == ErrorCode::INSUFFICIENT_QUOTA.code {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
@@ -175,7 +174,7 @@ impl ApiError {
         json!({ "error": self.members(self.code.error_type) })
     }
 
-    /// The members `param`, `code` and `violations` are ours: clients of this form ignore them.
+    /// The fields `param`, `code` and `violations` are ours: clients of this format ignore them.
     fn messages_body(&self) -> Value {
         json!({ "type": "error", "error": self.members(self.code.messages_type) })
     }
@@ -286,7 +285,7 @@ fn field(pointer: &str) -> String {
     if field.is_empty() { "body".to_owned() } else { field }
 }
 
-/// 501 in the operation's form: the operation is routed but not implemented.
+/// 501 in the operation's format: the operation is routed but not implemented.
 pub fn not_implemented(operation: &Operation) -> Response {
     let message = format!("the gateway does not implement {} yet", operation.qualified_name());
     ApiError::new(&ErrorCode::NOT_IMPLEMENTED, message).into_response(operation.error_style)

@@ -1,4 +1,4 @@
-//! A response body that holds something until it was sent, or its client has gone.
+//! A response body that holds a value until it has been sent or its client is gone.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,8 +8,7 @@ use http_body::{Frame, SizeHint};
 
 use super::response::{Response, json_bytes};
 
-/// Length of the pieces of a long document. A server lets a body go once it has taken the last piece, which may be sent
-/// much later.
+/// Chunk size of a long document. A server drops a body once it has taken the last chunk, which may be sent much later.
 const PIECE: usize = 64 * 1024;
 
 /// See the module.
@@ -18,12 +17,12 @@ struct Held<T> {
     _held: T,
 }
 
-/// Holds something as long as a response is being sent.
+/// Holds a value for as long as a response is being sent.
 pub(crate) fn hold<T: Send + Unpin + 'static>(response: Response, held: T) -> Response {
     response.map(|body| Body::new(Held { body, _held: held }))
 }
 
-/// A successful response with a JSON document, which holds something until all but the last piece was sent.
+/// A successful response with a JSON document, which holds a value until all but the last chunk has been sent.
 pub(crate) fn held_json<T: Send + Unpin + 'static>(document: Bytes, held: T) -> Response {
     if document.len() <= PIECE {
         return hold(json_bytes(document), held);
@@ -52,7 +51,7 @@ impl<T: Unpin> http_body::Body for Held<T> {
     }
 }
 
-/// A document piece by piece.
+/// A document in chunks.
 struct Pieces(Bytes);
 
 impl http_body::Body for Pieces {

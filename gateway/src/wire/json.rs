@@ -1,4 +1,4 @@
-//! JSON accessors. The body is already validated, so missing members are optional.
+//! JSON accessors. The body is already validated, so missing fields are optional.
 
 use gatewright::limits::integer;
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub(crate) fn content(value: &Value) -> String {
     }
 }
 
-/// A limit on tokens.
+/// A token limit.
 pub(crate) fn limit(value: &Value) -> Option<usize> {
     integer(value).map(|limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }

@@ -1,4 +1,4 @@
-//! Finds members of a JSON object and their places in its text, by one pass and without a tree.
+//! Finds the fields of a JSON object and their positions in its text, in one pass and without building a tree.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// Tells every member of an object, in order; a name that stands twice is told twice. Values are the text as it stands.
-/// Errors: the text is not one JSON object.
+/// Visits every field of an object in order; a duplicate name is visited twice. Values are raw text. Errors: the text
+/// isn't a single JSON object.
 pub(crate) fn members<'a>(
     document: &'a str,
     tell: impl FnMut(&str, &'a RawValue),
@@ -20,7 +20,7 @@ pub(crate) fn members<'a>(
     deserializer.end()
 }
 
-/// The same of an object within a value that is being read.
+/// The same for an object within a value that is being read.
 pub(crate) fn members_in<'de, D: Deserializer<'de>>(
     deserializer: D,
     tell: impl FnMut(&str, &'de RawValue),
@@ -28,7 +28,7 @@ pub(crate) fn members_in<'de, D: Deserializer<'de>>(
     Members(tell).deserialize(deserializer)
 }
 
-/// Where a value stands in the text that it was found in.
+/// The position of a value in the text it was found in.
 pub(crate) fn place(document: &str, value: &RawValue) -> Range<usize> {
     let start = value.get().as_ptr().addr() - document.as_ptr().addr();
     start..start + value.get().len()
@@ -39,7 +39,7 @@ pub(crate) fn string(value: &RawValue) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Name<'_>>(value.get()).ok().map(|name| name.0)
 }
 
-/// A text with some of its ranges replaced. `edits`: in order, none within another.
+/// A text with some of its ranges replaced. `edits`: in order, without overlaps.
 pub(crate) fn spliced(text: &Bytes, edits: &[(Range<usize>, &[u8])]) -> Bytes {
     if edits.is_empty() {
         return text.clone();
@@ -56,7 +56,7 @@ pub(crate) fn spliced(text: &Bytes, edits: &[(Range<usize>, &[u8])]) -> Bytes {
     result.freeze()
 }
 
-/// Borrowed where it holds no escape.
+/// Borrowed unless it contains an escape.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -112,7 +112,7 @@ mod tests {
         for document in ["", "[]", "1", "{", "{}{}", "{\"a\"}", "{\"a\":1,}"] {
             assert!(members(document, |_, _| {}).is_err(), "{document}");
         }
-        // As deep as it may be.
+        // Nesting may be arbitrarily deep.
         let deep = format!("{{\"a\":{}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(members(&deep, |_, _| {}).is_ok());
     }

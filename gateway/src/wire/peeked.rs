@@ -1,4 +1,4 @@
-//! Bodies whose first piece is looked at before they are read.
+//! Looks at the first chunk of a body before it is read.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::Frame;
 use http_body_util::BodyExt as _;
 
-/// The first piece of a body, empty if there is none, and the body as if nobody had looked. Errors: the body ended with one.
+/// The first chunk of a body (empty if there is none), and the intact body. Errors: the body ended with one.
 pub(crate) async fn peek(mut body: Body) -> Result<(Bytes, Body), axum::Error> {
     let frame = body.frame().await.transpose()?;
     let first = frame.and_then(|frame| frame.into_data().ok());
@@ -16,7 +16,7 @@ pub(crate) async fn peek(mut body: Body) -> Result<(Bytes, Body), axum::Error> {
     Ok((seen, Body::new(Resumed::new(first, body))))
 }
 
-/// A body whose first piece has been read already.
+/// A body whose first chunk has already been read.
 pub(crate) struct Resumed<B> {
     first: Option<Bytes>,
     rest: B,

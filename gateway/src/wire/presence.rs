@@ -1,24 +1,24 @@
-//! Whether the client of a request is still there.
+//! Whether the client of a request is still connected.
 
 use tokio_util::sync::CancellationToken;
 
-/// Tells when a client has closed its side of the connection. A client that only stopped sending looks the same: work
-/// that costs nothing may go on for it.
+/// Signals that a client has closed its side of the connection. A client that only stopped sending looks the same, so
+/// work that costs nothing may continue for it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Presence(CancellationToken);
 
 impl Presence {
-    /// The client has gone.
+    /// The client is gone.
     pub(crate) fn end(&self) {
         self.0.cancel();
     }
 
-    /// Whether the client has gone.
+    /// Whether the client is gone.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.is_cancelled()
     }
 
-    /// Resolves when the client has gone.
+    /// Resolves when the client is gone.
     pub(crate) async fn ended(&self) {
         self.0.cancelled().await;
     }

@@ -3,7 +3,7 @@
 use axum::body::{Body, Bytes};
 use http::{HeaderValue, header};
 
-/// Room for the headers of most responses: those of the limits are added later.
+/// Capacity for the headers of most responses: rate-limit headers are added later.
 const MOST_HEADERS: usize = 12;
 
 /// A response: status, headers and a body, which may be a stream.
@@ -14,7 +14,7 @@ pub(crate) fn json_response(document: &impl serde::Serialize) -> Response {
     json_bytes(serde_json::to_vec(document).expect("answers are made of plain values").into())
 }
 
-/// The same, for a document that is already serialised.
+/// The same, for a document that is already serialized.
 pub(crate) fn json_bytes(document: Bytes) -> Response {
     let mut response = Response::new(Body::from(document));
     response.headers_mut().reserve(MOST_HEADERS);

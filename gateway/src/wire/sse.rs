@@ -1,5 +1,5 @@
-//! Server-sent events as a response. Events are produced when the connection takes them: a client that disconnects
-//! stops the generation, and nothing is buffered for a slow client.
+//! Server-sent events as a response. Events are produced when the connection takes them: a client that disconnects stops
+//! the generation, and nothing is buffered for a slow client.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -30,7 +30,7 @@ impl Event {
         Self { name: document["type"].as_str().map(str::to_owned), data: document.to_string() }
     }
 
-    /// The word that ends a stream.
+    /// The end marker of a stream.
     pub(crate) fn terminator(word: &str) -> Self {
         Self { name: None, data: word.to_owned() }
     }

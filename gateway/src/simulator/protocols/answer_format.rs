@@ -1,4 +1,4 @@
-//! The form of a text answer, as the chat and responses protocols ask for it.
+//! The text answer format, as requested in the chat and responses protocols.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::bounds::client_schema::{ClientSchema, OutOfBounds};
 use crate::simulator::conversation::Format;
 use crate::wire::json::text;
 
-/// `schema`: where the protocol has the JSON Schema, and its `pointer`.
+/// `schema`: the protocol's JSON Schema field, and its `pointer`.
 pub(crate) fn format(format: &Value, schema: &Value, pointer: &str) -> Result<Format, OutOfBounds> {
     Ok(match text(&format["type"]) {
         "json_object" => Format::JsonObject,

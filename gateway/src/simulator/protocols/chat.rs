@@ -73,7 +73,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
     Ok(json_response(&answer))
 }
 
-/// The members that all chunks of an answer share.
+/// The fields that all chunks of an answer share.
 struct Completion {
     id: String,
     created: u64,
@@ -260,7 +260,7 @@ fn turns(messages: &Value) -> Vec<Turn> {
     list(messages).map(turn).collect()
 }
 
-/// The function or custom tool of a tool call, which stands under the name of its kind.
+/// The function or custom tool of a tool call, which is nested under its kind.
 fn callee(call: &Value) -> &Value {
     &call[text(&call["type"])]
 }

@@ -40,13 +40,13 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
         });
         drawn.await?
     } else {
-        // Reserved before the work: without room for its files, the response would be useless.
+        // Reserved before the work: without space for its files, the response would be useless.
         let room = app.room_for_files(call.caller.id(), image::expected_bytes(size, count)).await?;
         let drawn = app.image_pool.work(move |budget| {
             let pictures = pictures(count, budget, |variation| image::draw(&prompt, variation, size));
             Ok(pictures.collect::<Result<_, _>>()?)
         });
-        // A client that leaves meanwhile leaves no files that nobody recorded.
+        // If the client disconnects meanwhile, no unrecorded files are left behind.
         let keeping = tokio::spawn(room.keep(Kind::Png, drawn.await?, LIFETIME));
         let failed = |_| ApiError::new(&ErrorCode::SERVER_ERROR, "the images cannot be kept");
         let (files, public) = (keeping.await.map_err(failed)??, app.public_url(call));
@@ -62,7 +62,7 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
     Ok(json_response(&json!({ "created": unix_seconds(), "data": data })))
 }
 
-/// Draws one picture after another while somebody waits for them.
+/// Draws images one after the other while somebody waits for them.
 fn pictures(
     count: u32,
     budget: &Budget,
@@ -114,7 +114,7 @@ mod tests {
         }
         drop(waiting);
         assert!(studio.work(|_| Ok(())).now_or_never().is_none(), "the first picture is still being drawn");
-        // The first picture ends; nothing holds up those after it.
+        // The first image is done; nothing delays the next ones.
         drop(brush);
         assert_eq!(studio.work(|_| Ok(7)).await.ok(), Some(7));
         assert_eq!(drawn.load(Ordering::SeqCst), 1);

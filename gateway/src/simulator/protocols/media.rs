@@ -1,5 +1,5 @@
-//! Input other than text. The simulated provider does not look at it: it counts pictures, and their tokens like those of a
-//! medium-sized image at a real provider (ours).
+//! Input other than text. The simulated provider doesn't look at it: it counts images, and charges tokens like a real
+//! provider does for a medium-sized image (ours).
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(crate) fn of_items(items: &[Value]) -> Media {
     parts.filter(|part| part["type"] == "input_image").map(|part| image(&part["detail"])).sum()
 }
 
-/// Native parts that hold data or name a file (2.5).
+/// Native parts that contain data or name a file (2.5).
 pub(crate) fn of_contents(contents: &Value) -> Media {
     let parts = list(contents).flat_map(|content| list(&content["parts"]));
     let media = parts.flat_map(|part| [&part["inlineData"], &part["fileData"]]);

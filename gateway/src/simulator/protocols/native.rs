@@ -39,8 +39,8 @@ pub(crate) fn generate(_app: &App, call: &Call, budget: &Budget) -> Result<Respo
     })))
 }
 
-/// `POST /v1beta/models/{model}:streamGenerateContent`: as [`generate`], a piece of each candidate an event. The last
-/// document of a candidate has its finish reason, and every one the usage so far known.
+/// `POST /v1beta/models/{model}:streamGenerateContent`: like [`generate`], with one piece of each candidate per event.
+/// The last document of a candidate has its finish reason, and every document the usage so far.
 pub(crate) fn stream(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let generated = generated(call, budget)?;
     let usage = generated.usage();
@@ -69,7 +69,7 @@ pub(crate) fn count_tokens(_app: &App, call: &Call, budget: &Budget) -> Result<R
     Ok(json_response(&json!({ "totalTokens": total })))
 }
 
-/// An answer that is not serialised yet.
+/// An answer that isn't serialized yet.
 struct Generated {
     model: &'static str,
     id: String,
@@ -226,7 +226,7 @@ fn format(config: &Value, pointer: &str) -> Result<Format, ApiError> {
     })
 }
 
-/// What one content says, its texts as one turn (2.5), and the calls and results among its parts.
+/// What one content says: its texts as one turn (2.5), and the calls and results among its parts.
 fn content(content: &Value, speaker: fn(String) -> Turn) -> Vec<Turn> {
     let mut turns = Vec::new();
     let mut texts: Vec<&str> = Vec::new();
@@ -250,7 +250,7 @@ fn content(content: &Value, speaker: fn(String) -> Turn) -> Vec<Turn> {
     turns
 }
 
-/// The JSON Schema, or the older form, whose type words are in capitals; each with its name in the object at `pointer`.
+/// The JSON Schema, or the older form with upper-case type names; each with its name in the object at `pointer`.
 fn schema(
     (json_schema, name): (&Value, &str),
     (older, older_name): (&Value, &str),

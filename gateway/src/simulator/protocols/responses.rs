@@ -77,7 +77,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
     Ok(response)
 }
 
-/// `POST /v1/responses/compact` (ours; the source shows the path alone).
+/// `POST /v1/responses/compact` (ours; the source only shows the path).
 pub(crate) fn compact(app: &App, call: &Call, budget: &Budget) -> Result<Response, ApiError> {
     let body = call.checked_body()?;
     models::text_model(text(&body["model"]), call.operation)?;
@@ -97,7 +97,7 @@ pub(crate) fn compact(app: &App, call: &Call, budget: &Budget) -> Result<Respons
     })))
 }
 
-/// The requested log probabilities; two members can request them.
+/// The requested log probabilities; two fields can request them.
 fn logprobs(request: &Value) -> Option<Logprobs> {
     let included = list(&request["include"]).any(|further| further == "message.output_text.logprobs");
     let top = limit(&request["top_logprobs"]);
@@ -128,7 +128,7 @@ fn answered(
     Ok(Made { items, finish: reply.finish, usage: reply.usage })
 }
 
-/// One opaque item that replaces the conversation and holds the user's texts.
+/// One opaque item that replaces the conversation and contains the user's texts.
 fn compacted(prompt: &Prompt, budget: &Budget) -> Result<Made, Exceeded> {
     let said: Vec<&str> = prompt
         .turns
@@ -172,7 +172,7 @@ fn prompt(body: &Value, items: &[Value]) -> Result<(Prompt, CustomTools), ApiErr
     Ok((prompt, custom))
 }
 
-/// The turn of an item. `called`: names of tools by call id. Unknown kinds of items hold nothing that the simulated
+/// The turn of an item. `called`: tool names by call id. Unknown kinds of items contain nothing that the simulated
 /// provider needs.
 fn turn(item: &Value, called: &HashMap<&str, &str>) -> Option<Turn> {
     match item["type"].as_str() {

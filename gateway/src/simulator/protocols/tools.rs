@@ -12,12 +12,12 @@ use crate::simulator::conversation::{Tool, ToolCall, ToolChoice};
 use crate::wire::ApiError;
 use crate::wire::json::{list, text};
 
-/// Where a protocol puts the members of a tool.
+/// Where a protocol puts the fields of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Chat: under the name of its kind, `{"type": "custom", "custom": {…}}`.
+    /// Chat: nested under its kind, `{"type": "custom", "custom": {…}}`.
     Nested,
-    /// Responses: beside its kind.
+    /// Responses: next to its kind.
     Flat,
 }
 
@@ -29,7 +29,7 @@ impl Form {
         }
     }
 
-    /// The path from a tool to its members, as a JSON Pointer suffix.
+    /// The path from a tool to its fields, as a JSON Pointer suffix.
     fn pointer(self, kind: &str) -> String {
         match self {
             Self::Nested => format!("/{kind}"),
@@ -51,7 +51,7 @@ pub(crate) struct Tools {
 #[derive(Debug)]
 pub(crate) struct CustomTools(HashSet<String>);
 
-/// The argument that holds the text of a custom tool.
+/// The argument that contains the text of a custom tool.
 const INPUT: &str = "input";
 
 /// A tool call as the protocols write it.
@@ -152,7 +152,7 @@ impl Tools {
     }
 }
 
-/// A new id of a tool call.
+/// A new tool call id.
 pub(crate) fn call_id() -> String {
     format!("call_{}", Uuid::new_v4().simple())
 }
@@ -162,7 +162,7 @@ fn is_called(tool: &Value) -> bool {
     matches!(text(&tool["type"]), "function" | "custom")
 }
 
-/// Maximum length of a tool's name, in characters.
+/// Maximum length of a tool name, in characters.
 const LONGEST_NAME: usize = 64;
 
 impl CustomTools {
@@ -177,8 +177,8 @@ impl CustomTools {
     }
 }
 
-/// The arguments of the function that stands for a custom tool. A grammar of the syntax `regex` is kept to; one of
-/// `lark` is not, which gaps.md says. `at`: where the format is, as JSON Pointer.
+/// The arguments of the function that stands in for a custom tool. A `regex` grammar is enforced; a `lark` one isn't (see
+/// gaps.md). `at`: where the format is, as a JSON Pointer.
 fn input_schema(format: &Value, form: Form, at: &str) -> Result<ClientSchema, OutOfBounds> {
     let grammar = form.members(format);
     let mut input = json!({ "type": "string" });

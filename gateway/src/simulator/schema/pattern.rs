@@ -1,10 +1,10 @@
-//! Regular expressions of schemas: estimates their cost, and makes short texts that match them.
+//! Regular expressions in schemas: estimates their cost, and generates short texts that match them.
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use crate::bounds::budget::{Budget, Exceeded};
 
-/// Maximum length of a string made for `minLength` or `pattern`, in characters.
+/// Maximum length of a string generated for `minLength` or `pattern`, in characters.
 pub(super) const LENGTH: usize = 4_096;
 /// Steps to parse a byte of an expression.
 const READ: usize = 2_000;

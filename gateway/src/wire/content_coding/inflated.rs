@@ -1,4 +1,4 @@
-//! The coding `deflate`: in the zlib format, as RFC 9110 (8.4.1.2) says, or without its frame, as some servers send it.
+//! The coding `deflate`: in the zlib format, as RFC 9110 (8.4.1.2) requires, or raw, as some servers send it.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -8,18 +8,18 @@ use bytes::{Buf as _, Bytes};
 use flate2::{Decompress, FlushDecompress, Status};
 use http_body::Frame;
 
-/// Maximum size of a piece, in bytes.
+/// Maximum size of a chunk, in bytes.
 const MAX_PIECE_BYTES: usize = 16 * 1024;
-/// What the first byte of the zlib format ends with: the number of its only method. A stored block begins so otherwise, and no
-/// encoder fills one up with anything but zeros.
+/// Low bits of the first byte in the zlib format: the number of its only method. A raw stream could only begin like this
+/// with a stored block, whose padding encoders fill with zeros.
 const ZLIB_METHOD: u8 = 8;
 
-/// A body without its coding.
+/// A decoded body.
 pub(super) struct Inflated {
     body: Body,
-    /// What has come and waits.
+    /// Received data that waits to be decoded.
     coded: Bytes,
-    /// None until the first byte has come.
+    /// `None` until the first byte arrives.
     inflate: Option<Decompress>,
     is_over: bool,
 }
@@ -29,7 +29,7 @@ impl Inflated {
         Self { body, coded: Bytes::new(), inflate: None, is_over: false }
     }
 
-    /// The next piece; empty if more has to come for it.
+    /// The next chunk; empty if it needs more input.
     fn inflate(&mut self) -> Result<Vec<u8>, axum::BoxError> {
         let first = self.coded.first().copied().unwrap_or_default();
         let inflate = self.inflate.get_or_insert_with(|| Decompress::new(first & 0x0f == ZLIB_METHOD));
@@ -76,7 +76,7 @@ impl http_body::Body for Inflated {
                 }
                 None => {
                     this.is_over = true;
-                    // A body of nothing is nothing in any coding.
+                    // An empty body is empty in any coding.
                     if this.inflate.is_some() {
                         return Poll::Ready(Some(Err("the deflated body broke off".into())));
                     }
@@ -98,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that comes byte by byte.
+    /// A body that arrives byte by byte.
     fn bytewise(coded: Vec<u8>) -> Body {
         let bytes = coded.into_iter().map(|byte| Ok::<_, std::io::Error>(Bytes::from(vec![byte])));
         Body::from_stream(stream::iter(bytes))

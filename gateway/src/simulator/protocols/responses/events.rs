@@ -1,4 +1,4 @@
-//! The events of a responses stream: names, order and numbers. Each is produced when the connection takes it.
+//! The events of a responses stream: names, order and sequence numbers. Each is produced when the connection takes it.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub(super) fn of(record: &Record, made: Made) -> impl Iterator<Item = Value> + S
     })
 }
 
-/// An event with the response, which is not copied.
+/// An event with the response, which isn't copied.
 fn of_response(kind: &str, response: Value) -> Value {
     let mut event = json!({ "type": kind, "response": null });
     event["response"] = response;

@@ -9,8 +9,8 @@ use crate::simulator::protocols::logprobs::Logprobs;
 use crate::simulator::protocols::service_tier::served_tier;
 use crate::simulator::protocols::tools::Called;
 
-/// Number of copies of the echoed request members in memory at once: in the three events of a stream that hold the
-/// response, and in the one that is being built.
+/// Number of copies of the echoed request fields in memory at once: in the three events of a stream that contain the
+/// response, and in the one being built.
 const ECHOES_AT_ONCE: usize = 4;
 
 /// The result of a turn.
@@ -61,12 +61,12 @@ pub(super) fn text_part(text: &str, logprobs: Option<Logprobs>) -> Value {
     json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": told(logprobs, text) })
 }
 
-/// The log probabilities of a text; empty unless asked for.
+/// The log probabilities of a text; empty unless requested.
 pub(super) fn told(logprobs: Option<Logprobs>, text: &str) -> Value {
     logprobs.map_or_else(|| json!([]), |logprobs| logprobs.of(text))
 }
 
-/// The constant members of a response.
+/// The constant fields of a response.
 pub(super) struct Record {
     pub(super) id: String,
     pub(super) created: u64,
@@ -81,7 +81,7 @@ pub(super) enum Progress<'a> {
 }
 
 impl Record {
-    /// Charges the request members that the response echoes: nearly everything except the input.
+    /// Charges the request fields that the response echoes: nearly everything except the input.
     pub(super) fn charge(&self, budget: &Budget) -> Result<(), Exceeded> {
         let members = self.request.as_object().into_iter().flatten();
         let echo = members.filter(|(name, _)| *name != "input").map(|(_, member)| tree::bytes(member));

@@ -142,7 +142,7 @@ fn says_something(mut data: &[u8]) -> bool {
 impl Drop for Sending {
     fn drop(&mut self) {
         let Self { metrics, request, origin, status, bytes, begun: _, whole, failed, said } = self;
-        // A response to a HEAD request has no body to take.
+        // A response to a HEAD request has no body to send.
         let whole = *whole || request.method == Method::HEAD;
         let took = request.begun.elapsed();
         metrics.ended(request.operation, took, whole);

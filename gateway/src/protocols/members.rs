@@ -1,5 +1,6 @@
-//! JSON objects of requests. When reading, fields are taken one by one, and what nobody takes is stored with its place.
-//! When writing, it goes back to that place if the target speaks the request's protocol; otherwise the place is reported.
+//! JSON objects of requests. When reading, fields are taken one by one, and whatever isn't taken is stored with its
+//! place. When writing, it goes back to that place if the target speaks the request's protocol; otherwise the place is
+//! reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -179,7 +180,7 @@ pub(super) fn camel(name: &str) -> String {
     camel
 }
 
-/// What nobody took.
+/// The fields that weren't taken.
 #[derive(Debug, Default)]
 pub(super) struct Rest {
     extra: Vec<Given<Value>>,

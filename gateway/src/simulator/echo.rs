@@ -129,7 +129,7 @@ pub(crate) fn tokens(text: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let mut before = ' ';
-    // Marks that do not occur again. Searching for them again at each opening mark would be quadratic.
+    // Marks that don't occur again. Searching for them again at each opening mark would be quadratic.
     let mut gone: Vec<char> = Vec::new();
     std::iter::from_fn(move || {
         while let Some(open) = rest.chars().next() {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_unclosed_quote_is_looked_for_once() {
-        // A million unclosed opening marks: unless the search is linear, this test does not end.
+        // A million unclosed opening marks: unless the search is linear, this test doesn't finish.
         for mark in ["“", "x “ \" ' ` ““ "] {
             assert!(quoted(&mark.repeat(1_000_000)).count() < 4_000_000);
         }

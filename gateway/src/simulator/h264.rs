@@ -61,7 +61,7 @@ impl Encoder {
         let mut bits = Bits::default();
         bits.put(66, 8); // profile_idc: baseline
         bits.put(0b1100_0000, 8); // constraint_set0 and 1: constrained baseline
-        bits.put(40, 8); // level 4: up to 8192 macroblocks a picture
+        bits.put(40, 8); // level 4: up to 8192 macroblocks per picture
         bits.unsigned(0); // seq_parameter_set_id
         bits.unsigned(0); // log2_max_frame_num_minus4
         bits.unsigned(2); // pic_order_cnt_type: output order is decoding order

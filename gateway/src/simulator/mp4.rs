@@ -23,7 +23,7 @@ const LENGTH_BYTES: usize = 4;
 /// Writes the whole file. `pictures`: one NAL unit each, all of them key pictures.
 pub(crate) fn file(track: &Track<'_>, pictures: &[Vec<u8>]) -> Vec<u8> {
     let header = boxed(*b"ftyp", &[b"isom", &[0, 0, 2, 0], b"isomiso2avc1mp41"]);
-    // The chunk offset depends on the size of the index that contains it; that size does not depend on the offset.
+    // The chunk offset depends on the size of the index that contains it; that size doesn't depend on the offset.
     let index_length = index(track, pictures, 0).len();
     let media_start = header.len() + index_length + 8;
     let media_length: usize = pictures.iter().map(|picture| LENGTH_BYTES + picture.len()).sum();

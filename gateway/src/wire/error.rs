@@ -34,7 +34,7 @@ pub(crate) struct ApiError {
     message: String,
     param: Option<String>,
     violations: Violations,
-    /// Response headers that do not follow from the code.
+    /// Response headers that don't follow from the code.
     headers: Vec<(HeaderName, HeaderValue)>,
     /// An upstream's own error, which replaces what follows from the code.
     foreign: Option<Box<Foreign>>,

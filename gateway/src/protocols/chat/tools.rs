@@ -119,7 +119,7 @@ pub(super) fn write_tool(tool: &Tool, writer: &mut Writer<'_>) -> Option<Value> 
     Some(members.into())
 }
 
-/// Sets a field that has a value.
+/// Sets a field if it has a value.
 pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         members.insert(name.to_owned(), value.into());

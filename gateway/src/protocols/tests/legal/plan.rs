@@ -272,7 +272,7 @@ impl Plan {
             exchange.comment.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
         }
         self.last.iter_mut().for_each(|bits| mark_bits(bits, &mut number));
-        // Only whitespace makes a conversation in no protocol but its own.
+        // Whitespace alone makes a conversation only in its own protocol.
         let first = self.exchanges.first_mut().map(|exchange| &mut exchange.question).or(self.last.as_mut());
         if let Some(bits) = first.filter(|bits| bits.iter().all(|bit| matches!(bit, Bit::Blank(_)))) {
             bits.push(Bit::Text("<0>".to_owned()));

@@ -127,7 +127,7 @@ impl<'a> Cited<'a> {
         blocks
     }
 
-    /// Skips citations that belong to no text up to a position.
+    /// Drops citations that cover no text beyond `end`.
     fn forget_until(&mut self, end: usize) {
         let is_pending = |span: &Range<usize>| end == 0 || span.end > end;
         self.pending.retain(|citation| citation.span.as_ref().is_none_or(is_pending));

@@ -19,8 +19,8 @@ const TEXT_MODES: [&str; 3] = ["chat", "completion", "responses"];
 const PROVIDERS: &[(&str, &[&str])] = &[
     ("anthropic", &["anthropic"]),
     ("azure", &["azure-openai"]),
-    ("bedrock", &["bedrock"]),
-    ("bedrock_converse", &["bedrock"]),
+    ("bedrock", &["bedrock", "bedrock-anthropic"]),
+    ("bedrock_converse", &["bedrock", "bedrock-anthropic"]),
     ("cerebras", &["cerebras"]),
     ("cohere", &["cohere"]),
     ("cohere_chat", &["cohere"]),
@@ -39,7 +39,7 @@ const PROVIDERS: &[(&str, &[&str])] = &[
 ];
 
 /// Providers that several names stand for, such as `vertex_ai-language-models`, and the prefix of the ids of their models.
-const FAMILIES: &[(&str, &[&str])] = &[("vertex_ai", &["vertex"])];
+const FAMILIES: &[(&str, &[&str])] = &[("vertex_ai", &["vertex-gemini", "vertex-anthropic"])];
 
 /// The members for prices of tokens. For large prompts, each has another name behind it.
 const INPUT: &str = "input_cost_per_token";

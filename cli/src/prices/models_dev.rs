@@ -10,7 +10,7 @@ use super::source::{Entries, members};
 
 /// Providers by their name there, and by ours.
 const PROVIDERS: &[(&str, &[&str])] = &[
-    ("amazon-bedrock", &["bedrock"]),
+    ("amazon-bedrock", &["bedrock", "bedrock-anthropic"]),
     ("anthropic", &["anthropic"]),
     ("azure", &["azure-openai"]),
     ("cerebras", &["cerebras"]),
@@ -18,8 +18,8 @@ const PROVIDERS: &[(&str, &[&str])] = &[
     ("deepseek", &["deepseek"]),
     ("fireworks-ai", &["fireworks"]),
     ("google", &["gemini", "gemini-compatible"]),
-    ("google-vertex", &["vertex"]),
-    ("google-vertex-anthropic", &["vertex"]),
+    ("google-vertex", &["vertex-gemini"]),
+    ("google-vertex-anthropic", &["vertex-anthropic"]),
     ("groq", &["groq"]),
     ("mistral", &["mistral"]),
     ("moonshotai", &["moonshot"]),

@@ -11,7 +11,7 @@ use super::places::Path;
 use super::toml_as_json::table;
 
 /// The files, by the name of the provider.
-const FILES: [(&str, &str); 24] = [
+const FILES: [(&str, &str); 26] = [
     ("openai", include_str!("../../providers/openai.toml")),
     ("anthropic", include_str!("../../providers/anthropic.toml")),
     ("gemini", include_str!("../../providers/gemini.toml")),
@@ -19,6 +19,8 @@ const FILES: [(&str, &str); 24] = [
     ("vertex-gemini", include_str!("../../providers/vertex-gemini.toml")),
     ("vertex-anthropic", include_str!("../../providers/vertex-anthropic.toml")),
     ("azure-openai", include_str!("../../providers/azure-openai.toml")),
+    ("bedrock", include_str!("../../providers/bedrock.toml")),
+    ("bedrock-anthropic", include_str!("../../providers/bedrock-anthropic.toml")),
     ("openrouter", include_str!("../../providers/openrouter.toml")),
     ("groq", include_str!("../../providers/groq.toml")),
     ("mistral", include_str!("../../providers/mistral.toml")),

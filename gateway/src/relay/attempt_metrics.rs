@@ -1,4 +1,4 @@
-//! An attempt at an upstream, as operators see it: a count by its outcome, and a span within that of its request.
+//! Metrics and tracing of one attempt at an upstream: a count by outcome, and a child span of the request's span.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::conversation::Usage;
 use crate::observe::{self, Attempts, Metrics, Outcome, attempt_span, provider_name};
 use crate::routing::{Destination, UpstreamAttempt};
 
-/// An attempt that is under way. It counts when it is dropped; as long as nothing else is known, its client has left.
+/// An attempt in progress. Counted on drop; the default outcome is that the client disconnected.
 pub(crate) struct AttemptMetrics {
     metrics: Arc<Metrics>,
     counts: Arc<Attempts>,
     outcome: Outcome,
-    /// None where no traces are exported.
+    /// None if traces aren't exported.
     span: Option<Span>,
 }
 
 impl AttemptMetrics {
-    /// `request`: the span of the request, where traces are exported.
+    /// `request`: the span of the request, if traces are exported.
     pub(super) fn at(
         attempt: &UpstreamAttempt,
         metrics: &Arc<Metrics>,
@@ -33,7 +33,7 @@ impl AttemptMetrics {
         streams: bool,
     ) -> Self {
         let destination = &attempt.destination;
-        // The embedded provider is in this process.
+        // The embedded provider runs in this process.
         let request = request.filter(|_| !destination.provider.is_simulator());
         let span = request.map(|request| {
             let span = attempt_span(request);
@@ -44,25 +44,25 @@ impl AttemptMetrics {
         Self { metrics, counts, outcome: Outcome::ClientLeft, span }
     }
 
-    /// The headers by which the upstream continues the trace. None if it is to know nothing of it.
+    /// The headers that let the upstream continue the trace. None if the upstream must not see it.
     pub(super) fn trace(&self, destination: &Destination) -> Option<HeaderMap> {
         let span = self.span.as_ref().filter(|_| destination.provider.endpoint.sends_trace)?;
         Some(observe::trace_headers(span))
     }
 
-    /// The upstream has answered, or begun to.
+    /// The upstream has answered, or started to.
     pub(super) fn answered(&mut self) {
         self.outcome = Outcome::Answered;
     }
 
-    /// What the answer took, as the upstream says.
+    /// Records the usage that the upstream reported.
     pub(super) fn told(&self, usage: Option<&Usage>) {
         let Some(usage) = usage else { return };
         self.set("gen_ai.usage.input_tokens", usage.input);
         self.set("gen_ai.usage.output_tokens", usage.output);
     }
 
-    /// The answer ended before its end.
+    /// The answer was cut off.
     pub(super) fn broke_off(&mut self) {
         self.outcome = Outcome::BrokeOff;
         self.failed_by(self.outcome.name());
@@ -80,7 +80,7 @@ impl AttemptMetrics {
         self.failed_by(fault.code());
     }
 
-    /// The embedded provider refused the request, or failed.
+    /// The embedded provider rejected the request, or failed.
     pub(super) fn refused(&mut self, status: u16) {
         self.outcome = if status >= 500 { Outcome::Failed } else { Outcome::RequestRefused };
         self.failed_by(self.outcome.name());
@@ -106,7 +106,7 @@ impl Drop for AttemptMetrics {
     }
 }
 
-/// Says who is asked for what, by the conventions for clients of generative AI.
+/// Sets the attributes of the semantic conventions for generative AI clients.
 fn describe(span: &Span, destination: &Destination, operation: &Operation, streams: bool) {
     let context = span.context();
     let span = context.span();

@@ -1,5 +1,5 @@
-//! Usage of responses that are made in the background: their answer comes before anybody knows it. The account of the request
-//! stays open, and the gateway asks the upstream until the response has ended.
+//! Usage of background responses: the upstream answers before the usage is known. The charge stays open, and the gateway polls
+//! the upstream until the response has ended.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,20 +18,20 @@ use crate::routing::Provider;
 use crate::upstream::{AboutStored, Stored};
 use crate::usage::{Caller, Charge};
 
-/// Maximum number of responses that a gateway asks about at once. Of further ones the usage is estimated.
+/// Maximum number of responses polled at once. Beyond that, the usage is estimated.
 const MAX_RESPONSES: usize = 1_000;
-/// How long a response may take. Then its usage is estimated.
+/// Maximum time to follow a response. After that, the usage is estimated.
 const MAX_TIME: Duration = Duration::from_hours(1);
-/// First pause between two requests; each is longer than the one before.
+/// First pause between two polls; each one is longer than the last.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Longest pause between two requests.
+/// Longest pause between two polls.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// How often a pause looks whether the gateway stops.
+/// How often a pause checks whether the gateway is stopping.
 const TICK: Duration = Duration::from_secs(1);
 
 static PLACES: Semaphore = Semaphore::const_new(MAX_RESPONSES);
 
-/// What a response says of its state.
+/// The part of a response that tells its state.
 #[derive(Deserialize)]
 struct State {
     id: String,
@@ -44,25 +44,25 @@ impl State {
     }
 }
 
-/// The id of a response that is under way. `None`: it has ended, or is no response.
+/// The id of a response in progress. `None`: it has ended, or isn't a response.
 pub(super) fn id_under_way(document: &[u8]) -> Option<String> {
     let state: State = serde_json::from_slice(document).ok()?;
     state.is_under_way().then_some(state.id)
 }
 
-/// A response that an upstream makes in the background.
+/// A response that an upstream generates in the background.
 pub(super) struct Background {
     pub(super) provider: Arc<Provider>,
-    /// The mark of the key that it was made with.
+    /// The mark of the key used to create it.
     pub(super) key: Option<i64>,
     pub(super) id: String,
-    /// The model as the client calls it.
+    /// The client's name for the model.
     pub(super) model: Arc<str>,
     pub(super) caller: Caller,
 }
 
 impl Background {
-    /// Keeps the account open until the usage is known, or can only be estimated.
+    /// Keeps the charge open until the usage is known or can only be estimated.
     pub(super) fn follow(self, app: &Arc<App>, mut charge: Charge) {
         let Ok(place) = PLACES.try_acquire() else { return };
         let worker = Arc::clone(app);
@@ -89,7 +89,7 @@ impl Background {
         }
     }
 
-    /// Asks the upstream. True: there is no more to learn.
+    /// Polls the upstream. True: there is nothing more to learn.
     async fn has_ended(&self, app: &App, charge: &mut Charge) -> bool {
         let endpoint = &self.provider.endpoint;
         let (headers, request_id) = (HeaderMap::new(), uuid::Uuid::new_v4().to_string());
@@ -103,7 +103,7 @@ impl Background {
         let Ok(answer) = endpoint.ask_about(about, self.key).await else { return false };
         let (head, body) = answer.into_parts();
         if !head.status.is_success() {
-            // One that the client has deleted is not found.
+            // A response deleted by the client isn't found.
             return head.status.is_client_error() && head.status.as_u16() != 429;
         }
         let mut share = app.share_of(&self.caller);

@@ -1,5 +1,5 @@
-//! Compaction by an upstream that does not know it: the gateway asks for a summary of the conversation, and makes the
-//! one item of it that stands for the conversation from then on.
+//! Compaction for upstreams that don't support it: the gateway requests a summary of the conversation and wraps it in the single
+//! item that replaces the conversation from then on.
 
 use std::collections::HashSet;
 
@@ -18,25 +18,25 @@ use crate::wire::{ApiError, Call};
 /// Maximum size of a summary, in bytes.
 const MOST_SUMMARY: usize = 1024 * 1024;
 
-/// What the model is asked to do.
+/// Instructions for the model.
 const INSTRUCTION: &str = "\
 The conversation above is about to be removed from your context; what you write now is all that will be left of it. \
 Write a summary that lets you go on as if you still had it: what the user wants and which constraints they set; what \
 was decided, and why; what was done and found out, with exact names, paths, values and ids; what failed; what is under \
 way, and what remains to be done. Include earlier summaries. Write the summary only, in the language of the \
 conversation. Do not go on with the task, and call no tools.";
-/// What stands for the result of a call that has none yet.
+/// Placeholder for the result of a call that has none yet.
 const NO_RESULT: &str = "(no result yet)";
-/// Members of a request that say how to answer, and not what the conversation is.
+/// Request members that affect the answer but aren't part of the conversation.
 const OF_THE_ANSWER: [&str; 6] =
     ["text", "include", "top_logprobs", "tool_choice", "parallel_tool_calls", "max_tool_calls"];
 
-/// How a client asks for a compaction.
+/// How a client requests a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// By an operation of its own.
+    /// Through the separate operation.
     Operation,
-    /// By the last item of its input.
+    /// Through the last input item.
     Trigger,
 }
 
@@ -50,8 +50,8 @@ impl Form {
     }
 }
 
-/// Turns a request for a compaction into one for a summary. `items`: its conversation, each item with where it comes from.
-/// Errors: there is nothing to compact.
+/// Turns a compaction request into a summary request. `items`: its conversation, each item with its origin. Errors: there is
+/// nothing to compact.
 pub(super) fn ask_for_summary<T>(
     request: &mut Value,
     items: &mut Vec<(Option<T>, Value)>,
@@ -65,14 +65,14 @@ pub(super) fn ask_for_summary<T>(
     items.push((None, json!({ "type": "message", "role": "user", "content": INSTRUCTION })));
     let Some(members) = request.as_object_mut() else { return Ok(()) };
     members.retain(|name, _| !OF_THE_ANSWER.contains(&name.as_str()));
-    // Some providers want the tools of a conversation that has their calls.
+    // Some providers require the tools if the conversation contains calls to them.
     if members.get("tools").and_then(Value::as_array).is_some_and(|tools| !tools.is_empty()) {
         members.insert("tool_choice".to_owned(), json!("none"));
     }
     Ok(())
 }
 
-/// Gives a result to each call that has none: providers refuse the conversation otherwise.
+/// Adds a result to each call that has none; otherwise providers reject the conversation.
 fn answer_calls<T>(items: &mut Vec<(Option<T>, Value)>) {
     let kinds = [("function_call", "function_call_output"), ("custom_tool_call", "custom_tool_call_output")];
     for (kind, output) in kinds {
@@ -91,7 +91,7 @@ fn answer_calls<T>(items: &mut Vec<(Option<T>, Value)>) {
     }
 }
 
-/// The answer with one compaction in place of the summary. Errors: the model wrote none.
+/// Replaces the summary in the answer with one compaction. Errors: the model wrote no summary.
 pub(super) fn compacted(answer: Answer) -> Result<Answer, Failure> {
     let choice = answer.choices.into_iter().next().unwrap_or_default();
     let mut summary = Summary::default();
@@ -105,12 +105,12 @@ pub(super) fn compacted(answer: Answer) -> Result<Answer, Failure> {
     let (item, end) = summary.into_item(&choice.end.unwrap_or(End::Stop))?;
     let part = Part { at: "".into(), kind: PartKind::Other(item), cache: None };
     let choice = Choice { parts: vec![part], end: Some(end), ..Choice::default() };
-    // What was beside the summary has its place in the provider's answer, and none in this one.
+    // Anything besides the summary belongs to the provider's answer, not to this one.
     let (extra, own) = (Vec::new(), Vec::new());
     Ok(Answer { source: Protocol::Responses, choices: vec![choice], extra, own, ..answer })
 }
 
-/// The document that answers the operation.
+/// The document that the operation returns.
 pub(super) fn document(mut answer: Answer, context: &ResponseContext) -> Value {
     answer.usage.get_or_insert_with(Usage::default);
     let mut response = Protocol::Responses.answer_out(answer, context);
@@ -153,16 +153,16 @@ impl Summary {
     }
 }
 
-/// The request's own: what it holds and asks for may be why.
+/// Blamed on the request: its content or parameters may be the cause.
 fn failure(message: &str) -> Failure {
     Failure::new(FailureKind::InvalidRequest, message)
 }
 
-/// Reads a provider's stream of a summary as that of a compaction.
+/// Reads a provider's summary stream as a compaction stream.
 pub(super) struct Compacting {
     incoming: Box<dyn StreamIn>,
     summary: Summary,
-    /// Room for the deltas of an event.
+    /// Buffer for the deltas of an event.
     deltas: Vec<Delta>,
 }
 
@@ -190,7 +190,7 @@ impl Compacting {
                 Delta::Started { .. } | Delta::Usage(_) | Delta::Failed(_) | Delta::Done => {
                     deltas.push(delta);
                 }
-                // Thoughts and calls are no part of it.
+                // Thoughts and calls aren't part of it.
                 _ => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Responses that continue one that the gateway knows, and those that it stores.
+//! Responses that continue one the gateway knows, and responses that it stores.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,48 +24,48 @@ use crate::wire::{ApiError, Call};
 const ELSEWHERE: &str =
     "it is stored by a provider that does not serve this model, and there is no whole copy of it here";
 
-/// Stores the response to a request once it is whole.
+/// Stores the response to a request once it is complete.
 #[derive(Clone)]
 pub(super) struct ResponseRecorder {
     app: Arc<App>,
     owner: Arc<str>,
-    /// None if there is no copy of what it continues, or there can be none of it.
+    /// None if there is no copy of the previous response, or this one can't be copied.
     items: Option<Items>,
     holder: Option<Holder>,
-    /// Whether the upstream goes on without its client.
+    /// Whether the upstream continues after the client disconnects.
     in_background: bool,
 }
 
-/// A request of the responses protocol with its whole conversation, for an upstream that speaks another protocol.
+/// A Responses request with its whole conversation, for an upstream that speaks another protocol.
 pub(super) struct Whole {
     /// As if the client had sent all items itself.
     pub(super) request: Value,
-    /// None if the client wants nothing stored.
+    /// None if the client doesn't want the response stored.
     pub(super) recorder: Option<ResponseRecorder>,
     pub(super) origin: Option<Origin>,
-    /// How the client asks for a compaction, if it does.
+    /// How the client requests a compaction, if it does.
     pub(super) compacts: Option<Form>,
 }
 
-/// A request that goes to an upstream that speaks the protocol.
+/// A request for an upstream that speaks the protocol.
 #[derive(Default)]
 pub(super) struct Relayed {
-    /// Where the client's own does not do.
+    /// The body, if the client's own can't be used.
     pub(super) body: Option<Bytes>,
-    /// None if the client wants nothing stored.
+    /// None if the client doesn't want the response stored.
     pub(super) recorder: Option<ResponseRecorder>,
 }
 
 /// Where the items of a request come from.
 pub(super) struct Origin {
-    /// The index of each in the client's input; none if it did not send it.
+    /// The index of each in the client's input; none if the client didn't send it.
     sources: Vec<Option<usize>>,
-    /// Whether the client sent its input as a text.
+    /// Whether the client sent its input as a string.
     is_text: bool,
 }
 
-/// Lets the upstream that stores the continued response be asked first, and it alone where there is no copy.
-/// Errors: the model has no such upstream.
+/// Tries the upstream that stores the previous response first, or only that one if there is no copy. Errors: the model has no
+/// such upstream.
 pub(super) fn pin_to_upstream(previous: &Known, plan: &mut Plan) -> Result<(), ApiError> {
     let Some(holder) = &previous.holder else { return Ok(()) };
     let alone = previous.documents.is_none();
@@ -75,8 +75,8 @@ pub(super) fn pin_to_upstream(previous: &Known, plan: &mut Plan) -> Result<(), A
     Ok(())
 }
 
-/// A request that was checked, with the items that it continues. Errors: the caller has no such response; items do not
-/// match; there is nothing to compact.
+/// Resolves a validated request to its whole conversation. Errors: the caller has no such response; items don't match; there is
+/// nothing to compact.
 pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whole, ApiError> {
     let resolved = resolved(app, call, request)?;
     let request = resolved.as_ref().unwrap_or(request);
@@ -104,8 +104,8 @@ pub(super) fn whole(app: &Arc<App>, call: &Call, request: &Value) -> Result<Whol
     Ok(Whole { request: whole, recorder, origin, compacts })
 }
 
-/// The request with the items that its references name, for an upstream that has none of them; `None`: there are no
-/// references. Errors: the gateway has no such item.
+/// Replaces item references with the items, for an upstream that has none of them. `None`: there are no references. Errors: the
+/// gateway has no such item.
 fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, ApiError> {
     let is_reference = |item: &Value| item["type"] == "item_reference";
     if !list(&request["input"]).any(is_reference) {
@@ -129,8 +129,8 @@ fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, Ap
     Ok(Some(resolved))
 }
 
-/// What a request that was checked needs beside its bytes. `previous_is_there`: the upstream stores the response that it
-/// continues. Errors: the caller has no such response; items do not match.
+/// What a validated request needs besides its bytes. `previous_is_there`: the upstream stores the previous response. Errors: the
+/// caller has no such response; items don't match.
 pub(super) fn relayed(
     app: &Arc<App>,
     call: &Call,
@@ -142,7 +142,7 @@ pub(super) fn relayed(
     let id = request["previous_response_id"].as_str();
     let previous = id.map(|id| stored_responses::previous(app, call, id)).transpose()?;
     let moves = previous.is_some() && !previous_is_there;
-    // For a copy of the whole there has to be one of what it continues.
+    // A copy of the whole requires a copy of the previous response.
     let continues_copy = previous.as_ref().is_some_and(|previous| previous.documents.is_some());
     let all = if moves || is_stored && continues_copy {
         Some(conversation(app, call, &request, compacts)?)
@@ -163,7 +163,7 @@ pub(super) fn relayed(
     Ok(Relayed { body, recorder: is_stored.then(recorder) })
 }
 
-/// A request with its whole conversation, for an upstream that has not stored what it continues.
+/// A request with its whole conversation, for an upstream that doesn't store the previous response.
 fn moved_body(request: &Value, all: &Conversation) -> Bytes {
     let mut whole = request.clone();
     let items = expanded(&all.items, all.earlier).into_iter();
@@ -175,7 +175,7 @@ fn moved_body(request: &Value, all: &Conversation) -> Bytes {
     whole.to_string().into()
 }
 
-/// A request with a message for each compaction that a gateway made.
+/// A request with a message in place of each compaction that a gateway made.
 fn expanded_body(mut request: Value) -> Bytes {
     for item in request["input"].as_array_mut().into_iter().flatten() {
         if let Some(message) = compaction::expanded(item) {
@@ -185,14 +185,14 @@ fn expanded_body(mut request: Value) -> Bytes {
     request.to_string().into()
 }
 
-/// All items of a request, those that it continues first. What is to be compacted may have open calls.
+/// All items of a request, previous ones first. A conversation to be compacted may have open calls.
 fn conversation(
     app: &App,
     call: &Call,
     request: &Value,
     compacts: Option<Form>,
 ) -> Result<Conversation, ApiError> {
-    // What is kept is no longer than a request may be.
+    // A stored conversation is never longer than a request may be.
     let unlimited = Budget::of(usize::MAX, usize::MAX);
     let conversation = stored_responses::conversation(app, call, request, &unlimited)?;
     if conversation.earlier > 0 && compacts.is_none() {
@@ -208,7 +208,7 @@ fn is_stored(request: &Value) -> bool {
     request["store"] != false
 }
 
-/// Whether a request holds all that it is about, and names nothing that only the provider has.
+/// Whether a request is self-contained: it references nothing that only the provider has.
 fn is_all(request: &Value) -> bool {
     request["conversation"].is_null() && request["prompt"].is_null()
 }
@@ -218,8 +218,8 @@ fn has_compaction(request: &Value) -> bool {
     list(&request["input"]).any(|item| compaction::summary(item).is_some())
 }
 
-/// The items with a message for each compaction that a gateway made, and where each comes from. Of the earlier items,
-/// the last compaction stands for all before it.
+/// The items, with a message in place of each compaction that a gateway made, and the origin of each. Among the earlier items,
+/// the last compaction replaces everything before it.
 fn expanded(items: &[Value], earlier: usize) -> Vec<(Option<usize>, Value)> {
     let is_compaction = |item: &Value| compaction::summary(item).is_some();
     let first = items[..earlier].iter().rposition(is_compaction).unwrap_or(0);
@@ -238,8 +238,8 @@ fn parts_a_call(before: &[Value], after: &[Value]) -> bool {
     after.iter().filter(is_result).any(|result| calls.contains(text(&result["call_id"])))
 }
 
-/// An item for a provider that has not stored it: without an id that only its own provider knows. None if it says nothing
-/// without that.
+/// Prepares an item for a provider that doesn't store it: removes ids that only the original provider knows. None if nothing is
+/// left without the id.
 fn moved(mut item: Value) -> Option<Value> {
     match item["type"].as_str() {
         Some("reasoning") if !item["encrypted_content"].is_string() => return None,
@@ -258,14 +258,14 @@ fn moved(mut item: Value) -> Option<Value> {
 }
 
 impl Whole {
-    /// A request that continues nothing, and whose answer is not stored.
+    /// A request that continues nothing and whose answer isn't stored.
     pub(super) fn of(request: Value) -> Self {
         Self { request, recorder: None, origin: None, compacts: None }
     }
 }
 
 impl Origin {
-    /// The places as the client wrote them; none of what it did not send this time.
+    /// The places as the client wrote them, without those of items that it didn't send in this request.
     pub(super) fn sent(&self, places: Vec<Place>) -> Vec<Place> {
         places.into_iter().filter_map(|place| self.sent_at(place)).collect()
     }
@@ -285,7 +285,7 @@ impl ResponseRecorder {
         Self { app, owner, items, holder: None, in_background: false }
     }
 
-    /// Of a response that an upstream stores, too.
+    /// For a response that an upstream stores as well.
     pub(super) fn held(mut self, attempt: &UpstreamAttempt, model: &str) -> Self {
         let endpoint = &attempt.destination.provider.endpoint;
         let key = attempt.key().and_then(|key| endpoint.mark_of(key));
@@ -293,7 +293,7 @@ impl ResponseRecorder {
         self
     }
 
-    /// The memory that it takes, in bytes.
+    /// Its memory, in bytes.
     pub(super) fn weight(&self) -> usize {
         self.items.as_ref().map_or(0, Items::weight)
     }
@@ -308,7 +308,7 @@ impl ResponseRecorder {
         }
     }
 
-    /// Stores the response of a stream's last events.
+    /// Stores the response from the last events of a stream.
     pub(super) fn keep_last(&self, events: &[u8]) {
         _ = Frames::default().push(Bytes::copy_from_slice(events), |block| {
             let Some((data, _)) = Fields::read(&block).data else { return };
@@ -319,26 +319,27 @@ impl ResponseRecorder {
         });
     }
 
-    /// Stores where a response is that its client may leave and ask for later. `begun`: as its stream began.
+    /// Stores which upstream holds a background response, so that its client can retrieve it later. `begun`: from the start of
+    /// the stream.
     pub(super) fn keep_begun(&mut self, begun: &str) {
         if std::mem::take(&mut self.in_background) {
             self.keep_relayed(begun);
         }
     }
 
-    /// Stores a response that is relayed, read without a tree. `response`: as the client gets it.
+    /// Stores a relayed response, read without building a tree. `response`: as the client gets it.
     pub(super) fn keep_relayed(&self, response: &str) {
         let (mut id, mut status, mut is_held, mut has_output) = (None, None, true, false);
         let read = members(response, |name, value| match name {
             "id" => id = string(value),
             "status" => status = string(value),
-            // Some upstreams answer so whatever they are asked.
+            // Some upstreams always return this, whatever the request says.
             "store" => is_held = value.get() != "false",
             "output" => has_output = value.get().starts_with('['),
             _ => {}
         });
         let (Ok(()), Some(id)) = (read, id) else { return };
-        // One that is still under way has to be asked for again.
+        // A response still in progress must be retrieved again.
         let is_whole = has_output && matches!(status.as_deref(), None | Some("completed" | "incomplete"));
         let is_copied = is_whole && response.len() <= LONGEST && stored_responses::is_readable(response);
         let items = self.items.clone().filter(|_| is_copied);
@@ -378,7 +379,7 @@ mod tests {
         let items = [message("a"), compacted("a"), message("b"), compacted("b"), message("c")];
         assert_eq!(sources(&items, 4), [None, Some(0)]);
         assert_eq!(sources(&items, 3), [None, None, Some(0), Some(1)]);
-        // What the client sends itself, it means.
+        // The client's own items are kept as sent.
         assert_eq!(sources(&items, 0).len(), 5);
         let foreign =
             [message("a"), json!({ "type": "compaction", "encrypted_content": "gAAAA" }), message("b")];

@@ -1,5 +1,4 @@
-//! A stream of an upstream that comes in any packets, without sockets and without time: for the search for inputs that break
-//! it.
+//! Feeds an upstream's stream in arbitrary packets, without sockets or timers, for fuzzing.
 
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value};
@@ -12,15 +11,15 @@ use super::translate_stream::StreamTranslation;
 use crate::conversation::{Protocol, Usage};
 use crate::protocols::ResponseContext;
 
-/// The model as clients call it.
+/// The client's name for the model.
 pub(crate) const MODEL: &str = "mine";
 
-/// How a stream is taken.
+/// How a stream is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Its bytes pass.
+    /// Its bytes pass through.
     Passed { hide_usage: bool, array: bool },
-    /// The reader of its protocol reads it, as for a client of another one.
+    /// The reader of its protocol parses it, as for a client of another protocol.
     Read,
 }
 
@@ -29,22 +28,22 @@ pub(crate) enum Way {
 pub(crate) enum End {
     Whole,
     Early,
-    /// The upstream told an error.
+    /// The upstream reported an error.
     Failed,
-    /// It cannot be read.
+    /// It can't be parsed.
     Unread,
 }
 
-/// What came of a stream.
+/// The result of a stream.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Taken {
-    /// What the client got.
+    /// The bytes for the client.
     pub(crate) out: Vec<u8>,
     pub(crate) usage: Option<Usage>,
     pub(crate) end: End,
 }
 
-/// Takes a stream as a running gateway does.
+/// Processes a stream as a running gateway does.
 pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = Bytes>) -> Taken {
     let mut events: Box<dyn Events> = match way {
         Way::Passed { hide_usage, array } => {
@@ -83,7 +82,7 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
         note(last);
     }
     let end = match failure {
-        // What passes is read in any case, whatever an upstream writes in its errors.
+        // Bytes that pass through are always parsed, whatever an upstream writes in its errors.
         Some(failure) if way == Way::Read && failure.message.contains("stream cannot be read") => End::Unread,
         Some(_) => End::Failed,
         None if events.end(&mut out) => End::Whole,
@@ -92,7 +91,7 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
     Taken { out: out.to_vec(), usage: events.usage(), end }
 }
 
-/// The blocks of a stream, each without its line ends, which depend on where packets are cut.
+/// The blocks of a stream, each without its line ends, which depend on packet boundaries.
 pub(crate) fn lines_of_blocks(stream: &[u8]) -> Vec<Vec<&[u8]>> {
     let lines = |block| -> Vec<&[u8]> {
         <[u8]>::split(block, |byte| matches!(byte, b'\r' | b'\n')).filter(|line| !line.is_empty()).collect()

@@ -1,5 +1,5 @@
-//! A whole answer on its way from an upstream to a client: read to its end before a byte of it is sent, so that one that
-//! breaks off is never taken for an answer.
+//! Forwards a whole answer: reads it to the end before sending the first byte, so that a truncated answer is never mistaken for a
+//! complete one.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::stream_inspector::StreamInspector;
 use crate::bounds::room::Share;
 use crate::wire::lazy_json::spliced;
 
-/// Maximum size of an answer: room for pictures in base64.
+/// Maximum size of an answer: enough for base64 images.
 pub(crate) const MOST_BYTES: usize = 128 * 1024 * 1024;
 
-/// Reads a body to its end. `most`: its maximum size in bytes. `share`: holds the memory that it takes, as it comes.
+/// Reads a body to its end. `most`: its maximum size in bytes. `share`: holds the memory that it takes, as it arrives.
 pub(crate) async fn read(
     body: Body,
     most: usize,
@@ -35,7 +35,7 @@ pub(crate) async fn read(
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(packet) = frame.into_data() else { continue };
-        // Most answers are one packet, which is not copied.
+        // Most answers are a single packet, which isn't copied.
         if first.is_empty() && rest.is_empty() {
             share.hold(packet.len()).map_err(no_room)?;
             first = packet;
@@ -58,14 +58,14 @@ pub(crate) async fn read(
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-/// The answer as the client gets it: with the model as the client called it.
+/// The answer for the client: with the client's name for the model.
 pub(crate) fn passed(
     document: &Bytes,
     inspector: &mut StreamInspector,
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<Bytes, Fault> {
-    // For the copy with another name.
+    // For the copy with the other name.
     share.hold(2 * document.len()).map_err(|why| Fault::no_room(why, redactor))?;
     let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
     match inspector.document(text) {

@@ -1,4 +1,4 @@
-//! Asks the embedded provider, in this process.
+//! Calls the embedded provider in this process.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::wire::{ApiError, Call, Response};
 
 type Handler = fn(&App, &Call, &Budget) -> Result<Response, ApiError>;
 
-/// The answer of the embedded provider. Errors: its own, or a budget has no room for the request.
+/// The answer of the embedded provider. Errors: from the provider, or no budget has room for the request.
 pub(super) async fn answer(
     request_context: &RequestContext,
     upstream_request: UpstreamRequest,
@@ -62,7 +62,7 @@ async fn answered(
         .map_err(Fault::into_error)
 }
 
-/// The next turn of a conversation, or what is asked about it.
+/// The next turn of a conversation, or another operation on it.
 async fn worked_out(
     request_context: &RequestContext,
     protocol: Protocol,
@@ -80,7 +80,7 @@ async fn worked_out(
     request_context.app.blocking_pool.work(move |budget| handler(&app, &call, budget)).await
 }
 
-/// The call in the words of the provider.
+/// The call in the provider's format.
 fn call_of(request_context: &RequestContext, upstream_request: &UpstreamRequest, model: &str) -> Arc<Call> {
     if upstream_request.context.is_none() && request_context.meta.model == model {
         return Arc::clone(&request_context.call);

@@ -1,20 +1,20 @@
-//! An estimate of the tokens of a conversation, for upstreams that do not count them.
+//! Estimates the tokens of a conversation, for upstreams that don't count them.
 
 use memchr::{memchr, memrchr};
 
 use crate::conversation::{Conversation, Input, Part, PartKind, ToolKind};
 use crate::simulator::tokens;
 
-/// Tokens of an image, a sound or a document, whatever its size: those of a medium-sized image.
+/// Tokens of an image, audio clip or document, whatever its size: those of a medium-sized image.
 const OF_A_MEDIUM: usize = 765;
-/// Length from which a string may be a medium, and of its beginning that tells, in bytes.
+/// Minimum length for a string to count as media, and length of the prefix that decides, in bytes.
 const SHORTEST_MEDIUM: usize = 1024;
-/// What stands before the base64 of an address that holds its medium.
+/// What precedes the base64 of a data URL.
 const DATA: (&[u8], &[u8]) = (b"data:", b";base64,");
-/// Tokens around a turn and around a tool.
+/// Overhead of a turn and of a tool, in tokens.
 const AROUND: usize = 4;
 
-/// The number of tokens of a request, about.
+/// Estimated tokens of a request.
 pub(super) fn of(conversation: &Conversation) -> usize {
     let turns = conversation.turns.iter().map(|turn| AROUND + of_parts(&turn.parts));
     let tools = conversation.tools.iter().map(|tool| AROUND + of_tool(&tool.kind));
@@ -39,11 +39,10 @@ fn of_part(part: &PartKind) -> usize {
     }
 }
 
-/// The number of tokens of a JSON document, about, without reading it as one: four bytes are a token, and a string of
-/// base64 is a medium.
+/// Estimated tokens of a JSON document, without parsing it: four bytes are a token, and a base64 string counts as media.
 pub(super) fn of_document(document: &[u8]) -> usize {
     let (mut media, mut of_media, mut at) = (0_usize, 0, 0);
-    // A string that is long enough lies at one of these places at least; what lies between is not looked at.
+    // A long enough string covers at least one of these positions; what lies between isn't scanned.
     while let Some(rest) = document.get(at + SHORTEST_MEDIUM / 2..).filter(|rest| !rest.is_empty()) {
         let middle = document.len() - rest.len();
         let begin = memrchr(b'"', &document[at..middle]).map_or(at, |quote| at + quote + 1);
@@ -63,7 +62,7 @@ fn is_medium(string: &[u8]) -> bool {
         head.windows(DATA.1.len()).position(|window| window == DATA.1).map(|at| &rest[at + DATA.1.len()..])
     });
     let data = data.unwrap_or(string);
-    // A slash may have an escape.
+    // Slashes may be escaped.
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=-_\\".contains(byte);
     data.get(..SHORTEST_MEDIUM).is_some_and(|beginning| beginning.iter().all(is_base64))
 }

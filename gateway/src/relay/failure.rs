@@ -1,4 +1,4 @@
-//! Why an upstream gave no answer: what the gateway makes of it, and what the client is told.
+//! Why an upstream gave no answer: how the gateway handles it, and what it reports to the client.
 
 use std::time::{Duration, SystemTime};
 
@@ -17,47 +17,47 @@ use crate::routing::{Unavailable, Why};
 use crate::upstream::{NoAnswer, retry_after};
 use crate::wire::{ApiError, Foreign};
 
-/// Tells which upstream answered, or failed.
+/// Reports which upstream answered or failed.
 pub(crate) const UPSTREAM_HEADER: HeaderName = HeaderName::from_static("x-gatewright-upstream");
-/// When to try again where answers find no room.
+/// When to retry if there is no memory for answers.
 const NO_ROOM_WAIT: Duration = Duration::from_secs(1);
-/// Maximum length of a message of an upstream, in bytes.
+/// Maximum length of an upstream's message, in bytes.
 const MOST_MESSAGE_BYTES: usize = 4 * 1024;
-/// Maximum length of a code or the name of a parameter, in bytes.
+/// Maximum length of a code or parameter name, in bytes.
 const MOST_WORD_BYTES: usize = 128;
 
-/// An attempt without an answer.
+/// A failed attempt.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) verdict: Verdict,
     failure: Box<Failure>,
-    /// The upstream's status, where the client gets it.
+    /// The upstream's status, if it is passed to the client.
     status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
-    /// The upstream, as clients are told of it.
+    /// The upstream's name, as reported to clients.
     upstream: Option<Box<HeaderValue>>,
 }
 
-/// Whose fault it is.
+/// What is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// The request's own: no other upstream is asked.
+    /// The request: don't try another upstream.
     Request,
-    /// The key's: another one may do.
+    /// The key: another one may work.
     Key,
-    /// The key's or the request's, which an upstream tells by the same word: another key may do, and none is left alone
-    /// for it. Else one client could stop the requests of all others.
+    /// The key or the request; upstreams use the same code for both. Another key may work, but this one isn't rested. Otherwise
+    /// one client could block the requests of all others.
     Permission,
-    /// The key's for a time: the upstream has had enough requests.
+    /// The key, for a while: the upstream's rate limit is reached.
     RateLimit,
-    /// The upstream's: another one may do.
+    /// The upstream: another one may work.
     Upstream,
-    /// The gateway's: the upstream has done its work.
+    /// The gateway: the upstream has done its work.
     Gateway,
 }
 
 impl Fault {
-    /// Of an answer that is an error.
+    /// From an error response.
     pub(crate) fn of_answer(
         protocol: Protocol,
         status: u16,
@@ -69,11 +69,11 @@ impl Fault {
         if !(400..=599).contains(&status) && failure.kind == FailureKind::InvalidRequest {
             failure.kind = FailureKind::Server;
         }
-        // Servers in front of others tell some of their refusals with a status of their own. The code says whose fault it is.
+        // Proxies in front of other servers report some rejections with a status of their own. The code says what is at fault.
         let is_refusal = status >= 500 && failure.kind == FailureKind::InvalidRequest;
         let verdict = match (status, failure.kind) {
             _ if is_refusal => Verdict::Request,
-            // The native protocol refuses a key with 400.
+            // The native protocol rejects a key with 400.
             (401 | 402, _) | (429, FailureKind::QuotaExceeded) | (400, FailureKind::Authentication) => {
                 Verdict::Key
             }
@@ -82,14 +82,14 @@ impl Fault {
             (400..=407 | 409..=499, _) => Verdict::Request,
             _ => Verdict::Upstream,
         };
-        // The client's own key is good, whatever the upstream says of the gateway's.
+        // The client's own key is valid, whatever the upstream says about the gateway's.
         let is_own = failure.kind == FailureKind::Authentication || !(400..=599).contains(&status);
         let status = (status != 401 && !is_own && !is_refusal).then_some(status);
         let retry_after = retry_after(headers, body, SystemTime::now());
         Self { verdict, failure: shown(failure, redactor).into(), status, retry_after, upstream: None }
     }
 
-    /// Of an error that came in a stream.
+    /// From an error within a stream.
     pub(crate) fn of_event(failure: Failure, redactor: &Redactor) -> Self {
         let verdict = match failure.kind {
             FailureKind::InvalidRequest | FailureKind::NotFound | FailureKind::TooLarge => Verdict::Request,
@@ -107,7 +107,7 @@ impl Fault {
         }
     }
 
-    /// There is no answer at all.
+    /// There is no response at all.
     pub(crate) fn no_answer(why: &NoAnswer, redactor: &Redactor) -> Self {
         let kind = match why {
             NoAnswer::Timeout(_) => FailureKind::Timeout,
@@ -116,25 +116,25 @@ impl Fault {
         Self::upstream(kind, format!("the provider gave no answer: {why}"), redactor)
     }
 
-    /// The answer broke off, or is none of the protocol. `why`: continues "the provider's answer".
+    /// The answer was cut off, or isn't in the protocol's format. `why`: continues "the provider's answer".
     pub(crate) fn broken(why: &str, redactor: &Redactor) -> Self {
         Self::upstream(FailureKind::Server, format!("the provider's answer {why}"), redactor)
     }
 
-    /// The answer fell silent.
+    /// The answer timed out.
     pub(crate) fn silent(time: Duration, redactor: &Redactor) -> Self {
         let message = format!("the provider's answer fell silent for {time:?}");
         Self::upstream(FailureKind::Timeout, message, redactor)
     }
 
-    /// The client closed its side of the connection. One that still reads is told that its answer is not whole.
+    /// The client half-closed the connection. Tells a client that still reads that its answer is incomplete.
     pub(crate) fn given_up(redactor: &Redactor) -> Self {
         let message = "the client closed its side of the connection, so that the answer was given up; keep it open until \
                        the answer has ended";
         Self::of_event(Failure::new(FailureKind::InvalidRequest, message), redactor)
     }
 
-    /// The gateway has no room for the answer.
+    /// The gateway has no memory for the answer.
     pub(crate) fn no_room(why: NoRoom, redactor: &Redactor) -> Self {
         let (kind, message) = match why {
             NoRoom::Whole => (
@@ -162,12 +162,12 @@ impl Fault {
         Self { verdict: Verdict::Upstream, failure, status: None, retry_after: None, upstream: None }
     }
 
-    /// Names the upstream.
+    /// Adds the name of the upstream.
     pub(crate) fn at(self, upstream: &HeaderValue) -> Self {
         Self { upstream: Some(Box::new(upstream.clone())), ..self }
     }
 
-    /// Whether the upstream may not know the response that the request continues.
+    /// Whether the upstream may not know the previous response.
     pub(crate) fn is_unknown_response(&self) -> bool {
         let Failure { kind, code, param, .. } = &*self.failure;
         *kind == FailureKind::NotFound
@@ -175,29 +175,29 @@ impl Fault {
             || param.as_deref() == Some("previous_response_id")
     }
 
-    /// Whether a server refuses the request for its member `stream_options`.
+    /// Whether a server rejects the request because of `stream_options`.
     pub(super) fn refuses_stream_options(&self) -> bool {
         let Failure { message, param, .. } = &*self.failure;
         let is_named = |text: &str| text.contains("stream_options");
         self.verdict == Verdict::Request && (is_named(message) || param.as_deref().is_some_and(is_named))
     }
 
-    /// The upstream's status, where the client gets it.
+    /// The upstream's status, if it is passed to the client.
     pub(super) fn status(&self) -> Option<u16> {
         self.status
     }
 
-    /// What the gateway calls it.
+    /// The gateway's error code.
     pub(super) fn code(&self) -> &'static str {
         code_of(self.failure.kind).code
     }
 
-    /// What the upstream said, as it may be shown.
+    /// The upstream's error, sanitized.
     pub(crate) fn failure(&self) -> &Failure {
         &self.failure
     }
 
-    /// What the client is told.
+    /// The error for the client.
     pub(crate) fn into_error(self) -> ApiError {
         let Failure { kind, message, code, param, beyond } = *self.failure;
         let mut error = ApiError::new(code_of(kind), message);
@@ -217,7 +217,7 @@ impl Fault {
     }
 }
 
-/// The error where no upstream can be asked.
+/// The error if no upstream is available.
 pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
     let wait = unavailable.until.saturating_duration_since(std::time::Instant::now());
     let model = gatewright::limits::brief(format_args!("{model:?}"));
@@ -238,10 +238,10 @@ pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
     ApiError::new(code, message).retry_after(whole_seconds(wait))
 }
 
-/// What the last event of a stream that failed says.
+/// The content of the last event of a failed stream.
 pub(crate) struct StreamError<'a> {
     code: &'static ErrorCode,
-    /// The code: the provider's, where it has one.
+    /// The code: the provider's, if it has one.
     word: &'a str,
     message: &'a str,
     param: Option<&'a str>,
@@ -261,7 +261,7 @@ impl<'a> StreamError<'a> {
     }
 }
 
-/// The end of a stream that failed, in the words of its protocol and without the sign of success.
+/// The end of a failed stream, in the format of its protocol and without the marker of success.
 pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: &StreamInspector) -> String {
     let StreamError { code, word, message, param, beyond } = *said;
     let whole = |mut document: Value| {
@@ -312,10 +312,10 @@ pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: 
     }
 }
 
-/// Without secrets, bounded, and with nothing in it that a terminal acts on.
+/// Redacts secrets, bounds lengths, and removes anything that a terminal would act on.
 fn shown(failure: Failure, redactor: &Redactor) -> Failure {
     if failure.kind == FailureKind::Authentication {
-        // Providers repeat a part of the key that they refuse, and clients would look for the fault in their own key.
+        // Providers quote part of the key that they reject, and clients would look for the mistake in their own key.
         let message = "the provider refused the gateway's key; the operator of the gateway has to replace it";
         return Failure::new(failure.kind, message);
     }
@@ -340,7 +340,7 @@ fn shown(failure: Failure, redactor: &Redactor) -> Failure {
     }
 }
 
-/// Each text in it as `show` makes it. Documents are within the bounds in which they were read.
+/// Applies `show` to each text. Documents are within the limits that applied when they were read.
 fn shown_members(members: Map<String, Value>, show: &dyn Fn(&str) -> String) -> Map<String, Value> {
     members.into_iter().map(|(name, value)| (show(&name), shown_value(value, show))).collect()
 }
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn what_an_upstream_says_of_the_gateways_key_is_not_told() {
-        // Providers repeat a part of a key that they refuse: no redactor knows it.
+        // Providers quote part of a key that they reject: no redactor knows it.
         let body = r#"{"error":{"message":"Incorrect API key provided: sk-ca****8842","code":"invalid_api_key",
             "param":"sk-ca****8842"}}"#;
         for status in [400, 401, 403] {

@@ -1,5 +1,5 @@
-//! Cuts a stream of server-sent events into blocks without changing a byte of them. `gatewright::sse` decodes events; a
-//! relay passes them on as they came.
+//! Splits a stream of server-sent events into blocks without changing a byte. `gatewright::sse` decodes events; the relay passes
+//! them through.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr2;
 use serde::de::IgnoredAny;
 
-/// Maximum size of an event: room for a picture of some tens of megapixels in base64.
+/// Maximum size of an event: enough for a base64 image of some tens of megapixels.
 pub(crate) const MOST_EVENT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The blocks of a stream.
@@ -16,13 +16,13 @@ pub(crate) const MOST_EVENT_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct Frames {
     /// The beginning of a block whose end has not arrived.
     begun: BytesMut,
-    /// How much of it holds no end for sure.
+    /// How much of it is known not to contain an end.
     searched: usize,
-    /// Whether the stream is past the place of a byte order mark.
+    /// Whether the stream is past the position of a byte order mark.
     has_begun: bool,
 }
 
-/// What may stand before the first event, and is no part of it (WHATWG HTML, 9.2.5).
+/// May precede the first event, but isn't part of it (WHATWG HTML, 9.2.5).
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// An event is longer than [`MOST_EVENT_BYTES`].
@@ -33,12 +33,12 @@ pub(crate) struct TooLong;
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Fields<'a> {
     pub(crate) name: Option<&'a str>,
-    /// The data, and where it stands in the block if it is one line.
+    /// The data, and its range in the block if it is a single line.
     pub(crate) data: Option<(Cow<'a, str>, Option<Range<usize>>)>,
 }
 
 impl Frames {
-    /// Takes a packet and tells the blocks that it completes, each with the blank line that ends it.
+    /// Takes a packet and emits the blocks that it completes, each with its terminating blank line.
     pub(crate) fn push(&mut self, mut packet: Bytes, mut tell: impl FnMut(Bytes)) -> Result<(), TooLong> {
         if !self.has_begun {
             if !self.begun.is_empty() {
@@ -55,7 +55,7 @@ impl Frames {
             self.has_begun = true;
         }
         if self.begun.is_empty() {
-            // Blocks within one packet are not copied.
+            // Blocks within one packet aren't copied.
             loop {
                 let blank = leading_line_ends(&packet);
                 packet.advance(blank);
@@ -86,7 +86,7 @@ impl Frames {
         }
     }
 
-    /// A last block that lacks only its blank line: its data is whole. With the blank line.
+    /// A last block that lacks only its blank line: its data is complete. Returned with the blank line.
     pub(crate) fn last(&mut self) -> Option<Bytes> {
         self.searched = 0;
         let mut rest = self.begun.split();
@@ -98,7 +98,7 @@ impl Frames {
         })
     }
 
-    /// How much has arrived of an event whose end has not, in bytes.
+    /// The bytes received so far of an incomplete event.
     pub(crate) fn begun(&self) -> usize {
         self.begun.len()
     }
@@ -108,7 +108,7 @@ impl Frames {
     }
 }
 
-/// The blocks of a text that is whole, of any length.
+/// The blocks of a complete text of any length.
 pub(crate) fn blocks(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         text = &text[leading_line_ends(text)..];
@@ -118,12 +118,12 @@ pub(crate) fn blocks(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Line ends between blocks, which mean nothing.
+/// Line ends between blocks are ignored.
 fn leading_line_ends(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count()
 }
 
-/// The end of the first block. Errors: how far there is none.
+/// The end of the first block. Errors: how far the search got.
 fn end_of_block(bytes: &[u8], from: usize) -> Result<usize, usize> {
     let mut at = from;
     while let Some(found) = memchr2(b'\n', b'\r', &bytes[at..]) {
@@ -147,7 +147,7 @@ fn end_of_block(bytes: &[u8], from: usize) -> Result<usize, usize> {
 }
 
 impl<'a> Fields<'a> {
-    /// Reads a block. Lines that are not UTF-8 are left out.
+    /// Parses a block. Lines that aren't UTF-8 are omitted.
     pub(crate) fn read(block: &'a [u8]) -> Self {
         let mut fields = Self::default();
         let mut at = 0;
@@ -178,7 +178,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The value of a line of this field, without the space before it.
+/// The value of a line with this field, without the leading space.
 fn value(line: &[u8], field: &[u8], at: usize) -> Option<Range<usize>> {
     let value = line.strip_prefix(field)?;
     let space = usize::from(value.first() == Some(&b' '));

@@ -1,4 +1,4 @@
-//! The request to an upstream that speaks the client's protocol: its bytes, but for what only this gateway knows.
+//! Builds the request to an upstream that speaks the client's protocol: its bytes, except for what only this gateway knows.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::routing::Destination;
 use crate::wire::{ApiError, Call};
 
 impl RequestContext {
-    /// Errors: the request breaks the rules, or continues a response that the caller does not have.
+    /// Errors: the request is invalid, or continues a response that the caller doesn't have.
     pub(super) async fn relayed(
         &self,
         cache: &mut RequestCache,
@@ -21,7 +21,7 @@ impl RequestContext {
         let upstream_request =
             |body, recorder| UpstreamRequest { recorder, ..UpstreamRequest::new(protocol, body) };
         if destination.provider.is_simulator() {
-            // It checks the request itself, and tells its usage unasked.
+            // It validates the request itself and always reports its usage.
             return Ok(upstream_request(self.meta.named(protocol, model), None));
         }
         let upstream = &destination.provider.endpoint.name;

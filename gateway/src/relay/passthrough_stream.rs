@@ -1,5 +1,5 @@
-//! Turns the events of an upstream into those of a client that speaks the same protocol: as they came, but for the name
-//! of the model and the usage that only the gateway asked for.
+//! Passes an upstream's events through to a client of the same protocol: unchanged, except for the model name and the usage that
+//! only the gateway requested.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::conversation::{Failure, Protocol, Usage};
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
 
-/// How the client reads the stream.
+/// The stream format that the client reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Framing {
     Events,
@@ -25,7 +25,7 @@ pub(crate) enum Framing {
 }
 
 impl Framing {
-    /// What keeps a silent connection alive.
+    /// The keep-alive for a silent connection.
     pub(crate) fn keep_alive(self) -> &'static [u8] {
         match self {
             Self::Events => b": ping\n\n",
@@ -33,7 +33,7 @@ impl Framing {
         }
     }
 
-    /// As the client asks for it. Errors: it asks for something else.
+    /// The format that the client requests. Errors: it requests another one.
     pub(crate) fn of(call: &Call) -> Result<Self, ApiError> {
         if call.operation.protocol != operations::Protocol::Native {
             return Ok(Self::Events);
@@ -49,7 +49,7 @@ impl Framing {
     }
 }
 
-/// The events of a stream on their way through.
+/// Passes the events of a stream through.
 pub(crate) struct PassthroughStream {
     protocol: Protocol,
     framing: Framing,
@@ -57,33 +57,33 @@ pub(crate) struct PassthroughStream {
     recorder: Option<ResponseRecorder>,
 }
 
-/// Turns the events of an upstream into those of a client.
+/// Turns an upstream's events into events for the client.
 pub(crate) trait Events: Send {
-    /// Takes a block of the upstream and writes the client's.
+    /// Takes a block from the upstream and writes the client's.
     fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed;
 
-    /// The connection of the upstream ended: writes what the stream still lacks. False if it ended too early.
+    /// The upstream closed the connection: writes what the stream still lacks. False if it closed too early.
     fn end(&mut self, out: &mut BytesMut) -> bool;
 
-    /// Writes the end of a stream that failed.
+    /// Writes the end of a failed stream.
     fn fail(&mut self, failure: &Failure, out: &mut BytesMut);
 
     fn framing(&self) -> Framing;
 
     fn progress(&self) -> Progress;
 
-    /// What is known so far.
+    /// The usage known so far.
     fn usage(&self) -> Option<Usage>;
 
     /// Number of events with content.
     fn pieces(&self) -> u64;
 
-    /// The memory that reading a block takes for the time, in bytes, where it is much.
+    /// The memory for reading a block, in bytes, if it is significant.
     fn weight(&self, _: &Bytes) -> usize {
         0
     }
 
-    /// How much of the answer is kept until its end, in bytes.
+    /// Bytes of the answer that are retained until its end.
     fn kept(&self) -> usize {
         0
     }
@@ -94,7 +94,7 @@ pub(crate) trait Events: Send {
 pub(crate) enum Passed {
     /// Part of the answer.
     Content,
-    /// Only a sign of life.
+    /// Only a keep-alive.
     Life,
     Error(Failure),
 }
@@ -104,12 +104,12 @@ impl PassthroughStream {
         Self { protocol, framing, inspector, recorder: None }
     }
 
-    /// Stores the answer once it is whole.
+    /// Stores the answer once it is complete.
     pub(super) fn keeping(self, recorder: Option<ResponseRecorder>) -> Self {
         Self { recorder, ..self }
     }
 
-    /// Stores the response in the data of a last event. `edit`: where its model is written anew.
+    /// Stores the response in the data of a last event. `edit`: the range where its model is replaced.
     fn keep(&mut self, data: &str, edit: Option<&Range<usize>>) {
         let Some(recorder) = &mut self.recorder else { return };
         if let Some(begun) = &self.inspector.begun {
@@ -118,7 +118,7 @@ impl PassthroughStream {
         let Some(at) = self.inspector.ended_with.take() else { return };
         let Some(recorder) = self.recorder.take() else { return };
         if at.len() > LONGEST {
-            // There will be no copy.
+            // There won't be a copy.
             return recorder.keep_relayed(&data[at]);
         }
         let edit = edit.map(|edit| edit.start - at.start..edit.end - at.start);
@@ -132,7 +132,7 @@ impl Events for PassthroughStream {
     fn block(&mut self, block: &Bytes, out: &mut BytesMut) -> Passed {
         let fields = Fields::read(block);
         let Some((data, place)) = fields.data else {
-            // A comment, or a time to reconnect.
+            // A comment, or a reconnection time.
             if self.framing == Framing::Events {
                 out.extend_from_slice(block);
             }
@@ -167,7 +167,7 @@ impl Events for PassthroughStream {
                 write_renamed(data, edit, self.inspector.model(), out);
                 out.extend_from_slice(&block[place.end..]);
             }
-            // Data of several lines: none is known to be written so.
+            // Multi-line data: no known upstream sends it.
             (Framing::Events, None) => out.extend_from_slice(block),
             (Framing::Array { opened }, _) => {
                 open_array(opened, out);
@@ -180,7 +180,7 @@ impl Events for PassthroughStream {
     fn end(&mut self, out: &mut BytesMut) -> bool {
         match self.inspector.progress {
             Progress::Underway | Progress::Failed => return false,
-            // Some upstreams leave the last word out.
+            // Some upstreams omit the final event.
             Progress::Finished if self.protocol == Protocol::Chat => {
                 out.extend_from_slice(b"data: [DONE]\n\n");
             }
@@ -226,7 +226,7 @@ impl Events for PassthroughStream {
     }
 }
 
-/// Writes the last event of a stream that failed.
+/// Writes the last event of a failed stream.
 pub(super) fn write_end(framing: &mut Framing, event: &str, out: &mut BytesMut) {
     match framing {
         Framing::Events => out.extend_from_slice(event.as_bytes()),
@@ -239,7 +239,7 @@ pub(super) fn write_end(framing: &mut Framing, event: &str, out: &mut BytesMut) 
     }
 }
 
-/// Writes what stands before the next element of an array.
+/// Writes what precedes the next element of an array.
 pub(super) fn open_array(opened: &mut bool, out: &mut BytesMut) {
     let before: &[u8] = if std::mem::replace(opened, true) { b",\r\n" } else { b"[" };
     out.extend_from_slice(before);

@@ -1,4 +1,4 @@
-//! The answer of an upstream that draws images: it passes as it came, once it is one.
+//! The answer of an upstream that generates images: passed through once it is known to be valid.
 
 use bytes::Bytes;
 use gatewright::redact::Redactor;
@@ -9,17 +9,17 @@ use super::usage_reader;
 use crate::conversation::{Protocol, Usage};
 use crate::wire::lazy_json::members;
 
-/// The status of an answer whose body holds an error.
+/// The status of an answer whose body contains an error.
 const SUCCEEDED: u16 = 200;
 
-/// The usage that an answer tells, and how many images it holds; no usage where it tells none, since nobody can estimate the tokens
-/// of an image. Errors: the answer holds no images.
+/// The usage that an answer reports, and its number of images; no usage if it reports none, since the tokens of an image can't be
+/// estimated. Errors: the answer contains no images.
 pub(super) fn usage(document: &Bytes, redactor: &Redactor) -> Result<(Usage, u64), Fault> {
     let text = std::str::from_utf8(document).map_err(|_| Fault::broken("is not text", redactor))?;
     let (mut images, mut usage, mut error) = (None, None, false);
     members(text, |name, value| match name {
         "data" => images = serde_json::from_str::<Vec<&RawValue>>(value.get()).ok(),
-        // In the words of the responses protocol.
+        // In the format of the responses protocol.
         "usage" => usage = usage_reader::usage(Protocol::Responses, value.get(), Usage::default()),
         "error" => error = value.get() != "null",
         _ => {}

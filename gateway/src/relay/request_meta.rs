@@ -1,4 +1,4 @@
-//! What a client asks for, as far as its way through the gateway depends on it: read from the bytes of the body.
+//! The parts of a client's request that determine how it is routed and relayed, read from the bytes of the body.
 
 use std::ops::Range;
 
@@ -11,29 +11,29 @@ use crate::config::Capabilities;
 use crate::conversation::Protocol;
 use crate::wire::lazy_json::{self, members, spliced};
 
-/// The members of a request that routing and relaying read.
+/// The request members that routing and relaying read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RequestMeta {
-    /// The model as the client calls it. Empty if the body names none.
+    /// The client's name for the model. Empty if the body names none.
     pub(crate) model: String,
     pub(crate) stream: bool,
-    /// Whether the client wants the chunk with the usage at the end of a stream (chat).
+    /// Whether the client wants the usage chunk at the end of a stream (chat).
     pub(crate) include_usage: bool,
-    /// Whether the response is made in the background (responses).
+    /// Whether the response is generated in the background (responses).
     pub(crate) background: bool,
     /// The response that it continues.
     pub(crate) previous: Option<String>,
-    /// Maximum number of tokens of a choice, if the client states it.
+    /// Maximum number of tokens per choice, if the client sets it.
     pub(crate) most_tokens: Option<u64>,
-    /// Number of choices that the client wants.
+    /// Number of choices requested.
     pub(crate) choices: u32,
-    /// The body; of members that stood twice, only the last is left.
+    /// The body; of duplicate members, only the last remains.
     body: Bytes,
     model_at: Option<Range<usize>>,
     options_at: Option<Range<usize>>,
-    /// In the native protocol, a request to count the tokens of names the model of another request.
+    /// In the native protocol, a request to count tokens repeats the model name inside another request.
     inner_at: Option<Range<usize>>,
-    /// The brace that closes the body.
+    /// The closing brace of the body.
     end: usize,
 }
 
@@ -43,7 +43,7 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
-/// How much a client asks for, in the words of each protocol. Of several, the larger counts.
+/// The output limits of a request, in the format of each protocol. If there are several, the largest counts.
 #[derive(Default)]
 struct Amount {
     tokens: Option<u64>,
@@ -58,13 +58,13 @@ impl Amount {
             }
             "n" | "candidateCount" | "candidate_count" => &mut self.choices,
             "generationConfig" | "generation_config" => {
-                // Its members have names of their own.
+                // Its members have their own names.
                 _ = members(value.get(), |name, value| self.note_inner(name, value));
                 return;
             }
             _ => return,
         };
-        // Native requests may write numbers as text.
+        // Native requests may write numbers as strings.
         let stated = value.get().trim_matches('"').parse().ok();
         *amount = stated.max(*amount);
     }
@@ -77,18 +77,18 @@ impl Amount {
 }
 
 impl RequestMeta {
-    /// None if the body is not a JSON object.
+    /// None if the body isn't a JSON object.
     pub(crate) fn read(body: &Bytes) -> Option<Self> {
         let (meta, twice) = Self::read_once(body)?;
         if !twice {
             return Some(meta);
         }
-        // Gateway and upstream must not read different ones of them.
+        // Gateway and upstream must not read different duplicates.
         let document: Value = serde_json::from_slice(body).ok()?;
         Self::read_once(&document.to_string().into()).map(|(meta, _)| meta)
     }
 
-    /// Also whether a member stands twice.
+    /// Also returns whether there are duplicate members.
     fn read_once(body: &Bytes) -> Option<(Self, bool)> {
         let text = std::str::from_utf8(body).ok()?;
         let (mut model, mut stream, mut options, mut inner) = (None, None, None, None);
@@ -135,20 +135,20 @@ impl RequestMeta {
         Some((meta, twice))
     }
 
-    /// The body with the upstream's name of the model.
+    /// The body with the upstream's name for the model.
     pub(crate) fn named(&self, protocol: Protocol, model: &str) -> Bytes {
         spliced(&self.body, &self.renaming(protocol, &quoted(protocol, model)))
     }
 
     fn renaming<'m>(&self, protocol: Protocol, model: &'m str) -> Vec<(Range<usize>, &'m [u8])> {
-        // The model of a native request stands in its path.
+        // In the native protocol, the model is in the path.
         let at = if protocol == Protocol::Native { &self.inner_at } else { &self.model_at };
         let at = at.clone().filter(|at| self.body[at.clone()] != *model.as_bytes());
         at.map(|at| (at, model.as_bytes())).into_iter().collect()
     }
 
-    /// The body for an upstream of the same protocol: with its name of the model, and in chat streams with the wish for
-    /// the usage if the server takes it. All else is as the client wrote it.
+    /// The body for an upstream of the same protocol: with its name for the model, and in chat streams with a request for the
+    /// usage if the server supports it. Everything else is as the client wrote it.
     pub(crate) fn body_for(&self, protocol: Protocol, model: &str, server: Capabilities) -> Bytes {
         let model = quoted(protocol, model);
         let mut edits = self.renaming(protocol, &model);
@@ -165,7 +165,7 @@ impl RequestMeta {
         spliced(&self.body, &edits)
     }
 
-    /// Where `include_usage` can be added to options that have other members and not this one.
+    /// Where to add `include_usage` to options that have other members but not this one.
     fn with_usage(&self, options: Range<usize>) -> Option<Range<usize>> {
         let text = std::str::from_utf8(&self.body[options.clone()]).ok()?;
         let (mut count, mut named) = (0, false);

@@ -1,4 +1,4 @@
-//! What is asked for of which upstream, for the span of a request.
+//! Attributes for the span of a request: the operation, its parameters, and the upstream.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,8 +19,8 @@ use crate::routing::{Destination, Route};
 /// Maximum size of a request whose parameters are read, in bytes.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// Tells the span of the present request, when it is dropped, which upstream was asked last: attributes that are set twice stand
-/// there twice. Does nothing where no traces are exported.
+/// On drop, sets on the current request's span which upstream was tried last: attributes that are set twice appear twice. Does
+/// nothing if traces aren't exported.
 pub(crate) struct Asking<'r>(Option<Told<'r>>);
 
 struct Told<'r> {
@@ -30,7 +30,7 @@ struct Told<'r> {
     last: Option<Arc<Destination>>,
 }
 
-/// The parameters of a request in the words of each protocol.
+/// The parameters of a request in the format of each protocol.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Parameters<'a> {
@@ -48,7 +48,7 @@ struct Parameters<'a> {
     seed: Option<Number>,
     #[serde(alias = "candidateCount")]
     n: Option<Number>,
-    /// `{"type"}` of the text, or how an image is to be handed over.
+    /// `{"type"}` of the text, or the format of an image.
     #[serde(borrow, alias = "output_format")]
     response_format: Option<&'a RawValue>,
     /// `{"format": {"type"}}`
@@ -56,7 +56,7 @@ struct Parameters<'a> {
     text: Option<&'a RawValue>,
     #[serde(borrow, alias = "responseMimeType", alias = "response_mime_type")]
     media_type: Option<&'a RawValue>,
-    /// The place of these in the native protocol.
+    /// Where the native protocol has these.
     #[serde(borrow, rename = "generationConfig", alias = "generation_config")]
     native: Option<Box<Self>>,
 }
@@ -86,7 +86,7 @@ impl Drop for Asking<'_> {
             let address = endpoint.address();
             let host = address.as_ref().and_then(Uri::host);
             set("gen_ai.provider.name", provider_name(&endpoint.name, host).to_owned().into());
-            // What it calls the model: clients get to see only what they call it.
+            // Use the upstream's name for the model: clients only ever see their own.
             set("gen_ai.response.model", destination.model.to_string().into());
             if let (Some(address), Some(host)) = (&address, host) {
                 let usual = if address.scheme_str() == Some("https") { 443 } else { 80 };
@@ -107,7 +107,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// The form of the output, in the places of each protocol. What has another form says nothing.
+/// The output format, where each protocol puts it. Anything of another shape is ignored.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Format<'a> {
@@ -118,7 +118,7 @@ struct Format<'a> {
 }
 
 impl<'a> Parameters<'a> {
-    /// None of a body that is too long or malformed.
+    /// None for a body that is too long or malformed.
     fn of(body: &'a [u8]) -> Self {
         let read = (body.len() <= MOST_BYTES).then(|| serde_json::from_slice(body).ok()).flatten();
         let mut parameters: Self = read.unwrap_or_default();
@@ -128,7 +128,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// What text is to be made, in the words of the conventions.
+    /// The output type, in the terms of the conventions.
     fn output(&self) -> Option<&'static str> {
         let format =
             |format: &'a RawValue| serde_json::from_str::<Format<'a>>(format.get()).unwrap_or_default();
@@ -150,7 +150,7 @@ impl<'a> Parameters<'a> {
         [
             ("gen_ai.request.max_tokens", whole(self.max_tokens)),
             ("gen_ai.request.seed", whole(self.seed)),
-            // Only if it is not the usual one.
+            // Only if it isn't the default.
             ("gen_ai.request.choice.count", whole(self.n.filter(|n| n.as_i64() != Some(1)))),
             ("gen_ai.request.temperature", real(self.temperature)),
             ("gen_ai.request.top_p", real(self.top_p)),

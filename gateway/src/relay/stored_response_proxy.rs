@@ -1,5 +1,5 @@
-//! Stored responses that an upstream stores, too: retrieved, listed and deleted there. Where it cannot be asked or does
-//! not know them, the gateway's copy answers.
+//! Responses that an upstream stores as well: retrieved, listed and deleted there. If it is unavailable or doesn't know them, the
+//! gateway's copy is used.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::stored_responses;
 use crate::upstream::{AboutStored, Endpoint, Stored};
 use crate::wire::{ApiError, Call, Response, held_json, json_response};
 
-/// How long an upstream may take where there is a copy.
+/// How long to wait for an upstream if there is a copy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why an upstream gave no answer.
 enum Refused {
-    /// It has no such response, or stores none.
+    /// It has no such response, or doesn't store any.
     Unknown,
     Fault(ApiError),
 }
 
-/// Answers what a client asks about a stored response. Errors: it has none of this id; its upstream cannot be asked.
+/// Handles an operation on a stored response. Errors: there is none with this id; its upstream is unavailable.
 pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
     if action == Stored::Retrieve && call.query("stream") == Some("true") {
         let message = "a stored response cannot be streamed; leave stream out";
@@ -54,7 +54,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
             Ok(response)
         }
         (Stored::Delete, Err(Refused::Unknown)) => stored_responses::delete(app, &call).await,
-        // As long as a copy may be left there, it is not deleted.
+        // Not deleted here while a copy may remain there.
         (Stored::Delete, Err(Refused::Fault(error))) => Err(error),
         (_, Ok(response)) => Ok(response),
         (_, Err(refused)) if has_copy => {
@@ -80,7 +80,7 @@ async fn own(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, Api
     }
 }
 
-/// The answer of the upstream.
+/// The upstream's answer.
 async fn ask(
     app: &App,
     call: &Call,
@@ -114,7 +114,7 @@ async fn ask(
     Ok(response)
 }
 
-/// The document that the upstream answers. None if it has deleted the response without a word.
+/// The document that the upstream returns. None if it deleted the response and returned no body.
 async fn read(
     endpoint: &Endpoint,
     call: &Call,

@@ -1,5 +1,5 @@
-//! A stream on its way from an upstream to a client: event by event, kept alive in silence, ended in the words of its
-//! protocol when the upstream dies, and given up when the client leaves.
+//! Relays a stream from an upstream to a client: event by event, with keep-alives during silence. Ends it in its protocol's
+//! format if the upstream fails, and aborts it when the client disconnects.
 
 mod account;
 mod beginning;
@@ -25,9 +25,9 @@ use crate::store::HistoryKeeper;
 use crate::wire::{Presence, Response};
 use crate::work::BlockingPool;
 
-/// Silence after which a comment tells the client that its answer is still under way.
+/// Silence after which a comment tells the client that its answer is still in progress.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long the upstream may take to end the connection after its last event, so that it can be used again.
+/// How long the upstream may take to end the response after its last event, so that the connection can be reused.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
 /// A stream.
@@ -39,42 +39,42 @@ pub(crate) struct Stream {
     idle_timeout: Duration,
     keep_alive: Duration,
     redactor: Redactor,
-    /// The memory that it takes.
+    /// The memory that it holds.
     share: Share,
     /// Where long events are read.
     blocking_pool: BlockingPool,
-    /// Written and not sent.
+    /// Written but not sent.
     out: BytesMut,
-    /// How long the upstream has sent nothing.
+    /// How long the upstream has been silent.
     silent: Duration,
     then: Then,
-    /// When the last event came.
+    /// When the last event arrived.
     ended: Option<Instant>,
-    /// Whether the answer has come to its end.
+    /// Whether the answer is complete.
     complete: bool,
     /// Whether the upstream failed.
     failed: bool,
     account: Option<Account>,
-    /// Writes the answer into the store before its end is told.
+    /// Writes the answer to the store before the client gets its end.
     storing: Option<Arc<HistoryKeeper>>,
 }
 
-/// The client closed its side before the end of the stream.
+/// The client half-closed the connection before the end of the stream.
 #[derive(Debug, thiserror::Error)]
 #[error("the client closed its side of the connection")]
 pub(crate) struct GivenUp;
 
-/// What follows once all that is written has been sent.
+/// What to do once everything written has been sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
-    /// What the upstream sends.
+    /// Read from the upstream.
     Listen,
     End,
-    /// An end that no client takes for one.
+    /// Abort, so that no client mistakes it for the end.
     Cut,
 }
 
-/// What comes of waiting for the upstream.
+/// The result of waiting for the upstream.
 enum Waited {
     Packet(Bytes),
     /// The connection ended as it should.
@@ -116,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// Of an answer that is stored.
+    /// For an answer that is stored.
     pub(super) fn storing(mut self, recorder: &Arc<HistoryKeeper>) -> Self {
         self.storing = Some(Arc::clone(recorder));
         self
@@ -133,7 +133,7 @@ impl Stream {
         headed(Body::from_stream(body), framing)
     }
 
-    /// The next bytes for the client; none at the end. Errors: the stream was given up.
+    /// The next bytes for the client; none at the end. Errors: the stream was aborted.
     async fn next(&mut self) -> Option<Result<Bytes, GivenUp>> {
         let asked = Instant::now();
         loop {
@@ -142,11 +142,11 @@ impl Stream {
                 if progress >= Progress::Ended
                     && let Some(recorder) = self.storing.take()
                 {
-                    // It takes room in every stream.
+                    // Boxed: it would take memory in every stream.
                     Box::pin(recorder.written()).await;
                 }
                 if progress == Progress::Ended {
-                    // Before the client has the end: what it was told counts, also if the gateway is killed then.
+                    // Before the client gets the end, so that what it received counts even if the gateway is killed then.
                     self.settle(true);
                 }
                 return Some(Ok(self.out.split().freeze()));
@@ -155,7 +155,7 @@ impl Stream {
                 Then::Listen => {}
                 Then::End => return None,
                 Then::Cut => {
-                    // Whoever sends the response sends what it has got of it first.
+                    // Yield first, so that the server sends the bytes it already has.
                     tokio::task::yield_now().await;
                     self.then = Then::End;
                     return Some(Err(GivenUp));
@@ -167,7 +167,7 @@ impl Stream {
                 continue;
             }
             let ended = last_word.is_some();
-            // The client hears nothing of what the upstream sends only to keep the connection alive.
+            // Keep-alives from the upstream aren't forwarded to the client.
             let unheard = self.keep_alive.saturating_sub(asked.elapsed());
             let patience = last_word.unwrap_or(unheard.min(self.idle_timeout.saturating_sub(self.silent)));
             match self.wait(patience).await {
@@ -201,7 +201,7 @@ impl Stream {
         }
     }
 
-    /// After the last event: how long the upstream may still take to end the connection, whatever else it sends.
+    /// After the last event: how long the upstream may still take to end the response, whatever else it sends.
     fn last_word(&mut self) -> Option<Duration> {
         if self.events.progress() < Progress::Ended {
             return None;
@@ -223,7 +223,7 @@ impl Stream {
         }
     }
 
-    /// The upstream ended the connection.
+    /// The upstream ended the response.
     async fn end(&mut self) {
         // A last event may lack its blank line.
         if let Some(last) = self.frames.last()
@@ -246,7 +246,7 @@ impl Stream {
     }
 }
 
-/// The response of a stream.
+/// The response head for a stream.
 pub(super) fn headed(body: Body, framing: Framing) -> Response {
     let media_type = match framing {
         Framing::Events => "text/event-stream; charset=utf-8",

@@ -1,5 +1,5 @@
-//! Reads of an answer what the gateway has to know, event by event and without a tree: usage, model, the end, errors.
-//! Writes the model as the client called it.
+//! Reads what the gateway must know of an answer, event by event and without building a tree: usage, model, end, errors. Replaces
+//! the model with the client's name for it.
 
 mod choices;
 mod events;
@@ -18,69 +18,69 @@ use crate::wire::lazy_json::{self, members};
 /// Maximum size of the response object that the failure of a stream repeats (responses).
 pub(crate) const MOST_KEPT_BYTES: usize = 256 * 1024;
 
-/// The last word of chat.
+/// The final event of a chat stream.
 const DONE: &str = "[DONE]";
-/// The status of an answer whose body holds an error.
+/// The status of an answer whose body contains an error.
 const STREAMED: u16 = 200;
 
 /// What is known of an answer so far.
 #[derive(Debug)]
 pub(crate) struct StreamInspector {
     protocol: Protocol,
-    /// The model as the client called it, as JSON.
+    /// The client's name for the model, as JSON.
     model: String,
-    /// Whether the chunk with the usage is for the gateway alone (chat).
+    /// Whether the usage chunk is for the gateway alone (chat).
     hide_usage: bool,
-    /// Number of choices that the client wants (chat).
+    /// Number of choices requested (chat).
     wanted: u32,
     choices: Choices,
     pub(crate) usage: Option<Usage>,
     /// Number of events with content.
     pub(crate) pieces: u64,
     pub(crate) progress: Progress,
-    /// The response object as the stream began (responses).
+    /// The response object from the start of the stream (responses).
     pub(crate) begun: Option<Box<RawValue>>,
-    /// The items that are done (responses), for the failure of a stream.
+    /// The finished items (responses), for the failure of a stream.
     pub(crate) output: Vec<Box<RawValue>>,
-    /// Bytes of these.
+    /// Their size in bytes.
     pub(crate) output_bytes: usize,
-    /// Where the response object stands in the data of the event that ended the stream (responses).
+    /// Range of the response object in the data of the event that ended the stream (responses).
     pub(crate) ended_with: Option<Range<usize>>,
     /// The number of the last event (responses).
     pub(crate) sequence_number: Option<u64>,
 }
 
-/// How far a stream is.
+/// The progress of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Progress {
     Underway,
-    /// The answer is complete, but not the stream: its last word is missing.
+    /// The answer is complete, but the stream isn't: its final event is missing.
     Finished,
-    /// The last word has come.
+    /// The final event has arrived.
     Ended,
-    /// The upstream has told an error.
+    /// The upstream has reported an error.
     Failed,
 }
 
-/// What becomes of an event.
+/// What to do with an event.
 #[derive(Debug)]
 pub(crate) enum EventAction {
-    /// It passes.
+    /// Pass it through.
     Pass,
-    /// It passes with another text at this range of its data.
+    /// Pass it through with another text at this range of its data.
     Rename(Range<usize>),
-    /// It passes with these data.
+    /// Pass it through with these data.
     Rewrite(Bytes),
     /// It is for the gateway alone.
     Hide,
-    /// It is an error, and passes.
+    /// It is an error; pass it through.
     Error(Failure),
-    /// It only shows that the connection lives.
+    /// It only shows that the connection is alive.
     Ping,
 }
 
 impl StreamInspector {
-    /// `model`: as the client called it.
+    /// `model`: the client's name.
     pub(crate) fn new(protocol: Protocol, model: &str, hide_usage: bool) -> Self {
         Self {
             protocol,
@@ -99,20 +99,20 @@ impl StreamInspector {
         }
     }
 
-    /// Sets the number of choices without which a stream is not whole, unless its last word comes.
+    /// Sets the number of choices that a complete stream needs, unless its final event arrives.
     pub(crate) fn wanting(self, choices: u32) -> Self {
         Self { wanted: choices, ..self }
     }
 
-    /// The client's name of the model, as JSON.
+    /// The client's name for the model, as JSON.
     pub(crate) fn model(&self) -> &[u8] {
         self.model.as_bytes()
     }
 
-    /// Takes the data of an event. `name`: its `event` line.
+    /// Processes the data of an event. `name`: its `event` line.
     pub(crate) fn event(&mut self, name: Option<&str>, data: &str) -> EventAction {
         if self.progress == Progress::Ended {
-            // Nothing that follows the last word is part of the answer. Some write that of chat in other protocols, too.
+            // Nothing after the final event is part of the answer. Some upstreams send chat's in other protocols, too.
             return if data.trim() == DONE { EventAction::Pass } else { EventAction::Hide };
         }
         if self.protocol == Protocol::Chat && data.trim() == DONE {
@@ -125,14 +125,14 @@ impl StreamInspector {
             Protocol::Messages => self.message_event(name, data),
             Protocol::Native => self.native_document(data),
         };
-        // What has no form that is known passes, but an error by its name.
+        // Data in no known format passes through, unless the event's name says that it is an error.
         seen.unwrap_or_else(|_| match name {
             Some("error") => self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())),
             _ => EventAction::Pass,
         })
     }
 
-    /// Takes a whole answer. Errors: it is not an object, or an error of the upstream.
+    /// Processes a whole answer. Errors: it isn't an object, or it is an error from the upstream.
     pub(crate) fn document(&mut self, document: &str) -> Result<Option<Range<usize>>, Option<Failure>> {
         let (mut model, mut usage, mut error) = (None, None, None);
         let (mut is_answer, protocol) = (false, self.protocol);
@@ -154,7 +154,7 @@ impl StreamInspector {
         Ok(self.rename(document, model))
     }
 
-    /// A stream is finished with its last choice, and no longer if another one begins.
+    /// A stream is finished with its last choice, but no longer if another one begins.
     fn note(&mut self, choices: &[Choice<'_>]) {
         if choices.is_empty() || self.progress > Progress::Finished {
             return;
@@ -183,7 +183,7 @@ impl StreamInspector {
         self.rename(data, model).map_or(EventAction::Pass, EventAction::Rename)
     }
 
-    /// Where the model has to be written anew.
+    /// Where to replace the model.
     fn rename(&self, data: &str, model: Option<&RawValue>) -> Option<Range<usize>> {
         let model = model.filter(|model| model.get().starts_with('"') && model.get() != self.model)?;
         Some(lazy_json::place(data, model))
@@ -194,7 +194,7 @@ impl StreamInspector {
 mod tests {
     use super::*;
 
-    /// What becomes of each event, in a word.
+    /// The action for each event, in a word.
     fn seen(inspector: &mut StreamInspector, events: &[&str]) -> Vec<String> {
         let word = |event: &&str| match inspector.event(None, event) {
             EventAction::Pass => "pass".to_owned(),

@@ -1,4 +1,4 @@
-//! A request whose upstream speaks another protocol than its client: over the neutral conversation, and the answer back.
+//! Translates a request for an upstream that speaks another protocol, through the neutral conversation, and the answer back.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::protocols::{self, AnswerAdapter, Defaults, ResponseContext, failure_o
 use crate::routing::Route;
 use crate::wire::{ApiError, Call};
 
-/// Lists what the upstream's protocol has no words for.
+/// Lists what the upstream's protocol can't express.
 pub(crate) const DROPPED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-dropped");
-/// Refuses a request instead.
+/// Rejects such a request instead.
 const STRICT_HEADER: HeaderName = HeaderName::from_static("x-gatewright-strict");
-/// Maximum number of places that are listed.
+/// Maximum number of places listed.
 const MOST_PLACES: usize = 50;
 /// Maximum length of a list of places, in bytes.
 const MOST_PLACES_BYTES: usize = 2048;
@@ -35,7 +35,7 @@ const MOST_PLACES_BYTES: usize = 2048;
 /// A request in the neutral form.
 pub(super) struct RequestTranslation {
     conversation: Conversation,
-    /// What the answer repeats of the request.
+    /// What the answer echoes from the request.
     context: Arc<ResponseContext>,
     strict: bool,
     defaults: Defaults,
@@ -43,22 +43,22 @@ pub(super) struct RequestTranslation {
     origin: Option<Origin>,
     compacts: Option<Form>,
     tokens: Option<u64>,
-    /// The memory that it takes.
+    /// The memory that it holds.
     _share: Share,
 }
 
-/// A request as an upstream of another protocol takes it.
+/// A request in the format of an upstream of another protocol.
 #[derive(Debug)]
 pub(super) struct Translated {
     pub(super) body: Bytes,
-    /// Where the client wrote what is lost.
+    /// The dropped places, as the client wrote them.
     pub(super) dropped: Option<HeaderValue>,
-    /// Makes the answer what the client asked for.
+    /// Adapts the answer to what the client requested.
     pub(super) adapter: Box<AnswerAdapter>,
 }
 
 impl RequestTranslation {
-    /// Reads a request that was checked. Errors: it makes no conversation.
+    /// Reads a validated request. Errors: it isn't a valid conversation.
     pub(super) fn read(
         call: &Call,
         protocol: Protocol,
@@ -73,14 +73,14 @@ impl RequestTranslation {
         })
     }
 
-    /// The error of a request whose texts are all empty. `first`: where the first one is.
+    /// The error for a request whose texts are all empty. `first`: the place of the first one.
     pub(super) fn of_nothing(first: &str) -> ApiError {
         let place = limits::brief(first);
         let message = format!("every text of the request is empty; write one at {place}");
         ApiError::new(&ErrorCode::INVALID_VALUE, message).param(as_param(&place))
     }
 
-    /// `request`: what an answer may repeat. `share`: the memory of both.
+    /// `request`: what an answer may echo. `share`: the memory of both.
     pub(super) fn new(
         request_context: &RequestContext,
         conversation: Conversation,
@@ -109,13 +109,13 @@ impl RequestTranslation {
         }
     }
 
-    /// Also what stores the answer, where the request's items come from, and whether they are to be compacted.
+    /// Adds the recorder, the origin of the request's items, and whether to compact them.
     pub(super) fn continued(self, whole: Whole) -> Self {
         let Whole { recorder, origin, compacts, .. } = whole;
         Self { recorder, origin, compacts, ..self }
     }
 
-    /// How the client asks for a compaction.
+    /// How the client requests a compaction.
     pub(super) fn compacts(&self) -> Option<Form> {
         self.compacts
     }
@@ -125,7 +125,7 @@ impl RequestTranslation {
         self.recorder.clone()
     }
 
-    /// The request for an upstream. Errors: it says what this protocol has no words for, and the client wants none lost.
+    /// Builds the request for an upstream. Errors: this protocol can't express it all, and the client wants nothing dropped.
     pub(super) fn request_for(
         &mut self,
         protocol: Protocol,
@@ -144,18 +144,18 @@ impl RequestTranslation {
         Ok(Translated { body: outgoing.body.to_string().into(), dropped, adapter })
     }
 
-    /// About how many tokens the request has. Whichever upstream is asked, it is counted once.
+    /// Estimated tokens of the request, counted once for all upstreams.
     pub(super) fn tokens(&mut self) -> u64 {
         *self.tokens.get_or_insert_with(|| estimate::of(&self.conversation) as u64)
     }
 
-    /// What the answer repeats of the request.
+    /// What the answer echoes from the request.
     pub(super) fn context(&self) -> Arc<ResponseContext> {
         Arc::clone(&self.context)
     }
 }
 
-/// What an answer in a protocol repeats of the request.
+/// What an answer in a protocol echoes from the request.
 pub(super) fn response_context(
     request_context: &RequestContext,
     protocol: Protocol,
@@ -177,7 +177,7 @@ pub(super) fn response_context(
     }
 }
 
-/// Whether a request is refused where something of it would be lost.
+/// Whether to reject a request if any of it would be dropped.
 pub(super) fn is_strict(call: &Call, route: &Route) -> bool {
     match call.headers.get(STRICT_HEADER) {
         Some(wish) => wish.as_bytes().eq_ignore_ascii_case(b"true"),
@@ -185,7 +185,7 @@ pub(super) fn is_strict(call: &Call, route: &Route) -> bool {
     }
 }
 
-/// The header that lists what is lost. Errors: the client wants nothing lost.
+/// The header that lists what is dropped. Errors: the client wants nothing dropped.
 pub(super) fn reported(lost: &[Place], strict: bool) -> Result<Option<HeaderValue>, ApiError> {
     let places = listed(lost);
     if places.is_empty() {
@@ -207,7 +207,7 @@ fn as_param(place: &str) -> String {
     place.trim_start_matches('/').replace('/', ".")
 }
 
-/// The places as a header lists them: separated by commas, in visible ASCII, within bounds.
+/// The places as a header lists them: comma-separated, visible ASCII, within the limits.
 fn listed(places: &[Place]) -> String {
     let mut list = String::new();
     for (index, place) in places.iter().enumerate() {
@@ -233,23 +233,23 @@ fn listed(places: &[Place]) -> String {
     list
 }
 
-/// How a whole answer becomes that of the client.
+/// How a whole answer is translated for the client.
 pub(super) struct Answering<'a> {
     pub(super) from: Protocol,
     pub(super) to: Protocol,
     pub(super) context: &'a ResponseContext,
-    /// Makes the answer what the client asked for.
+    /// Adapts the answer to what the client requested.
     pub(super) adapter: Option<Box<AnswerAdapter>>,
     /// Stores the answer.
     pub(super) recorder: Option<&'a ResponseRecorder>,
-    /// How the client asks for a compaction that the gateway makes.
+    /// How the client requested a compaction that the gateway performs.
     pub(super) compacts: Option<Form>,
 }
 
-/// The document of an upstream's answer. Errors: it is no JSON, or says an error.
+/// Parses the document of an upstream's answer. Errors: it isn't JSON, or reports an error.
 fn answered(from: Protocol, document: &Bytes, redactor: &Redactor) -> Result<Value, Fault> {
     let read = serde_json::from_slice(document).or_else(|error| {
-        // Half a character makes no JSON.
+        // Half a surrogate pair isn't valid JSON.
         let mended = std::str::from_utf8(document).ok().and_then(without_half_characters);
         mended.map_or(Err(error), |mended| serde_json::from_str(&mended))
     });
@@ -264,7 +264,7 @@ fn answered(from: Protocol, document: &Bytes, redactor: &Redactor) -> Result<Val
     }
 }
 
-/// The events that the upstream would have sent in place of one document. `share`: holds the memory of both.
+/// The events that the upstream would have sent instead of one document. `share`: holds the memory of both.
 pub(super) fn streamed(
     from: Protocol,
     document: &Bytes,
@@ -282,7 +282,7 @@ pub(super) fn streamed(
     Ok(events.into())
 }
 
-/// The client's answer, from a whole one of the upstream.
+/// Translates a whole upstream answer for the client.
 pub(super) fn document(
     answering: Answering<'_>,
     document: &Bytes,
@@ -320,7 +320,7 @@ pub(super) fn document(
     Ok((written.to_string().into(), usage))
 }
 
-/// The memory that a document takes while it is translated, beside its text: its values, and the text that comes of them.
+/// The memory for translating a document, besides its text: its values, and the text they become.
 pub(super) fn weight(document: &[u8]) -> usize {
     gatewright::json_weight(document).saturating_add(document.len())
 }

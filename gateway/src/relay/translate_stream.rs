@@ -1,4 +1,4 @@
-//! The events of a stream on their way from one protocol to another.
+//! Translates the events of a stream from one protocol to another.
 
 use bytes::{Bytes, BytesMut};
 
@@ -18,22 +18,22 @@ use crate::protocols::{AnswerAdapter, Marking, ResponseContext, StreamIn, Stream
 pub(super) struct StreamTranslation {
     incoming: Box<dyn StreamIn>,
     outgoing: Box<dyn StreamOut>,
-    /// Makes the answer what the client asked for.
+    /// Adapts the answer to what the client requested.
     adapter: Option<Box<AnswerAdapter>>,
     recorder: Option<ResponseRecorder>,
     framing: Framing,
     usage: Option<Usage>,
-    /// About how many tokens the request has, until the upstream tells it: for the first event of a client's stream.
+    /// Estimated tokens of the request, until the upstream reports them: for the first event of a client's stream.
     estimate: Option<u64>,
     pieces: u64,
-    /// What is kept to the end, in bytes: what the answer repeats of the request, what stores it, and the texts, citations
-    /// and other parts so far, which some protocols repeat.
+    /// Bytes retained until the end: what the answer echoes from the request, its recorder, and the texts, citations and other
+    /// parts so far, which some protocols repeat.
     kept: usize,
-    /// Number of choices that a stream of chat has to end.
+    /// Number of choices that a chat stream must finish.
     wanted: u32,
     finished: u32,
     progress: Progress,
-    /// Room for the deltas and bytes of an event.
+    /// Buffers for the deltas and bytes of an event.
     deltas: Vec<Delta>,
     bytes: Vec<u8>,
 }
@@ -67,27 +67,27 @@ impl StreamTranslation {
         }
     }
 
-    /// The upstream is to end this many choices.
+    /// Expects the upstream to finish this many choices.
     pub(super) fn wanting(self, choices: u32) -> Self {
         Self { wanted: choices, ..self }
     }
 
-    /// The request has about so many tokens.
+    /// Sets the estimated number of tokens of the request.
     pub(super) fn estimating(self, tokens: u64) -> Self {
         Self { estimate: Some(tokens), ..self }
     }
 
-    /// Makes the answer what the client asked for.
+    /// Adapts the answer to what the client requested.
     pub(super) fn adapted_by(self, adapter: Option<Box<AnswerAdapter>>) -> Self {
         Self { adapter, ..self }
     }
 
-    /// Makes a compaction of the answer.
+    /// Turns the answer into a compaction.
     pub(super) fn compacting(self) -> Self {
         Self { incoming: Box::new(Compacting::new(self.incoming)), ..self }
     }
 
-    /// Writes what an event amounts to.
+    /// Writes the translation of an event.
     fn write(&mut self, out: &mut BytesMut) -> Passed {
         let mut passed = Passed::Life;
         if let Some(adapter) = &mut self.adapter {
@@ -135,7 +135,7 @@ impl StreamTranslation {
         passed
     }
 
-    /// Hands over the written events in the form that the client reads.
+    /// Emits the written events in the client's framing.
     fn flush(&mut self, out: &mut BytesMut) {
         match &mut self.framing {
             Framing::Events => out.extend_from_slice(&self.bytes),

@@ -1,13 +1,13 @@
-//! The usage that an answer tells, in the words of each protocol.
+//! Reads the usage that an answer reports, in the format of each protocol.
 
 use serde_json::value::RawValue;
 
 use crate::conversation::{Protocol, Usage};
 use crate::wire::lazy_json::members;
 
-/// Reads a usage object as the codec of its protocol does: a count that is none does not take the others along. None if it is
-/// no object, or counts nothing (chat). `before`: what the answer told before, which counts cached tokens beside the others in
-/// one event and not in the next (messages).
+/// Reads a usage object as its protocol's codec does: an invalid count doesn't invalidate the others. None if it isn't an object,
+/// or counts nothing (chat). `before`: what the answer reported earlier, because one event may count cached tokens separately and
+/// the next may omit them (messages).
 pub(crate) fn usage(protocol: Protocol, object: &str, before: Usage) -> Option<Usage> {
     if !object.starts_with('{') {
         return None;
@@ -48,7 +48,7 @@ pub(crate) fn usage(protocol: Protocol, object: &str, before: Usage) -> Option<U
             let ([input, output, cached, cache_write], [written]) =
                 counts(object, names, ["output_tokens_details"])?;
             let [reasoning] = within(written, ["thinking_tokens"]);
-            // The protocol counts cached tokens beside the others.
+            // The protocol counts cached tokens separately.
             let beside = |cached: Option<u64>, cache_write: Option<u64>| {
                 cached.unwrap_or(0).saturating_add(cache_write.unwrap_or(0))
             };
@@ -82,7 +82,7 @@ pub(crate) fn usage(protocol: Protocol, object: &str, before: Usage) -> Option<U
     })
 }
 
-/// Some providers count the reasoning beside the completion: only the sum tells (chat).
+/// Some providers don't count reasoning as part of the completion; only the total shows it (chat).
 fn with_reasoning(
     input: Option<u64>,
     output: Option<u64>,
@@ -97,11 +97,11 @@ fn with_reasoning(
     Some(if is_beside { written.saturating_add(thought) } else { written })
 }
 
-/// What an object counts, and its groups.
+/// The counts of an object, and its groups.
 type Counted<'a, const COUNTS: usize, const GROUPS: usize> =
     ([Option<u64>; COUNTS], [Option<&'a RawValue>; GROUPS]);
 
-/// The counts and the groups of these names. None if the text is no object.
+/// The counts and groups with these names. None if the text isn't an object.
 fn counts<'a, const COUNTS: usize, const GROUPS: usize>(
     object: &'a str,
     names: [&str; COUNTS],
@@ -119,12 +119,12 @@ fn counts<'a, const COUNTS: usize, const GROUPS: usize>(
     Some((counted, grouped))
 }
 
-/// The counts of a group.
+/// The counts in a group.
 fn within<const COUNTS: usize>(group: Option<&RawValue>, names: [&str; COUNTS]) -> [Option<u64>; COUNTS] {
     group.and_then(|group| counts(group.get(), names, [])).map_or([None; COUNTS], |(counted, [])| counted)
 }
 
-/// What is known after a further object of the same stream: its counts, and those before that it does not tell.
+/// Merges a later usage object of the same stream: its counts, and the earlier ones that it omits.
 pub(crate) fn merged(before: Usage, further: Usage) -> Usage {
     Usage {
         input: further.input.or(before.input),

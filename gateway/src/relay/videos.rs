@@ -1,4 +1,4 @@
-//! Videos at upstreams: submits one, to the next upstream where that fails; asks how far it is, and opens its file.
+//! Videos at upstreams: submits one, failing over to the next upstream; polls its state, and opens its file.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,18 +26,18 @@ use crate::upstream::{Action, LookUp, NoAnswer, Request};
 use crate::usage::Charge;
 use crate::wire::{ApiError, Call};
 
-/// Maximum size of what an upstream says of a video.
+/// Maximum size of an upstream's report on a video.
 const MOST_REPORT_BYTES: usize = 1024 * 1024;
-/// Longest silence within that.
+/// Idle timeout within that.
 const REPORT_SILENCE: Duration = Duration::from_secs(30);
 
-/// A video that a client asks for, with the request that was checked.
+/// A video that a client requests, with the validated request.
 pub(crate) struct Order {
     pub(crate) call: Call,
     pub(crate) route: Arc<Route>,
     pub(crate) request: Value,
     pub(crate) duration_s: u32,
-    /// What upstreams are told in the public form.
+    /// What upstreams get in the public format.
     pub(crate) film: Film,
 }
 
@@ -46,31 +46,31 @@ pub(crate) enum Accepted {
     Upstream {
         remote: Remote,
         report: Report,
-        /// What the upstream's form has no words for.
+        /// What the upstream's format can't express.
         dropped: Option<HeaderValue>,
     },
-    /// The embedded provider is to make it.
+    /// The embedded provider makes it.
     Simulator { attempt: UpstreamAttempt, charge: Charge },
 }
 
 /// A video at an upstream.
 pub(crate) struct Remote {
     pub(crate) provider: Arc<Provider>,
-    /// The mark of the key that it was submitted with: it belongs to that.
+    /// The mark of the key that submitted it: the video belongs to that key.
     key: Option<i64>,
     form: VideoForm,
-    /// The upstream's.
+    /// The upstream's id.
     id: String,
     /// The id of the client's request.
     request_id: String,
 }
 
-/// A video at an upstream, as the store keeps it.
+/// A video at an upstream, as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct RemoteRecord {
     /// The name of the upstream.
     upstream: String,
-    /// A digest of where it was and what it spoke. None: an earlier version kept none.
+    /// A digest of its address and protocol. None: stored by an earlier version.
     #[serde(default)]
     place: Option<i64>,
     key: Option<i64>,
@@ -79,27 +79,27 @@ pub(crate) struct RemoteRecord {
     request_id: String,
 }
 
-/// Why a video that was kept cannot be asked for.
+/// Why a stored video can't be polled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreachable {
     #[error("the upstream {0} that makes the video is configured no longer")]
     Gone(String),
-    /// Its key and the id of the video go to no other server.
+    /// The key and the video id are never sent to another server.
     #[error("the upstream {0} that makes the video is configured with another base_url or kind")]
     Changed(String),
 }
 
-/// A file on its way here.
+/// A file being fetched.
 pub(crate) struct Content {
-    /// As far as it is told.
+    /// If reported.
     pub(crate) length: Option<usize>,
     pub(crate) body: Body,
-    /// Longest silence within it.
+    /// Idle timeout of the body.
     pub(crate) idle_timeout: Duration,
 }
 
-/// Submits a video to an upstream of its model. A request that was sent is not given up when its client leaves: the video
-/// may be paid for.
+/// Submits a video to an upstream of its model. A submitted request continues even if the client disconnects, because the video
+/// may be billed.
 pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &Order) -> Result<Accepted, ApiError> {
     let mut plan = order.route.plan(Some(Protocol::Chat));
     let mut fault = None;
@@ -117,7 +117,7 @@ pub(crate) async fn submit(metrics: &Arc<Metrics>, order: &Order) -> Result<Acce
 }
 
 impl Order {
-    /// Asks one upstream, with each of its keys if need be. Errors: the request's own.
+    /// Sends the request to one upstream, trying each of its keys if needed. Errors: the request itself is at fault.
     async fn ask(
         &self,
         metrics: &Arc<Metrics>,
@@ -143,7 +143,7 @@ impl Order {
                 Ok(report) => {
                     attempt_metrics.answered();
                     attempt.succeeded(Instant::now());
-                    // Nobody can estimate the tokens of a video.
+                    // The tokens of a video can't be estimated.
                     charge.told(Usage::default());
                     charge.set_video_seconds(self.duration_s.into());
                     charge.complete();
@@ -197,7 +197,7 @@ impl Order {
 }
 
 impl Remote {
-    /// The video that was kept.
+    /// Restores a stored video.
     pub(crate) fn of(record: &RemoteRecord, routes: &Routes) -> Result<Self, Unreachable> {
         let RemoteRecord { upstream, place, key, form, id, request_id } = record.clone();
         let Some(provider) = routes.provider(&upstream).map(Arc::clone) else {
@@ -220,7 +220,7 @@ impl Remote {
         }
     }
 
-    /// Asks how far the video is.
+    /// Polls the state of the video.
     pub(crate) async fn look_up(&self, routes: &Routes) -> Result<Report, Fault> {
         let provider = routes.current(&self.provider);
         let look_up = LookUp::State(&self.id);
@@ -228,7 +228,8 @@ impl Remote {
         report(&provider, self.form, answer).await
     }
 
-    /// Opens the file of the finished video: at the upstream, or where it says. Its key goes nowhere but to the upstream.
+    /// Opens the file of the finished video: at the upstream, or at the address it returned. The key is only ever sent to the
+    /// upstream.
     pub(crate) async fn open(
         &self,
         routes: &Routes,
@@ -252,7 +253,7 @@ impl Remote {
     }
 }
 
-/// What an upstream says of a video.
+/// An upstream's report on a video.
 async fn report(
     provider: &Provider,
     form: VideoForm,
@@ -262,14 +263,14 @@ async fn report(
     let redactor = &endpoint.redactor;
     let (_, body) = opened(answer, Protocol::Chat, redactor).await?;
     let silence = endpoint.idle_timeout.min(REPORT_SILENCE);
-    // It is short: it takes none of the room of answers.
+    // Reports are short and don't count against the memory for answers.
     let mut share = Room::new(3 * MOST_REPORT_BYTES).share();
     let reading = document::read(body, MOST_REPORT_BYTES, silence, redactor, &mut share);
     let document = reading.await?;
     form.report_in(&document).map_err(|malformed| Fault::broken(&malformed.0, redactor))
 }
 
-/// The file that an answer brings.
+/// The file in a response.
 async fn content<B>(
     provider: &Provider,
     answer: Result<http::Response<B>, NoAnswer>,
@@ -279,7 +280,7 @@ where
     B::Error: Into<axum::BoxError>,
 {
     let (head, body) = opened(answer, Protocol::Chat, &provider.endpoint.redactor).await?;
-    // A coded file has another length than it says.
+    // The length of an encoded file isn't that of its content.
     let length = head.headers.get(header::CONTENT_LENGTH);
     let length = length.filter(|_| !head.headers.contains_key(header::CONTENT_ENCODING));
     let length = length.and_then(|length| length.to_str().ok()?.parse().ok());

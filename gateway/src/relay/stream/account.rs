@@ -1,4 +1,4 @@
-//! What a stream amounts to for those who count: the key that asked for it, and the breaker of its upstream.
+//! Accounting for a stream: the charge to its key, and the outcome for its upstream's breaker.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::conversation::Usage;
 use crate::routing::UpstreamAttempt;
 use crate::usage::Charge;
 
-/// Who answers, and what it takes.
+/// Who answers, and the charge for it.
 pub(crate) struct Account {
     pub(crate) attempt: UpstreamAttempt,
     /// None once it is settled.
@@ -37,12 +37,12 @@ impl Stream {
         }
     }
 
-    /// Records what the answer took, once.
+    /// Records the usage of the answer, once.
     pub(super) fn settle(&mut self, complete: bool) {
         self.note_usage();
         let Some(account) = &mut self.account else { return };
         let Some(mut charge) = account.charge.take() else { return };
-        // An event is about a token.
+        // An event is roughly one token.
         let output = Some(self.events.pieces());
         charge.estimated(Usage { input: Some(account.input), output, ..Usage::default() });
         if complete {

@@ -1,4 +1,4 @@
-//! The beginning of a stream, as long as another upstream could still be asked.
+//! The beginning of a stream, while failover is still possible.
 
 use std::time::Instant;
 
@@ -6,9 +6,9 @@ use super::super::failure::Fault;
 use super::{Stream, Then, Waited};
 
 impl Stream {
-    /// Waits for the first event; whoever waits for this gives the client signs of life. Errors: the upstream failed before
-    /// its first event, so that another one can be asked. One that gives signs of life itself has begun after a while: it is at
-    /// work, and what it sends must not pile up.
+    /// Waits for the first event; meanwhile, the caller sends keep-alives to the client. Errors: the upstream failed before its
+    /// first event, so failover is possible. An upstream that sends keep-alives itself counts as begun after a while: it is
+    /// working, and what it sends must not pile up.
     pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
         let begun = Instant::now();
         loop {

@@ -1,4 +1,4 @@
-//! What a packet of the upstream amounts to. A long event is read on a thread of its own, so that others do not wait for it.
+//! Processes a packet from the upstream. A long event is read on the blocking pool, so that it doesn't delay others.
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,25 +12,25 @@ use crate::bounds::room::{NoRoom, Share};
 use crate::conversation::{Failure, Usage};
 use crate::wire::ApiError;
 
-/// What came of the events of a packet.
+/// The result of a packet's events.
 #[derive(Default)]
 struct Taken {
     /// Whether one of them was part of the answer.
     content: bool,
-    /// What ends the stream: the events after it are not read.
+    /// What ends the stream; later events aren't read.
     end: Option<End>,
 }
 
 enum End {
-    /// The upstream told an error, or an event cannot be read.
+    /// The upstream reported an error, or an event can't be parsed.
     Failed(Failure),
     NoRoom(NoRoom),
     Stopping(ApiError),
 }
 
 impl Stream {
-    /// Takes a packet of the upstream. Returns whether it held an event of the answer, and what ends the stream: an error
-    /// that the upstream told, or that its events cannot be read.
+    /// Processes a packet from the upstream. Returns whether it contained an event of the answer, and what ends the stream: an
+    /// error that the upstream reported, or events that can't be parsed.
     pub(super) async fn take(&mut self, packet: Bytes) -> (bool, Option<Fault>) {
         let Self { frames, events, out, share, .. } = self;
         let (mut taken, mut later) = (Taken::default(), Vec::new());
@@ -42,7 +42,7 @@ impl Stream {
             }
         });
         if !later.is_empty() {
-            // Few packets complete a long event: what waits for it has no place in every stream.
+            // Boxed: few packets complete a long event, so this shouldn't take memory in every stream.
             Box::pin(self.take_long(later, &mut taken)).await;
         }
         self.note_usage();
@@ -58,7 +58,7 @@ impl Stream {
         (taken.content, fault)
     }
 
-    /// Takes a long event and those after it, in order.
+    /// Processes a long event and those after it, in order.
     async fn take_long(&mut self, blocks: Vec<Bytes>, taken: &mut Taken) {
         for block in blocks {
             if !taken.begin(&mut self.share, &*self.events, &block) {
@@ -87,7 +87,7 @@ impl Stream {
 }
 
 impl Taken {
-    /// Whether an event is to be read. There has to be room before it is: what is made of it takes more than its text.
+    /// Whether to read an event. Its memory is reserved first: reading it takes more than its text.
     fn begin(&mut self, share: &mut Share, events: &dyn Events, block: &Bytes) -> bool {
         if self.end.is_none() {
             let held = share.hold(share.bytes().saturating_add(events.weight(block)));
@@ -105,7 +105,7 @@ impl Taken {
     }
 }
 
-/// Stands for the events of a stream while a thread of its own reads one. If the client leaves meanwhile, it says what was
+/// Replaces the events of a stream while the blocking pool reads one. If the client disconnects meanwhile, it reports what was
 /// known before.
 struct Away {
     framing: Framing,
@@ -130,7 +130,7 @@ impl Events for Away {
         false
     }
 
-    /// There are no words for it, and nobody to read them: the runtime is ending.
+    /// Nothing to write, and nobody to read it: the runtime is shutting down.
     fn fail(&mut self, _: &Failure, _: &mut BytesMut) {}
 
     fn framing(&self) -> Framing {

@@ -33,7 +33,7 @@ async fn an_only_event_without_its_blank_line_is_an_answer() {
     assert!(half.is_err());
 }
 
-/// The text of a stream, up to the first packet that is not a sign of life, and the number of those before it.
+/// The text of a stream, up to the first packet that isn't a keep-alive, and the number of keep-alives before it.
 async fn after_signs_of_life(mut stream: Stream) -> (usize, String) {
     stream.keep_alive = Duration::from_millis(10);
     let mut signs = 0;

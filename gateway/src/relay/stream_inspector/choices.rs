@@ -6,17 +6,17 @@ use serde_json::value::RawValue;
 use crate::conversation::Protocol;
 use crate::wire::lazy_json;
 
-/// A choice of chat or a candidate of native.
+/// A chat choice or a native candidate.
 #[derive(Default)]
 pub(super) struct Choice<'a> {
     index: Option<&'a RawValue>,
     finish_reason: Option<&'a RawValue>,
-    /// The reason of a candidate.
+    /// The finish reason of a candidate.
     reason: Option<&'a RawValue>,
 }
 
 impl<'de> Deserialize<'de> for Choice<'de> {
-    /// The last of two members of one name counts, as it does for the readers.
+    /// Of duplicate members, the last one counts, as it does for the readers.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut choice = Self::default();
         lazy_json::members_in(deserializer, |name, value| match name {
@@ -30,14 +30,14 @@ impl<'de> Deserialize<'de> for Choice<'de> {
 }
 
 impl Choice<'_> {
-    /// A reason is a text, and not an empty one.
+    /// A reason is a non-empty string.
     fn has_finished(&self, protocol: Protocol) -> bool {
         let reason = if protocol == Protocol::Native { self.reason } else { self.finish_reason };
         reason.is_some_and(|reason| reason.get().starts_with('"') && reason.get() != "\"\"")
     }
 }
 
-/// The choices of a stream, a bit for each; those after the last bit share it.
+/// The choices of a stream, one bit each; those beyond the last bit share it.
 #[derive(Debug, Default)]
 pub(super) struct Choices {
     begun: u128,
@@ -56,7 +56,7 @@ impl Choices {
         }
     }
 
-    /// Whether as many as the client wants have finished, and each that has begun.
+    /// Whether all requested choices have finished, and every choice that has begun.
     pub(super) fn have_finished(&self, wanted: u32) -> bool {
         self.begun == self.finished && self.finished.count_ones() >= wanted.clamp(1, u128::BITS)
     }

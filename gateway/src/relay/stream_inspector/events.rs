@@ -29,7 +29,7 @@ impl StreamInspector {
             return Ok(EventAction::Hide);
         }
         if let Some(null) = null {
-            // Clients go through the list without a look whether there is one.
+            // Clients iterate over the list without checking that it exists.
             let mut edits = vec![(lazy_json::place(data, null), &b"[]"[..])];
             edits.extend(self.rename(data, model).map(|at| (at, self.model())));
             edits.sort_by_key(|(at, _)| at.start);
@@ -56,13 +56,13 @@ impl StreamInspector {
             _ => {}
         })?;
         let typed = kind.as_deref().unwrap_or_default();
-        // Its name says what it is where its data does not.
+        // The event name is the fallback if the data has no type.
         let kind = kind.as_deref().or(name).unwrap_or_default();
         self.pieces += u64::from(kind.rsplit('.').next() == Some("delta"));
         if kind == "error" || typed.is_empty() && is_given(error) {
             return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
         }
-        // The number of an error is that of the event that tells it to the client.
+        // An error takes the number of the event that reports it to the client.
         if kind != "response.failed" {
             self.sequence_number = number.or(self.sequence_number);
         }
@@ -77,7 +77,7 @@ impl StreamInspector {
                 _ => {}
             })
         });
-        // What ends a stream is an end, also without a response that can be read.
+        // A final event ends the stream even if its response can't be parsed.
         let is_end = matches!(kind, "response.completed" | "response.incomplete");
         if is_end {
             self.progress = Progress::Ended;
@@ -89,7 +89,7 @@ impl StreamInspector {
             let told = response.map(RawValue::get).filter(|told| told.starts_with('{')).unwrap_or(data);
             let mut failure = self.protocol.failure_in(STREAMED, told.as_bytes());
             if let Some(beyond) = &mut failure.beyond {
-                // They are the response's.
+                // They belong to the response.
                 beyond.beside.clear();
             }
             if let Some(response) =
@@ -98,7 +98,7 @@ impl StreamInspector {
                 self.begun = Some(response.to_owned());
             }
             let seen = self.failed(failure);
-            // The stream has its last word.
+            // The stream has sent its final event.
             self.progress = Progress::Ended;
             return Ok(seen);
         }
@@ -113,7 +113,7 @@ impl StreamInspector {
         Ok(self.renamed(data, model))
     }
 
-    /// Keeps an item that is done. Of those that are too much, none is kept: a list with a gap tells another answer.
+    /// Keeps a finished item. If they exceed the limit, none is kept: a list with a gap would be a different answer.
     fn keep_item(&mut self, item: &RawValue) {
         let bytes = self.output_bytes.saturating_add(item.get().len());
         if bytes <= MOST_KEPT_BYTES {
@@ -142,7 +142,7 @@ impl StreamInspector {
         match if name == Some("ping") { "ping" } else { kind } {
             "ping" => return Ok(EventAction::Ping),
             "error" => return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes()))),
-            // Servers in front of others tell errors in the form of chat.
+            // Proxies in front of other servers report errors in the chat format.
             _ if typed.is_empty() && is_given(error) => {
                 return Ok(self.failed(self.protocol.failure_in(STREAMED, data.as_bytes())));
             }
@@ -179,7 +179,7 @@ impl StreamInspector {
         let candidates: Vec<Choice<'_>> =
             candidates.and_then(|candidates| serde_json::from_str(candidates.get()).ok()).unwrap_or_default();
         self.pieces += u64::from(!candidates.is_empty());
-        // No last word follows in this protocol.
+        // This protocol has no final event after this.
         self.note(&candidates);
         if blocked {
             self.progress = self.progress.max(Progress::Finished);
@@ -188,7 +188,7 @@ impl StreamInspector {
     }
 }
 
-/// Whether the feedback on a prompt says why there is no answer to it (native).
+/// Whether the prompt feedback says why there is no answer (native).
 fn says_why(feedback: &RawValue) -> bool {
     let mut says = false;
     let read = members(feedback.get(), |name, value| {
@@ -199,7 +199,7 @@ fn says_why(feedback: &RawValue) -> bool {
     read.is_ok() && says
 }
 
-/// One error may come as a list of it.
+/// An error may come as a list with one entry.
 fn first_of_list(data: &str) -> &str {
     let Some(items) = data.trim_ascii_start().strip_prefix('[') else { return data };
     let first = serde_json::Deserializer::from_str(items).into_iter::<&RawValue>().next();

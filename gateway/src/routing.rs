@@ -1,5 +1,5 @@
-//! Model to upstreams: aliases, weights, order, failover and breakers. Decides over a snapshot of the configuration and
-//! does no I/O; time and chance are passed in.
+//! Maps models to upstreams: aliases, weights, order, failover and breakers. Works on a snapshot of the configuration and does no
+//! I/O; time and randomness are passed in.
 
 mod breaker;
 mod health;
@@ -36,7 +36,7 @@ pub(crate) struct Routes {
     providers: HashMap<String, Arc<Provider>>,
 }
 
-/// Why a configuration makes no routes.
+/// Why a configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct InvalidRoutes(pub(crate) String);
@@ -47,17 +47,17 @@ pub(crate) struct Route {
     pub(crate) model: Model,
     /// The id of the model.
     pub(crate) id: Arc<str>,
-    /// By order.
+    /// Sorted by order.
     destinations: Vec<Arc<Destination>>,
 }
 
-/// An upstream and what it calls a model. Its state is that of the pair.
+/// An upstream and its name for a model. State is kept per pair.
 #[derive(Debug)]
 pub(crate) struct Destination {
     pub(crate) provider: Arc<Provider>,
-    /// What the upstream calls the model.
+    /// The upstream's name for the model.
     pub(crate) model: Arc<str>,
-    /// What a request costs; `None` where nobody states a price.
+    /// What a request costs; `None` if no price is configured.
     pub(crate) rates: Option<Arc<Rates>>,
     weight: u32,
     order: u32,
@@ -66,24 +66,24 @@ pub(crate) struct Destination {
     pub(crate) attempts: Arc<Attempts>,
 }
 
-/// An upstream and how busy it is.
+/// An upstream and its load.
 #[derive(Debug)]
 pub(crate) struct Provider {
     pub(crate) endpoint: Endpoint,
     upstream: Upstream,
     load: Arc<Load>,
-    /// Whether its server has refused the `stream_options` that the gateway added.
+    /// Whether its server has rejected the `stream_options` that the gateway added.
     refuses_stream_options: AtomicBool,
 }
 
 impl Routes {
-    /// Errors: a target names an upstream that does not exist; an id or alias stands twice; an address is none.
+    /// Errors: a target names an upstream that doesn't exist; an id or alias is used twice; an address is invalid.
     pub(crate) fn new(upstreams: &[Upstream], models: &[Model]) -> Result<Self, InvalidRoutes> {
         Self::build(upstreams, models, None)
     }
 
-    /// The routes of a changed configuration. Upstreams and targets of the same names keep their state: open connections,
-    /// requests in progress, and while their address is the same, breakers and keys that have to wait.
+    /// The routes of a changed configuration. Upstreams and targets with the same names keep their state: open connections,
+    /// requests in progress, and, if the address is unchanged, breakers and resting keys.
     pub(crate) fn renewed(&self, upstreams: &[Upstream], models: &[Model]) -> Result<Self, InvalidRoutes> {
         Self::build(upstreams, models, Some(self))
     }
@@ -117,18 +117,18 @@ impl Routes {
         self.by_name.get(name)
     }
 
-    /// An upstream by its name.
+    /// An upstream by name.
     pub(crate) fn provider(&self, name: &str) -> Option<&Arc<Provider>> {
         self.providers.get(name)
     }
 
-    /// The route of a model that makes something, by its id or an alias.
+    /// The route of a model of a kind, by its id or an alias.
     pub(crate) fn find_of(&self, kind: ModelKind, name: &str) -> Option<&Arc<Route>> {
         self.find(name).filter(|route| route.model.kind == kind)
     }
 
-    /// The provider as it is configured now, with the keys of now. The same one if it is configured no longer, or at
-    /// another address.
+    /// The provider as currently configured, with its current keys. The same one if it is no longer configured, or has another
+    /// address.
     pub(crate) fn current(&self, provider: &Arc<Provider>) -> Arc<Provider> {
         let current = self.providers.get(&provider.upstream.name);
         let current = current.filter(|current| {
@@ -172,7 +172,7 @@ impl Route {
                     "the model {id:?} names the upstream {upstream:?}, which makes no images and videos"
                 )));
             }
-            // Behind another address, what is known of the old one does not count.
+            // State from the old address doesn't apply to the new one.
             let old = before
                 .and_then(|before| before.destination(&target.upstream, &target.model))
                 .filter(|old| old.provider.upstream.base_url == provider.upstream.base_url);
@@ -188,13 +188,13 @@ impl Route {
         self.destinations.iter().find(matches).map(Arc::as_ref)
     }
 
-    /// Whether only the embedded provider answers.
+    /// Whether all upstreams are the embedded provider.
     pub(crate) fn is_embedded(&self) -> bool {
         self.destinations.iter().all(|destination| destination.provider.is_simulator())
     }
 
-    /// Whether the responses protocol serves the model (4 rule 1): its family and one of its upstreams speak it, or the
-    /// configuration allows translation.
+    /// Whether the model is available through the responses protocol (4 rule 1): its family and one of its upstreams speak it, or
+    /// the configuration allows translation.
     pub(crate) fn serves_responses(&self) -> bool {
         self.model.translate_responses || self.speaks_responses()
     }
@@ -205,27 +205,27 @@ impl Route {
             && self.speaks(Protocol::Responses)
     }
 
-    /// Whether one of the upstreams counts the tokens of a request of a protocol.
+    /// Whether one of the upstreams counts tokens for a protocol.
     pub(crate) fn counts_tokens(&self, protocol: Protocol) -> bool {
         self.destinations
             .iter()
             .any(|destination| destination.speaks(protocol) && destination.counts_tokens())
     }
 
-    /// Whether one of the upstreams speaks a protocol itself.
+    /// Whether one of the upstreams speaks a protocol natively.
     pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
         self.destinations.iter().any(|destination| destination.speaks(protocol))
     }
 
-    /// The destinations for a request, in the order in which they are tried. `only`: the protocol that each of them has
-    /// to speak itself.
+    /// Plans the destinations of a request, in the order in which to try them. `only`: the protocol that each of them must speak
+    /// natively.
     pub(crate) fn plan(self: &Arc<Self>, only: Option<Protocol>) -> Plan {
         Plan::new(Arc::clone(self), only)
     }
 }
 
 impl Destination {
-    /// `id`: of the model, as clients call it.
+    /// `id`: the client's name for the model.
     fn new(target: &Target, provider: &Arc<Provider>, id: &Arc<str>, before: Option<&Self>) -> Self {
         let keys = provider.upstream.key_count();
         let stated = target.price.as_ref().map(Rates::new);
@@ -244,23 +244,23 @@ impl Destination {
         }
     }
 
-    /// Whether the upstream speaks a protocol itself.
+    /// Whether the upstream speaks a protocol natively.
     pub(crate) fn speaks(&self, protocol: Protocol) -> bool {
         spoken(self.provider.upstream.kind).contains(&protocol)
     }
 
-    /// Whether the upstream counts tokens, if its protocol does.
+    /// Whether the upstream counts tokens, if its protocol can.
     fn counts_tokens(&self) -> bool {
         self.provider.upstream.envelope.paths.count_tokens()
     }
 
-    /// The protocol in which the upstream is asked: that of the client where it speaks it.
+    /// The protocol for requests to the upstream: the client's if the upstream speaks it.
     pub(crate) fn protocol_for(&self, client: Protocol) -> Protocol {
         if self.speaks(client) { client } else { spoken(self.provider.upstream.kind)[0] }
     }
 }
 
-/// The protocols of an upstream; the first is the one for clients of other protocols.
+/// The protocols of an upstream; the first is for clients of other protocols.
 fn spoken(kind: Kind) -> &'static [Protocol] {
     use Protocol::{Chat, Messages, Native, Responses};
     match kind {
@@ -274,7 +274,7 @@ fn spoken(kind: Kind) -> &'static [Protocol] {
 }
 
 impl Provider {
-    /// A digest of where the upstream is and what it speaks, by which it is known again after a restart.
+    /// A digest of the upstream's address and protocol, which identifies it after a restart.
     pub(crate) fn place(&self) -> i64 {
         let place = format!("{:?} {}", self.upstream.kind, self.upstream.base_url);
         let digest = ring::digest::digest(&ring::digest::SHA256, place.as_bytes());
@@ -299,7 +299,7 @@ impl Provider {
         (self.upstream.kind, &self.upstream.base_url)
     }
 
-    /// What its server takes of its protocol: as configured, without what it has refused.
+    /// What its server supports of its protocol: as configured, minus what it has rejected.
     pub(crate) fn capabilities(&self) -> Capabilities {
         let configured = self.upstream.capabilities;
         let stream_options =
@@ -307,7 +307,7 @@ impl Provider {
         Capabilities { stream_options, ..configured }
     }
 
-    /// Its server takes no `stream_options`: from now on, it gets none.
+    /// Stops sending `stream_options` to its server, which doesn't support them.
     pub(crate) fn refuse_stream_options(&self) {
         if !self.refuses_stream_options.swap(true, Ordering::Relaxed) {
             let upstream = &*self.endpoint.name;
@@ -315,7 +315,7 @@ impl Provider {
         }
     }
 
-    /// Its server is asked with `stream_options` again.
+    /// Sends `stream_options` to its server again.
     pub(crate) fn allow_stream_options(&self) {
         self.refuses_stream_options.store(false, Ordering::Relaxed);
     }
@@ -388,12 +388,12 @@ mod tests {
         let (old, new) = (first(&routes), first(&renewed));
         assert!(Arc::ptr_eq(&old.breaker, &new.breaker) && Arc::ptr_eq(&old.keys, &new.keys));
         assert!(Arc::ptr_eq(&old.provider.load, &new.provider.load));
-        // Behind another address is another upstream.
+        // Another address means another upstream.
         let mut moved = upstreams();
         moved[0].base_url = "http://127.0.0.1:9/v1".to_owned();
         let moved = first(&routes.renewed(&moved, &models).expect("routes"));
         assert!(!Arc::ptr_eq(&old.breaker, &moved.breaker) && !Arc::ptr_eq(&old.keys, &moved.keys));
-        // With other keys, what is known of the old ones does not count.
+        // State of the old keys doesn't apply to new ones.
         let mut changed = upstreams();
         changed[0].keys.push(gatewright::ApiKey::new("k").expect("a key"));
         let renewed = renewed.renewed(&changed, &models).expect("routes");

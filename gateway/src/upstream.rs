@@ -1,5 +1,4 @@
-//! Providers over HTTP: one address, one pool of connections and the keys of each. Nothing else opens connections to
-//! providers.
+//! Providers over HTTP: each has an address, a connection pool and keys. Nothing else opens connections to providers.
 
 mod action;
 mod connections;
@@ -36,24 +35,24 @@ use self::keys::Keys;
 use self::request::Targets;
 use crate::config::{Kind, Setting, Upstream};
 
-/// Where and how an upstream is called.
+/// How to reach an upstream.
 pub(crate) struct Endpoint {
     pub(crate) name: Arc<str>,
     /// The name as a header value.
     pub(crate) label: HeaderValue,
     pub(crate) kind: Kind,
-    /// Without a slash at its end.
+    /// Without a trailing slash.
     base: String,
     targets: Targets,
     envelope: Envelope,
     keys: Keys,
-    /// Headers that each request has.
+    /// Headers added to each request.
     headers: Vec<(HeaderName, HeaderValue)>,
-    /// What the query of each request has, as it stands there.
+    /// Query parameters added to each request, encoded.
     query: String,
-    /// Headers of clients that are passed on.
+    /// Client headers that are passed on.
     passed: Vec<HeaderName>,
-    /// Whether it is told which trace its requests are part of.
+    /// Whether requests carry trace headers.
     pub(crate) sends_trace: bool,
     timeout: Duration,
     pub(crate) idle_timeout: Duration,
@@ -63,7 +62,7 @@ pub(crate) struct Endpoint {
     connections: Option<Pool>,
 }
 
-/// Without the keys.
+/// Omits the keys.
 impl fmt::Debug for Endpoint {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
@@ -74,7 +73,7 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Why an upstream cannot be called.
+/// Why an upstream can't be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the upstream {name:?} cannot be called: {why}")]
 pub(crate) struct InvalidUpstream {
@@ -82,7 +81,7 @@ pub(crate) struct InvalidUpstream {
     why: String,
 }
 
-/// Why there is no answer, as clients are told. Texts of the HTTP library, without addresses and names of hosts.
+/// Why there is no answer, as reported to clients. Contains texts of the HTTP library, but no addresses or host names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
     #[error("it did not begin to answer within {0:?}")]
@@ -92,7 +91,7 @@ pub(crate) enum NoAnswer {
 }
 
 impl Endpoint {
-    /// `before`: the endpoint of this name so far; its open connections stay.
+    /// `before`: the previous endpoint of this name; its open connections are kept.
     pub(crate) fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, InvalidUpstream> {
         let invalid = |why: String| InvalidUpstream { name: upstream.name.clone(), why };
         let label = HeaderValue::try_from(&upstream.name)
@@ -140,7 +139,7 @@ impl Endpoint {
         })
     }
 
-    /// Where it is. None for the embedded provider.
+    /// Its address. None for the embedded provider.
     pub(crate) fn address(&self) -> Option<Uri> {
         self.connections.as_ref().and_then(|_| self.base.parse().ok())
     }
@@ -155,9 +154,9 @@ impl Endpoint {
         self.keys.marked(mark)
     }
 
-    /// Sends a request and waits for the head of the answer. Redirects are not followed. `key`: which of the keys. A request that
-    /// was lost as the upstream closed an unused connection is sent once more, but not one for a video, which might be made twice. So is
-    /// one whose key the upstream refused, once its source has given another key.
+    /// Sends a request and waits for the response head. Redirects are not followed. `key`: the index of the key. A request that
+    /// was lost because the upstream closed an idle connection is sent once more, except for videos, which might be made twice. A
+    /// request whose key the upstream rejected is also sent once more, as soon as the source has provided another key.
     pub(crate) async fn send(
         &self,
         request: Request<'_>,
@@ -176,8 +175,8 @@ impl Endpoint {
         Ok(answer)
     }
 
-    /// The same about a response that the upstream stores. A key that there is no more is replaced by the first. `mark`: of
-    /// the key.
+    /// The same for a response that the upstream stores. A key that no longer exists is replaced by the first one. `mark`: of the
+    /// key.
     pub(crate) async fn ask_about(
         &self,
         about: AboutStored<'_>,
@@ -188,9 +187,9 @@ impl Endpoint {
         self.exchange(about.build(self, key).map_err(NoAnswer::Broken)?, self.timeout, true).await
     }
 
-    /// Asks for the state of a video or for its file, and waits for the head of the answer, not for long. Redirects are
-    /// not followed. `mark`: of the key; none is sent for an address that grants access by itself. A key that there is no more
-    /// is replaced by the last. `id`: of the request that the video is made for.
+    /// Requests the state or the file of a video, and waits for the response head, with a short timeout. Redirects are not
+    /// followed. `mark`: of the key; none is sent to an address that grants access by itself. A key that no longer exists is
+    /// replaced by the last one. `id`: of the request that the video is made for.
     pub(crate) async fn look_up(
         &self,
         look_up: LookUp<'_>,
@@ -203,7 +202,7 @@ impl Endpoint {
         self.exchange(request, self.timeout.min(look_up::TIMEOUT), true).await
     }
 
-    /// Asks for a page of the models that the upstream offers. `after`: what the page before says of this one.
+    /// Requests a page of the upstream's model list. `after`: the cursor from the previous page.
     pub(crate) async fn models(
         &self,
         after: Option<&str>,
@@ -224,7 +223,7 @@ impl Endpoint {
         };
         let sending = async {
             match connections.send(&request).await {
-                // Servers close unused connections at any time. It is no failure of the upstream.
+                // Servers close idle connections at any time. That isn't a failure of the upstream.
                 Err(gatewright_connect::Error::Stale) if may_repeat => {
                     Box::pin(connections.send_anew(&request)).await
                 }
@@ -247,7 +246,7 @@ impl Endpoint {
         }
     }
 
-    /// An address of the upstream with the query of each request, and with the key if it stands there.
+    /// An address of the upstream with the query parameters of each request, and with the key if it belongs there.
     fn uri(&self, mut address: String, key: Option<&Presented>) -> Result<Uri, String> {
         extend_query(&mut address, &self.query);
         if let Some(Presented::Query(parameter)) = key {
@@ -257,7 +256,7 @@ impl Endpoint {
     }
 }
 
-/// A header that each request has. Errors: it is none; never quotes its value.
+/// A header added to each request. Errors: it is invalid; never quotes its value.
 fn header(setting: &Setting) -> Result<(HeaderName, HeaderValue), String> {
     let name = HeaderName::try_from(&setting.name)
         .map_err(|_| format!("{:?} is not the name of a header", setting.name))?;
@@ -267,7 +266,7 @@ fn header(setting: &Setting) -> Result<(HeaderName, HeaderValue), String> {
     Ok((name, value))
 }
 
-/// Parameters as they stand in a query.
+/// Parameters encoded for a query.
 fn query(settings: &[Setting]) -> String {
     let encoded = |text| utf8_percent_encode(text, SEGMENT);
     let each = settings.iter().map(|set| format!("{}={}", encoded(&set.name), encoded(&set.value)));
@@ -282,7 +281,7 @@ fn extend_query(address: &mut String, parameters: &str) {
     }
 }
 
-/// The server of a `base_url`. Errors: it cannot be used.
+/// The server of a `base_url`. Errors: it can't be used.
 fn server(base: &str) -> Result<Uri, String> {
     let uri: Uri = base.parse().map_err(|error| format!("its base_url is not a URL: {error}"))?;
     let authority = uri.authority().ok_or("its base_url has no host")?;

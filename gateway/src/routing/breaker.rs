@@ -1,14 +1,14 @@
-//! Keeps requests away from an upstream that fails: opens on the rate of failures in a window, and lets one request
-//! through after a pause to see whether it works again.
+//! Keeps requests away from a failing upstream: opens on the failure rate in a window, and after a pause lets one request through
+//! to probe whether it works again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Number of pieces of the window that counts; the oldest is forgotten as a whole.
+/// Number of slices in the sliding window; the oldest is dropped as a whole.
 const SLICES: u32 = 6;
-/// Length of a piece, in seconds.
+/// Length of a slice, in seconds.
 const SLICE_S: u64 = 5;
-/// Number of failures in the window below which the breaker stays closed.
+/// With fewer failures in the window, the breaker stays closed.
 const LEAST_FAILURES: u32 = 5;
 /// First pause of an open breaker; it doubles with each failed probe.
 const FIRST_PAUSE: Duration = Duration::from_secs(5);
@@ -22,7 +22,7 @@ pub(crate) struct Breaker(Mutex<State>);
 struct State {
     phase: Phase,
     slices: [Slice; SLICES as usize],
-    /// Start of the first slice ever.
+    /// Start of the very first slice.
     begun: Option<Instant>,
 }
 
@@ -41,26 +41,26 @@ enum Phase {
         until: Instant,
         pause: Duration,
     },
-    /// A probe is under way.
+    /// A probe is in progress.
     HalfOpen {
         pause: Duration,
     },
 }
 
-/// What a breaker does with the next request.
+/// How a breaker treats the next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Condition {
     /// Lets it through.
     Closed,
-    /// Lets one through, which decides; it may be under way.
+    /// Lets one probe through; it may be in progress.
     HalfOpen,
-    /// Keeps it away.
+    /// Rejects it.
     Open,
 }
 
 impl Condition {
-    /// Its number in metrics.
+    /// Its value in metrics.
     pub(crate) fn number(self) -> f64 {
         match self {
             Self::Closed => 0.0,
@@ -70,7 +70,7 @@ impl Condition {
     }
 }
 
-/// Leave to send a request.
+/// Permission to send a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pass {
     Regular,
@@ -91,7 +91,7 @@ impl Breaker {
         }
     }
 
-    /// Leave for a request. Errors: when to ask again.
+    /// Asks for permission to send a request. Errors: when to ask again.
     pub(crate) fn ask(&self, now: Instant) -> Result<Pass, Instant> {
         let mut state = self.state();
         match state.phase {
@@ -124,12 +124,12 @@ impl Breaker {
             (Pass::Regular, Phase::Closed) if state.fails_often(now) => {
                 state.phase = Phase::Open { until: now + FIRST_PAUSE, pause: FIRST_PAUSE };
             }
-            // A request from before the breaker opened.
+            // A request sent before the breaker opened.
             _ => {}
         }
     }
 
-    /// The request ended without telling anything of the upstream, for example because its client left.
+    /// The request ended without revealing anything about the upstream, for example because its client disconnected.
     pub(crate) fn abandoned(&self, pass: Pass, now: Instant) {
         let mut state = self.state();
         if let (Pass::Probe, Phase::HalfOpen { pause }) = (pass, state.phase) {
@@ -139,7 +139,7 @@ impl Breaker {
 }
 
 impl State {
-    /// The slice of the window that counts now.
+    /// The current slice of the window.
     fn slice(&mut self, now: Instant) -> &mut Slice {
         let number = self.number(now);
         let slice = &mut self.slices[usize::try_from(number % u64::from(SLICES)).unwrap_or(0)];
@@ -154,7 +154,7 @@ impl State {
         now.saturating_duration_since(begun).as_secs() / SLICE_S
     }
 
-    /// Whether at least half of the window's requests failed, and enough of them.
+    /// Whether at least half of the requests in the window failed, and enough of them.
     fn fails_often(&mut self, now: Instant) -> bool {
         let number = self.number(now);
         let recent = |slice: &&Slice| slice.number + u64::from(SLICES) > number;
@@ -195,7 +195,7 @@ mod tests {
         assert!(busy.ask(now).is_err());
     }
 
-    /// The time that counts.
+    /// The length of the window.
     const WINDOW: Duration = Duration::from_secs(SLICES as u64 * SLICE_S);
 
     #[test]

@@ -1,4 +1,4 @@
-//! What operators are shown of the upstreams: how busy each is, and what keeps requests from it.
+//! The state of the upstreams for operators: their load, and what keeps requests from them.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use super::breaker::Condition;
 use super::{Provider, Routes};
 use crate::config::Kind;
 
-/// An upstream as it is now.
+/// The current state of an upstream.
 #[derive(Debug, Serialize)]
 pub(crate) struct Health<'a> {
     pub(crate) name: &'a str,
@@ -26,10 +26,10 @@ pub(crate) struct Health<'a> {
 #[derive(Debug, Serialize)]
 pub(crate) struct ModelHealth<'a> {
     pub(crate) model: &'a str,
-    /// What the upstream calls it.
+    /// The upstream's name for it.
     upstream_model: &'a str,
     pub(crate) breaker: Condition,
-    /// Number of keys that are not used for a while.
+    /// Number of resting keys.
     keys_waiting: usize,
 }
 

@@ -1,17 +1,17 @@
-//! The keys of an upstream: the first that need not wait is used.
+//! The keys of an upstream: the first one that isn't resting is used.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Which keys have to wait, and how long.
+/// Which keys are resting, and until when.
 #[derive(Debug)]
 pub(crate) struct Keys {
     count: usize,
-    /// Empty until a key has to wait.
+    /// Empty until a key has to rest.
     waiting: Mutex<Vec<Option<Instant>>>,
 }
 
-/// A key to use; none where the upstream needs none.
+/// A key to use; none if the upstream needs none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chosen(pub(crate) Option<usize>);
 
@@ -20,11 +20,11 @@ impl Keys {
         Self { count, waiting: Mutex::default() }
     }
 
-    /// The first key that need not wait. Errors: when the first of them may be used again.
+    /// The first key that isn't resting. Errors: when the first of them may be used again.
     pub(crate) fn choose(&self, now: Instant) -> Result<Chosen, Instant> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let until = |key: &usize| waiting.get(*key).copied().flatten().filter(|until| *until > now);
-        // An upstream without keys may have to wait all the same.
+        // An upstream without keys may have to rest, too.
         let slots = 0..self.count.max(1);
         match slots.clone().find(|key| until(key).is_none()) {
             Some(key) => Ok(Chosen((self.count > 0).then_some(key))),
@@ -32,7 +32,7 @@ impl Keys {
         }
     }
 
-    /// A certain key, if there is one and it need not wait; else as [`choose`](Self::choose).
+    /// A given key, if it exists and isn't resting; otherwise like [`choose`](Self::choose).
     pub(crate) fn prefer(&self, key: usize, now: Instant) -> Result<Chosen, Instant> {
         let is_free = {
             let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,14 +41,14 @@ impl Keys {
         if key < self.count && is_free { Ok(Chosen(Some(key))) } else { self.choose(now) }
     }
 
-    /// The first key after one that need not wait. None if there is none.
+    /// The next key that isn't resting. None if there is none.
     pub(crate) fn after(&self, chosen: Chosen, now: Instant) -> Option<Chosen> {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let is_free = |key: &usize| waiting.get(*key).copied().flatten().is_none_or(|until| until <= now);
         (chosen.0? + 1..self.count).find(is_free).map(|key| Chosen(Some(key)))
     }
 
-    /// A key is not used before this time.
+    /// Rests a key until this time.
     pub(crate) fn wait(&self, chosen: Chosen, until: Instant) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let slots = self.count.max(1);
@@ -58,13 +58,13 @@ impl Keys {
         }
     }
 
-    /// Number of keys that have to wait.
+    /// Number of resting keys.
     pub(crate) fn waiting(&self, now: Instant) -> usize {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.iter().flatten().filter(|until| **until > now).count()
     }
 
-    /// Whether there is a key besides one.
+    /// Whether there is no more than one key.
     pub(crate) fn is_alone(&self) -> bool {
         self.count <= 1
     }
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!((keys.waiting(now), keys.waiting(now + 5 * second)), (2, 1));
         assert_eq!(keys.choose(now + 5 * second), Ok(Chosen(Some(1))));
         assert_eq!(keys.choose(now + 10 * second), Ok(Chosen(Some(0))));
-        // A shorter wait does not end a longer one.
+        // A shorter rest doesn't shorten a longer one.
         keys.wait(Chosen(Some(0)), now + 20 * second);
         keys.wait(Chosen(Some(0)), now + 15 * second);
         assert_eq!(keys.choose(now + 15 * second), Ok(Chosen(Some(1))));

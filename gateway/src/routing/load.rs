@@ -1,4 +1,4 @@
-//! How busy an upstream is, and what it may take on: requests at once and requests a minute.
+//! The load of an upstream, and its limits: concurrent requests and requests per minute.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// What an upstream is doing.
+/// The load of an upstream.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     running: AtomicUsize,
@@ -30,7 +30,7 @@ impl Load {
         self.running.load(Ordering::Relaxed)
     }
 
-    /// A place for a request. Errors: when to ask again.
+    /// Admits a request. Errors: when to ask again.
     pub(crate) fn admit(
         self: &Arc<Self>,
         max_concurrent: Option<usize>,

@@ -1,4 +1,4 @@
-//! The attempts of one request: which destination comes next, and what it takes to ask it.
+//! The attempts of one request: which destination comes next, and the permits needed to use it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,51 +9,51 @@ use super::load::Permit;
 use super::{Destination, Route};
 use crate::conversation::Protocol;
 
-/// Maximum number of attempts of a request, with all destinations and keys.
+/// Maximum number of attempts of a request, over all destinations and keys.
 const MOST_ATTEMPTS: u32 = 8;
 
 /// The destinations of a request that have not been tried.
 #[derive(Debug)]
 pub(crate) struct Plan {
     route: Arc<Route>,
-    /// The protocol that the destination must speak itself, where it must.
+    /// The protocol that the destination must speak natively, if required.
     only: Option<Protocol>,
     /// Whether it has to count tokens.
     counts_tokens: bool,
-    /// A bit for each destination.
+    /// One bit per destination.
     tried: u64,
-    /// The destination that comes first, with one of its keys.
+    /// The destination to try first, with one of its keys.
     first: Option<(usize, Option<usize>)>,
     attempts: u32,
     unavailable: Option<Unavailable>,
 }
 
-/// Why no destination can be asked.
+/// Why no destination is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unavailable {
     pub(crate) why: Why,
-    /// When the first of them can be asked again.
+    /// When the first of them becomes available again.
     pub(crate) until: Instant,
 }
 
 /// What keeps a request from a destination.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
-    /// It failed lately.
+    /// It failed recently.
     Broken,
-    /// It has as many requests as it may have.
+    /// It is at its limit of requests.
     Busy,
-    /// It told each key to wait.
+    /// All its keys are resting.
     KeysWait,
 }
 
-/// A destination with everything needed to ask it: a key, a place among its requests and leave of its breaker. What
-/// came of it has to be told.
+/// A destination with everything needed to use it: a key, a slot among its requests, and permission from its breaker. The outcome
+/// must be reported.
 #[derive(Debug)]
 pub(crate) struct UpstreamAttempt {
     pub(crate) destination: Arc<Destination>,
     key: Chosen,
-    /// Until the outcome was told.
+    /// Until the outcome is reported.
     pass: Option<Pass>,
     _permit: Permit,
 }
@@ -63,7 +63,7 @@ impl Plan {
         Self { route, only, counts_tokens: false, tried: 0, first: None, attempts: 0, unavailable: None }
     }
 
-    /// Only with destinations that count tokens.
+    /// Only uses destinations that count tokens.
     pub(crate) fn counting_tokens(self) -> Self {
         Self { counts_tokens: true, ..self }
     }
@@ -73,7 +73,7 @@ impl Plan {
         speaks && (!self.counts_tokens || destination.counts_tokens())
     }
 
-    /// Begins with the destination at an upstream, and its key with a mark. `alone`: none other is tried. False if the model
+    /// Starts with the destination at an upstream, and the key with this mark. `alone`: don't try any other. False if the model
     /// has no destination there.
     pub(crate) fn begin_at(&mut self, upstream: &str, mark: Option<i64>, alone: bool) -> bool {
         let mut destinations = self.route.destinations.iter();
@@ -90,7 +90,7 @@ impl Plan {
         place.is_some()
     }
 
-    /// Lets the destination of a claim be tried once more, before the others.
+    /// Tries the destination of an attempt once more, before the others.
     pub(crate) fn again(&mut self, attempt: &UpstreamAttempt) {
         let destinations = &self.route.destinations;
         let place = destinations.iter().position(|other| Arc::ptr_eq(other, &attempt.destination));
@@ -120,8 +120,8 @@ impl Plan {
         None
     }
 
-    /// The same destination with its next key. None if each of its keys has to wait, or the request has been tried often
-    /// enough.
+    /// Switches to the next key of the same destination. False if all its keys are resting, or the request has reached its
+    /// maximum number of attempts.
     pub(crate) fn next_key(&mut self, attempt: &mut UpstreamAttempt, now: Instant) -> bool {
         if self.attempts >= MOST_ATTEMPTS {
             return false;
@@ -132,8 +132,8 @@ impl Plan {
         true
     }
 
-    /// The same destination with a key after the one that was used, which need not wait for that. None if there is none, or
-    /// the request has been tried often enough.
+    /// Switches to a later key of the same destination, without resting the current one. False if there is none, or the request
+    /// has reached its maximum number of attempts.
     pub(crate) fn further_key(&mut self, attempt: &mut UpstreamAttempt, now: Instant) -> bool {
         if self.attempts >= MOST_ATTEMPTS {
             return false;
@@ -144,7 +144,7 @@ impl Plan {
         true
     }
 
-    /// Why the destinations that were not tried could not be.
+    /// Why the destinations that weren't tried are unavailable.
     pub(crate) fn unavailable(&self) -> Option<Unavailable> {
         self.unavailable
     }
@@ -173,13 +173,13 @@ impl Plan {
 }
 
 impl UpstreamAttempt {
-    /// `key`: the one to use, if it need not wait.
+    /// `key`: the one to use, if it isn't resting.
     fn of(destination: &Arc<Destination>, key: Option<usize>, now: Instant) -> Result<Self, Unavailable> {
         let unavailable = |why| move |until| Unavailable { why, until };
         let keys = &destination.keys;
         let key = key.map_or_else(|| keys.choose(now), |key| keys.prefer(key, now));
         let key = key.map_err(unavailable(Why::KeysWait))?;
-        // First: a request that the breaker keeps away takes no place of the minute.
+        // First: a request that the breaker rejects doesn't count toward the limit per minute.
         let pass = destination.breaker.ask(now).map_err(unavailable(Why::Broken))?;
         let upstream = &destination.provider.upstream;
         let permit = destination
@@ -191,7 +191,7 @@ impl UpstreamAttempt {
         Ok(Self { destination: Arc::clone(destination), key, pass: Some(pass), _permit: permit })
     }
 
-    /// Which key of the upstream is used.
+    /// The key in use.
     pub(crate) fn key(&self) -> Option<usize> {
         self.key.0
     }
@@ -203,13 +203,13 @@ impl UpstreamAttempt {
         }
     }
 
-    /// The upstream failed, also after it had begun to answer.
+    /// The upstream failed, possibly after it had begun to answer.
     pub(crate) fn failed(&mut self, now: Instant) {
         let pass = self.pass.take().unwrap_or(Pass::Regular);
         self.destination.breaker.failed(pass, now);
     }
 
-    /// The key is not used for a while.
+    /// Rests the key for a while.
     pub(crate) fn key_waits(&self, time: Duration, now: Instant) {
         self.destination.keys.wait(self.key, now + time);
     }
@@ -236,7 +236,7 @@ mod tests {
     use crate::config::{Kind, Model, Target, Upstream};
     use crate::routing::Routes;
 
-    /// A route to upstreams of these names, weights and orders.
+    /// A route to upstreams with these names, weights and orders.
     fn route(targets: &[(&str, u32, u32)], change: impl Fn(&mut Upstream)) -> Arc<Route> {
         let upstreams: Vec<Upstream> = targets
             .iter()
@@ -298,7 +298,7 @@ mod tests {
         let mut plan = route.plan(None);
         assert!(!plan.begin_at("three", None, true));
         assert_eq!(asked(plan), []);
-        // One that may be tried again comes at once.
+        // A repeated attempt comes first.
         let mut plan = route.plan(None);
         let attempt = plan.next(now, 0).expect("one");
         plan.again(&attempt);
@@ -329,7 +329,7 @@ mod tests {
         }
         let later = now + Duration::from_secs(6);
         let probe = route.plan(None).next(later, 0).expect("the probe");
-        // One that finds no place of the minute leaves the probe to the next.
+        // One rejected by the limit per minute leaves the probe to the next.
         drop(probe);
         assert!(route.plan(None).next(later, 0).is_none());
         let next_minute = now + Duration::from_secs(61);

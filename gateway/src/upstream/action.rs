@@ -1,16 +1,16 @@
-//! What upstreams are asked to do.
+//! Operations of upstreams.
 
-/// What an upstream is asked to do.
+/// An operation of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// The next turn of a conversation, whole or as a stream.
+    /// Generate the next turn of a conversation, whole or as a stream.
     Answer { stream: bool },
     /// Count the tokens of a conversation.
     CountTokens,
     /// Compact a conversation.
     Compact,
-    /// Draw images.
+    /// Generate images.
     Image,
-    /// Take on a video.
+    /// Start a video.
     Video,
 }

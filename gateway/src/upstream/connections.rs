@@ -1,4 +1,4 @@
-//! The connections to an upstream: HTTP/1.1 or HTTP/2 as the upstream chooses, over TLS or plain.
+//! The connections to an upstream: HTTP/1.1 or HTTP/2 as the upstream chooses, with or without TLS.
 
 use std::error::Error;
 use std::sync::LazyLock;
@@ -8,26 +8,26 @@ use gatewright_connect::{Pool, Settings};
 use http::Uri;
 use rustls::ClientConfig;
 
-/// How long an unused connection stays open: less than what servers and balancers keep it for.
+/// How long an idle connection stays open: shorter than the idle timeouts of servers and load balancers.
 const IDLE: Duration = Duration::from_secs(50);
-/// Maximum number of unused connections to an upstream that stay open: a crowd of requests would leave as many.
+/// Maximum number of idle connections to an upstream: a burst of requests would leave as many.
 const MOST_IDLE: usize = 256;
-/// Interval of keep-alive packets, so that a network that forgets quiet connections does not lose them.
+/// Interval of TCP keep-alives, so that networks don't drop idle connections.
 const KEEP_ALIVE: Duration = Duration::from_mins(1);
-/// Interval of pings of an HTTP/2 connection with requests, and how long each may take.
+/// Interval of pings on an HTTP/2 connection with requests, and timeout of each.
 const PING: Duration = Duration::from_secs(30);
-/// What clients learn of a failure of TLS.
+/// What clients are told about a TLS failure.
 const TLS_FAILED: &str = "TLS failed; the log of the gateway says why";
 /// Maximum length of a reason, in characters.
 const MOST_REASON: usize = 300;
 
-/// Shared by all upstreams, sessions included.
+/// Shared by all upstreams, including TLS sessions.
 static TLS: LazyLock<Result<ClientConfig, String>> = LazyLock::new(|| {
     let roots = gatewright_trust::roots(None).map_err(|error| error.to_string())?;
     Ok(gatewright_trust::client()?.with_root_certificates(roots).with_no_client_auth())
 });
 
-/// A pool without connections. Errors: TLS cannot be set up.
+/// A pool without connections. Errors: TLS can't be set up.
 pub(super) fn open(server: Uri, connect_timeout: Duration) -> Result<Pool, String> {
     let settings = Settings {
         connect_timeout,
@@ -43,7 +43,7 @@ pub(super) fn open(server: Uri, connect_timeout: Duration) -> Result<Pool, Strin
 pub(super) struct Reason {
     /// The root cause, for operators.
     pub(super) whole: String,
-    /// The same for clients, without what a certificate says: it names hosts.
+    /// The same for clients, without certificate details, which contain host names.
     pub(super) told: String,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn reason(error: &(dyn Error + 'static)) -> Reason {
 }
 
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
-    // Errors of the system do not tell of an error within them by `source`.
+    // I/O errors don't expose their inner error through `source`.
     let within = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     error.is::<rustls::Error>() || within.is_some_and(|inner| is_of_tls(inner))
 }

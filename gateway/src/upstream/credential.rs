@@ -1,7 +1,7 @@
-//! A key or an access token that is valid for a while: its source is asked for another one before it expires.
+//! A key or access token that expires: a new one is fetched from its source in time.
 //!
-//! One task asks the source, once at a time. Requests take the key that is there, without a lock. They wait for the source
-//! only where no key is valid and it has not failed: before the first one.
+//! One task fetches keys, one at a time. Requests use the current key without a lock. They wait for the source only if no key is
+//! valid and it hasn't failed: before the first key.
 
 mod assertion;
 mod command;
@@ -27,13 +27,13 @@ use super::key_place::{Place, Presented};
 use crate::config::KeySource;
 use crate::supervised::supervise;
 
-/// Longest pause before the source is asked again after the upstream has refused its key, or after it has failed once.
+/// Longest pause before the next fetch after the upstream has rejected the key, or after one failure.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
-/// Longest pause before the source is asked again after it has failed several times: the pause doubles each time.
+/// Longest pause before the next fetch after several failures: the pause doubles each time.
 const MAX_RETRY_PAUSE: Duration = Duration::from_secs(30);
-/// Pause before the task that asks the source begins anew after a panic.
+/// Pause before the fetching task restarts after a panic.
 const AFTER_PANIC: Duration = Duration::from_secs(5);
-/// How long a request whose key was refused waits for another one.
+/// How long a request whose key was rejected waits for another one.
 const MAX_REPLACEMENT_WAIT: Duration = Duration::from_secs(10);
 
 /// The key of a source, kept fresh.
@@ -45,14 +45,14 @@ pub(super) struct Credential {
     current: ArcSwapOption<Valid>,
     /// The current key and the previous one, which an answer may still quote.
     secrets: ChangingSecrets,
-    /// What came of the last run; none yet, at first.
+    /// The result of the last fetch; none before the first.
     last_run: watch::Sender<Option<Result<(), NoKey>>>,
-    /// The upstream refused the key.
+    /// Signals that the upstream rejected the key.
     refused: Arc<Notify>,
     task: OnceLock<JoinHandle<()>>,
 }
 
-/// A key and how long it is valid.
+/// A key and its validity.
 struct Valid {
     key: String,
     presented: Presented,
@@ -67,7 +67,7 @@ impl Valid {
 }
 
 impl Credential {
-    /// Asks the source at once where there is a Tokio runtime, else when the first request waits for it.
+    /// Starts fetching immediately if there is a Tokio runtime, otherwise when the first request waits for a key.
     pub(super) fn new(upstream: &str, source: KeySource, place: Place) -> Arc<Self> {
         let credential = Arc::new(Self {
             upstream: upstream.to_owned(),
@@ -85,12 +85,12 @@ impl Credential {
         credential
     }
 
-    /// Whether it is the key of a source, in a place.
+    /// Whether it has this source and place.
     pub(super) fn is_of(&self, source: &KeySource, place: &Place) -> bool {
         (&self.source, &self.place) == (source, place)
     }
 
-    /// Whether there is a key that holds.
+    /// Whether there is a valid key.
     pub(super) fn holds(&self) -> bool {
         self.current.load().as_ref().is_some_and(|valid| Instant::now() < valid.until())
     }
@@ -104,18 +104,18 @@ impl Credential {
         self.secrets.clone()
     }
 
-    /// Has the source asked again: the upstream refused the key.
+    /// Triggers a fetch: the upstream rejected the key.
     pub(super) fn refused(&self) {
         self.refused.notify_one();
     }
 
-    /// Since when the newest key is there.
+    /// When the newest key was fetched.
     pub(super) fn since(&self) -> Option<Instant> {
         self.current.load().as_ref().map(|valid| valid.since)
     }
 
-    /// Waits for another key in place of one that the upstream refused. `since`: since when that was there. False if there is none:
-    /// the source fails, or the refused key is so new that another one would be refused, too.
+    /// Waits for a replacement of a key that the upstream rejected. `since`: when that key was fetched. False if there is none:
+    /// the source fails, or the rejected key is so new that another one would be rejected, too.
     pub(super) async fn replaced(&self, since: Instant) -> bool {
         if since.elapsed() < self.least_pause() {
             return false;
@@ -133,7 +133,7 @@ impl Credential {
         is_new()
     }
 
-    /// Waits for a key. Errors: the last run gave none, and no earlier key holds.
+    /// Waits for a key. Errors: the last fetch failed, and no earlier key is valid.
     pub(super) async fn wait(self: &Arc<Self>) -> Result<(), NoKey> {
         self.start();
         let mut last_run = self.last_run.subscribe();
@@ -156,7 +156,7 @@ impl Credential {
         });
     }
 
-    /// Asks the source. Returns the pause until it has to be asked again. `failures`: of the runs before, in a row.
+    /// Fetches a key. Returns the pause until the next fetch. `failures`: number of consecutive failures.
     async fn renew(&self, failures: &mut u32) -> Duration {
         let begun = Instant::now();
         let result = source::key(&self.source).await.and_then(|token| self.valid(token, begun));
@@ -164,11 +164,11 @@ impl Credential {
             Ok(valid) => {
                 *failures = 0;
                 let before = self.current.load_full();
-                // Known before it is sent.
+                // The redactor must know the key before it is sent.
                 self.secrets.set(before.iter().map(|before| &*before.key).chain([&*valid.key]));
                 let pause = valid.ttl.mul_f64(0.8).saturating_sub(begun.elapsed());
                 self.current.store(Some(Arc::new(valid)));
-                // A fifth of the time is left to runs that fail.
+                // The last fifth of the time is left for retries.
                 (pause, Ok(()))
             }
             Err(why) => {
@@ -184,7 +184,7 @@ impl Credential {
         pause
     }
 
-    /// The shortest time between two runs.
+    /// The minimum time between two fetches.
     fn least_pause(&self) -> Duration {
         let current = self.current.load();
         let ttl = self.source.ttl().or_else(|| current.as_ref().map(|current| current.ttl));
@@ -212,7 +212,7 @@ async fn keep(credential: Weak<Credential>) {
         let Some(needed) = credential.upgrade() else { return };
         let pause = needed.renew(&mut failures).await;
         let (least, refused) = (needed.least_pause(), Arc::clone(&needed.refused));
-        // Not held meanwhile: it would never be dropped.
+        // Not held while sleeping, or it would never be dropped.
         drop(needed);
         tokio::time::sleep(least).await;
         tokio::select! {

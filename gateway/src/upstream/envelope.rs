@@ -1,5 +1,5 @@
-//! The envelope of a request, where that of an upstream is not the one of its protocol: another path, and a body with some members
-//! more and some fewer. All else in a body stays as it is.
+//! The envelope of a request, for upstreams that deviate from their protocol: another path, and some body members added or
+//! removed. The rest of the body stays unchanged.
 
 use std::borrow::Cow;
 
@@ -13,14 +13,14 @@ use super::escaping::SEGMENT;
 use crate::config::{self, MODEL_PLACEHOLDER, Paths};
 use crate::wire::lazy_json::{members, place, spliced};
 
-/// Header that turns on parts of the messages protocol: the body would be refused without it.
+/// Header that enables beta features of the messages protocol: without it, bodies that use them would be rejected.
 pub(super) const BETA_HEADER: HeaderName = HeaderName::from_static("anthropic-beta");
-/// The member that does so instead.
+/// The member that serves the same purpose.
 const BETA_MEMBER: &str = "anthropic_beta";
-/// What a model may hold as it is: providers write the version of a model behind an @.
+/// Characters that a model may contain unescaped: providers write a model's version after an @.
 const MODEL: &AsciiSet = &SEGMENT.remove(b'@');
 
-/// How requests differ from their protocol.
+/// How requests deviate from their protocol.
 #[derive(Debug, Default)]
 pub(super) struct Envelope {
     paths: Paths,
@@ -29,13 +29,13 @@ pub(super) struct Envelope {
     pub(super) betas_in_body: bool,
 }
 
-/// A member of a body.
+/// A body member.
 #[derive(Debug)]
 struct Member {
     name: String,
     /// As JSON.
     value: String,
-    /// Whether it stands instead of what the body says.
+    /// Whether it overrides the one in the body.
     replaces: bool,
 }
 
@@ -52,7 +52,7 @@ impl Envelope {
         }
     }
 
-    /// The path of an action with the model in it. `None`: that of the protocol.
+    /// The path of an action, with the model in it. `None`: the protocol's path.
     pub(super) fn path(&self, action: Action, model: &str) -> Option<Cow<'_, str>> {
         self.template(action).map(|path| {
             if path.contains(MODEL_PLACEHOLDER) {
@@ -77,7 +77,7 @@ impl Envelope {
         path.map(String::as_str)
     }
 
-    /// The body of a request. `client`: its headers, if it speaks the protocol of the upstream.
+    /// The body of a request. `client`: the client's headers, if it speaks the protocol of the upstream.
     pub(super) fn body(
         &self,
         action: Action,
@@ -105,7 +105,7 @@ impl Envelope {
     }
 }
 
-/// The beta features that a client names in headers, as a member of a body.
+/// The beta features from the client's headers, as a body member.
 fn betas(client: &HeaderMap) -> Option<Member> {
     let headers = client.get_all(BETA_HEADER).into_iter().filter_map(|value| value.to_str().ok());
     let betas = headers.flat_map(|value| value.split(',')).map(str::trim).filter(|beta| !beta.is_empty());
@@ -114,8 +114,8 @@ fn betas(client: &HeaderMap) -> Option<Member> {
     Some(Member { name: BETA_MEMBER.to_owned(), value, replaces: false })
 }
 
-/// An object without the members that are omitted, and with those that are set: each in the place of one that the object has, else
-/// at the end. `None`: it is no object.
+/// Rewrites an object: drops the omitted members and adds those to set, each in the place of an existing one or at the end.
+/// `None`: it isn't an object.
 fn rewritten(body: &Bytes, set: &[&Member], is_omitted: impl Fn(&str) -> bool) -> Option<Bytes> {
     let text = std::str::from_utf8(body).ok()?;
     let start = text.find('{')? + 1;
@@ -131,7 +131,7 @@ fn rewritten(body: &Bytes, set: &[&Member], is_omitted: impl Fn(&str) -> bool) -
             return;
         }
         if std::mem::take(&mut is_empty) && !was_first {
-            // Nothing stands before its comma any more.
+            // Nothing precedes its comma any more.
             let comma = begin + text[begin..].find(',').unwrap_or_default();
             edits.push((begin..comma + 1, &b""[..]));
         }

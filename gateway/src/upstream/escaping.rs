@@ -1,6 +1,6 @@
-//! Texts as they stand in an address.
+//! Escaping of texts in URLs.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 
-/// What a path segment may hold as it is.
+/// Characters that a path segment may contain unescaped.
 pub(super) const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');

@@ -1,4 +1,4 @@
-//! Where the key of an upstream stands in a request.
+//! Where an upstream's key goes in a request.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use percent_encoding::utf8_percent_encode;
 use super::escaping::SEGMENT;
 use crate::config::{KeyPlace, KeySource, Kind, Upstream};
 
-/// Header with the key, in the messages protocol.
+/// Header for the key, in the messages protocol.
 const MESSAGES_KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
-/// Header with the key, in the native protocol.
+/// Header for the key, in the native protocol.
 const NATIVE_KEY_HEADER: HeaderName = HeaderName::from_static("x-goog-api-key");
 
-/// A key as a request holds it.
+/// A key as a request contains it.
 #[derive(Clone)]
 pub(super) enum Presented {
     Header(HeaderName, HeaderValue),
-    /// A parameter of the query, as it stands there.
+    /// A query parameter, encoded.
     Query(Arc<str>),
 }
 
-/// Where the keys of an upstream stand.
+/// Where an upstream's keys go.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Place {
     Header {
         name: HeaderName,
         prefix: String,
     },
-    /// The name of a parameter, as it stands in a query.
+    /// The name of a query parameter, encoded.
     Query(String),
 }
 
 impl Place {
-    /// Errors: a header has no such name.
+    /// Errors: the header name is invalid.
     pub(super) fn of(upstream: &Upstream) -> Result<Self, String> {
         let header = |name, prefix: &str| Self::Header { name, prefix: prefix.to_owned() };
         let gives_access_tokens = upstream.key_source.as_ref().is_some_and(KeySource::gives_access_tokens);
@@ -51,7 +51,7 @@ impl Place {
         })
     }
 
-    /// A key as it stands there. `None`: it cannot stand in a header.
+    /// A key in this place. `None`: it isn't valid in a header.
     pub(super) fn present(&self, key: &str) -> Option<Presented> {
         match self {
             Self::Header { name, prefix } => {

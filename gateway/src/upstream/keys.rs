@@ -1,4 +1,4 @@
-//! The keys of an upstream as its requests hold them.
+//! The keys of an upstream, as its requests contain them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::config::{KeySource, Upstream};
 
 /// The keys of an upstream.
 pub(super) enum Keys {
-    /// Those of the configuration, each with its mark: a digest, by which it is known again when the list has changed.
+    /// The configured ones, each with its mark: a digest that identifies it after the list has changed.
     Listed(Vec<(Presented, i64)>),
-    /// The key of a source that is valid for a while, and the mark of the source.
+    /// The expiring key of a source, and the mark of the source.
     Renewed(Arc<Credential>, i64),
 }
 
-/// How many there are.
+/// Shows only their number.
 impl fmt::Debug for Keys {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Keys").field("count", &self.count()).finish_non_exhaustive()
@@ -28,7 +28,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Keys {
-    /// `before`: those of the upstream so far. A source that stays the same goes on with its key.
+    /// `before`: the upstream's previous keys. An unchanged source keeps its current key.
     pub(super) fn new(upstream: &Upstream, before: Option<&Self>) -> Result<Self, String> {
         let place = Place::of(upstream)?;
         if let Some(source) = &upstream.key_source {
@@ -49,7 +49,7 @@ impl Keys {
         listed.collect::<Result<_, String>>().map(Self::Listed)
     }
 
-    /// A key, if there is one.
+    /// A key, if it exists.
     pub(super) fn get(&self, key: Option<usize>) -> Option<Presented> {
         match self {
             Self::Listed(listed) => listed.get(key?).map(|(presented, _)| presented.clone()),
@@ -79,7 +79,7 @@ impl Keys {
         }
     }
 
-    /// Waits until there is a key, which is at once but for a source that has given none yet.
+    /// Waits until there is a key: immediately, except for a source that hasn't provided one yet.
     pub(super) async fn ready(&self) -> Result<(), NoAnswer> {
         match self {
             Self::Renewed(credential, _) if !credential.holds() => {
@@ -89,14 +89,14 @@ impl Keys {
         }
     }
 
-    /// The upstream refused the key.
+    /// The upstream rejected the key.
     pub(super) fn refused(&self) {
         if let Self::Renewed(credential, _) = self {
             credential.refused();
         }
     }
 
-    /// Since when the newest key of a source is there.
+    /// When the newest key of a source was fetched.
     pub(super) fn since(&self) -> Option<Instant> {
         match self {
             Self::Listed(_) => None,
@@ -104,7 +104,7 @@ impl Keys {
         }
     }
 
-    /// Waits for another key of a source in place of one that the upstream refused. False if there is none.
+    /// Waits for a source to replace a key that the upstream rejected. False if there is none.
     pub(super) async fn replaced(&self, since: Option<Instant>) -> bool {
         match (self, since) {
             (Self::Renewed(credential, _), Some(since)) => Box::pin(credential.replaced(since)).await,
@@ -112,7 +112,7 @@ impl Keys {
         }
     }
 
-    /// Keys that change while a redactor knows them.
+    /// Changing keys that a redactor has to know.
     pub(super) fn changing_secrets(&self) -> Option<ChangingSecrets> {
         match self {
             Self::Listed(_) => None,

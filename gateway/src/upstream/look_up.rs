@@ -1,4 +1,4 @@
-//! Questions about a video that an upstream makes: its state, and its file.
+//! Lookups of a video at an upstream: its state, and its file.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use super::escaping::SEGMENT;
 use super::request::{introduce, videos};
 use crate::config::Kind;
 
-/// Longest time to the head of an answer. It waits for no work.
+/// Maximum time to the response head. Lookups involve no work.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What is asked. The ids are the upstream's.
+/// What to look up. The ids are the upstream's.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LookUp<'a> {
-    /// How far a video is.
+    /// The state of a video.
     State(&'a str),
-    /// The file of a video, in the public form.
+    /// The file of a video, in the public format.
     Content(&'a str),
-    /// A file of the upstream's own origin.
+    /// A file on the upstream's own origin.
     File(&'a Uri),
 }
 
 impl LookUp<'_> {
-    /// Errors: the address is none, or not of the upstream's origin.
+    /// Errors: the address is invalid, or not on the upstream's origin.
     pub(super) fn build(
         self,
         endpoint: &Endpoint,
@@ -49,7 +49,7 @@ impl LookUp<'_> {
         let address: Uri = match self {
             Self::State(id) => endpoint.uri(video(id), key.as_ref())?,
             Self::Content(id) => endpoint.uri(format!("{}/content", video(id)), key.as_ref())?,
-            // Signed as it is: nothing is added to its query.
+            // Signed: don't add anything to its query.
             Self::File(address) if endpoint.has_origin_of(address) => address.clone(),
             Self::File(_) => return Err("the address of the file is not the provider's own".to_owned()),
         };
@@ -64,7 +64,7 @@ impl LookUp<'_> {
 }
 
 impl Endpoint {
-    /// Whether an address has scheme, host and port of the upstream.
+    /// Whether an address has the scheme, host and port of the upstream.
     pub(crate) fn has_origin_of(&self, address: &Uri) -> bool {
         let origin = |uri: &Uri| {
             let default = if uri.scheme_str()? == "https" { 443 } else { 80 };

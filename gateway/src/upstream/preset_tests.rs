@@ -1,4 +1,4 @@
-//! Requests to each provider that is known: the address, the key and the rest arrive as the provider documents them.
+//! Requests to each known provider: address, key and the rest arrive as the provider documents them.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,7 @@ use super::{AboutStored, Action, Endpoint, LookUp, Request, Stored};
 use crate::config::{ApplicationDefault, KeySource, Kind, Preset, presets, read_text};
 use crate::conversation::Protocol;
 
-/// The lines of the head of each request, in lower case but for the first.
+/// The head lines of each request, lowercase except for the first.
 type Heads = Arc<Mutex<Vec<Vec<String>>>>;
 
 /// A server on a free port that answers every request with an empty document.
@@ -38,7 +38,7 @@ async fn answer(mut connection: TcpStream, heads: Heads) {
             head.lines().next().unwrap_or_default().clone_into(&mut lines[0]);
             let length = lines.iter().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
             received.drain(..(end + 4 + length.unwrap_or(0)).min(received.len()));
-            // The metadata server of the machine gives access tokens.
+            // The machine's metadata server issues access tokens.
             let document = if lines[0].contains("/computeMetadata/") {
                 r#"{"access_token":"Token-of-machine","expires_in":3600}"#
             } else {
@@ -64,14 +64,14 @@ fn set(name: &str) -> Option<OsString> {
     Some(format!("Key-in-{name}").into())
 }
 
-/// The path of the provider's address, which its requests begin with.
+/// The path of the provider's address, which its requests start with.
 fn path_of(preset: &Preset) -> &str {
     let base = preset.base_url().unwrap_or("https://one.example/v1");
     let authority = base.split_once("://").map_or(base, |(_, rest)| rest);
     authority.find('/').map_or("", |at| &authority[at..])
 }
 
-/// What an upstream of a provider is asked for, and the end of the target of each.
+/// The operations to test at an upstream of a provider, and how the target of each one ends.
 fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
     let (turn, stream) = (Action::Answer { stream: false }, Action::Answer { stream: true });
     let chat = [
@@ -111,7 +111,7 @@ fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
     }
 }
 
-/// The target of a request with the query that each request has.
+/// The target of a request with the query parameters that each request has.
 fn target(path: &str, end: &str, query: &str) -> String {
     let mark = if end.contains('?') { '&' } else { '?' };
     if query.is_empty() { format!("{path}{end}") } else { format!("{path}{end}{mark}{query}") }

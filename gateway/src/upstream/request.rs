@@ -1,4 +1,4 @@
-//! The request to an upstream: its path, its key, and the headers that it may see.
+//! Builds the request to an upstream: its path, key, and the headers that it may see.
 
 use std::fmt::Write as _;
 
@@ -16,14 +16,14 @@ use super::{Endpoint, extend_query};
 use crate::config::{Kind, Paths, Upstream};
 use crate::conversation::Protocol;
 
-/// Version of the messages protocol that is spoken where the client names none.
+/// Default version of the messages protocol, if the client sends none.
 const MESSAGES_VERSION: HeaderValue = HeaderValue::from_static("2023-06-01");
 /// Header with the version of the messages protocol.
 const MESSAGES_VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("gatewright/", env!("CARGO_PKG_VERSION")));
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// What is done with a response that an upstream stores.
+/// Operations on a response that an upstream stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stored {
     Retrieve,
@@ -39,7 +39,7 @@ pub(crate) struct AboutStored<'a> {
     pub(crate) response: &'a str,
     /// The client's query.
     pub(crate) query: &'a [(String, String)],
-    /// The client's headers, of which those of the allow list are passed on.
+    /// The client's headers; those on the allow list are passed on.
     pub(crate) client: &'a HeaderMap,
     /// The id of the client's request.
     pub(crate) id: &'a str,
@@ -50,16 +50,16 @@ pub(crate) struct AboutStored<'a> {
 pub(crate) struct Request<'a> {
     pub(crate) protocol: Protocol,
     pub(crate) action: Action,
-    /// What the upstream calls the model.
+    /// The upstream's name for the model.
     pub(crate) model: &'a str,
     pub(crate) body: Bytes,
-    /// The client's headers, of which those of the allow list are passed on.
+    /// The client's headers; those on the allow list are passed on.
     pub(crate) client: &'a HeaderMap,
-    /// Whether the client speaks this protocol, too.
+    /// Whether the client also speaks this protocol.
     pub(crate) relayed: bool,
     /// The id of the client's request.
     pub(crate) id: &'a str,
-    /// Headers by which the upstream continues the trace.
+    /// Headers that let the upstream continue the trace.
     pub(crate) trace: Option<&'a HeaderMap>,
 }
 
@@ -103,7 +103,7 @@ impl Request<'_> {
             _ => "application/json",
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
-        // What comes coded all the same is decoded.
+        // Encoded responses are decoded all the same.
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         for (name, value) in self.trace.into_iter().flatten() {
             headers.insert(name.clone(), value.clone());
@@ -113,12 +113,12 @@ impl Request<'_> {
     }
 }
 
-/// Where turns of conversations are asked for, made once: they are most requests.
+/// The addresses for turns of conversations, built once, because these are most requests.
 #[derive(Debug, Default)]
 pub(super) struct Targets(Vec<(Protocol, Uri)>);
 
 impl Targets {
-    /// Errors: the address of the endpoint is none.
+    /// Errors: the endpoint's address is invalid.
     pub(super) fn new(base: &str, upstream: &Upstream, query: &str) -> Result<Self, String> {
         let (kind, turn) = (upstream.kind, Action::Answer { stream: false });
         let Paths { answer, stream, .. } = &upstream.envelope.paths;
@@ -134,14 +134,14 @@ impl Targets {
         named.into_iter().map(target).collect::<Result<_, _>>().map(Self)
     }
 
-    /// None where the upstream has a path of its own or the model stands in it, and for what is asked for rarely.
+    /// None if the upstream has its own path or the path contains the model, and for rare operations.
     fn of(&self, protocol: Protocol, action: Action) -> Option<&Uri> {
         let is_turn = matches!(action, Action::Answer { .. });
         self.0.iter().find(|(named, _)| is_turn && *named == protocol).map(|(_, target)| target)
     }
 }
 
-/// The address of what is asked for.
+/// The address of an operation.
 fn address(base: &str, kind: Kind, protocol: Protocol, action: Action, model: &str) -> String {
     let version = version(kind, protocol);
     match (protocol, action) {
@@ -199,7 +199,7 @@ impl AboutStored<'_> {
     }
 }
 
-/// A page of the list of models.
+/// A page of the model list.
 pub(super) fn model_list(endpoint: &Endpoint, after: Option<&str>) -> Result<http::Request<Bytes>, String> {
     let (base, version) = (&endpoint.base, version(endpoint.kind, Protocol::Chat));
     let (size, next) = match endpoint.kind {
@@ -227,7 +227,7 @@ pub(super) fn uri(address: &str) -> Result<Uri, String> {
     address.parse().map_err(|error| format!("the address of the request is not valid: {error}"))
 }
 
-/// The paths of another gateway are those of the specification, with the version.
+/// Another gateway uses the paths of the specification, including the version.
 fn version(kind: Kind, protocol: Protocol) -> &'static str {
     match (kind, protocol) {
         (Kind::Gatewright, Protocol::Native) => "/v1beta",
@@ -236,7 +236,7 @@ fn version(kind: Kind, protocol: Protocol) -> &'static str {
     }
 }
 
-/// Says who asks: the gateway, the id of the client's request, what each request to the upstream has, and the key.
+/// Adds the user agent, the id of the client's request, the headers of each request, and the key.
 pub(super) fn introduce(headers: &mut HeaderMap, id: &str, endpoint: &Endpoint, key: Option<Presented>) {
     headers.insert(header::USER_AGENT, USER_AGENT);
     if let Ok(id) = HeaderValue::try_from(id) {
@@ -250,19 +250,19 @@ pub(super) fn introduce(headers: &mut HeaderMap, id: &str, endpoint: &Endpoint, 
     }
 }
 
-/// Passes the headers of the client on that the upstream may see.
+/// Passes on the client headers that the upstream may see.
 fn pass_allowed(client: &HeaderMap, headers: &mut HeaderMap, endpoint: &Endpoint) {
     for name in &endpoint.passed {
         pass(client, headers, name);
     }
 }
 
-/// Where an upstream takes videos on.
+/// Where an upstream accepts videos.
 pub(super) fn videos(kind: Kind) -> &'static str {
     if kind == Kind::Gatewright { "/videos/generations" } else { "/videos" }
 }
 
-/// Passes a header of the client on, with all its values.
+/// Passes on a client header, with all its values.
 fn pass(client: &HeaderMap, headers: &mut HeaderMap, name: &HeaderName) {
     let mut values = client.get_all(name).iter();
     if let Some(first) = values.next() {

@@ -1,11 +1,11 @@
-//! When an upstream says to come back, in each of the forms in use.
+//! Reads how long an upstream wants to be left alone, in each format in use.
 
 use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, header};
 use serde_json::Value;
 
-/// Longest time that is believed.
+/// Longest accepted time.
 const LONGEST: Duration = Duration::from_hours(1);
 
 /// The time to wait: `retry-after-ms`, `retry-after` in seconds or as a date, or the detail of a native error body.

@@ -1,4 +1,4 @@
-//! The assertion by which a service account asks for an access token: a JSON Web Token that its private key signs (RFC 7523).
+//! The assertion with which a service account requests an access token: a JSON Web Token signed with its private key (RFC 7523).
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,21 +8,21 @@ use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject as _;
 use serde_json::{Value, json};
 
-/// How long an assertion is valid, in seconds: the longest time that token servers allow.
+/// Lifetime of an assertion, in seconds: the maximum that token servers allow.
 const LIFETIME: u64 = 3600;
 
-/// What an assertion says.
+/// The claims of an assertion.
 pub(super) struct Claims<'a> {
     /// The service account.
     pub(super) issuer: &'a str,
     pub(super) scope: &'a str,
     /// The token endpoint.
     pub(super) audience: &'a str,
-    /// Seconds since 1970.
+    /// Unix time, in seconds.
     pub(super) issued_at: u64,
 }
 
-/// Signs an assertion. `key`: PKCS#8 in PEM; `key_id`: its id. Errors: it is no such key; never quotes it.
+/// Signs an assertion. `key`: PKCS#8 in PEM; `key_id`: its id. Errors: the key is invalid; never quotes it.
 pub(super) fn sign(claims: &Claims<'_>, key: &str, key_id: Option<&str>) -> Result<String, &'static str> {
     let der = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes())
         .map_err(|_| "private_key is not a private key in PEM (PKCS#8)")?;

@@ -10,7 +10,7 @@ use tokio::io::AsyncReadExt as _;
 use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
 use crate::config::KeyCommand;
 
-/// What the program prints. It gets no input, and its errors are nobody's.
+/// Returns what the program prints. Its input is empty, and its standard error is discarded.
 pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {
     let (program, arguments) = command.words.split_first().ok_or(NoKey::NotStarted)?;
     let mut wrapped = CommandWrap::with_new(program, |process| {
@@ -36,7 +36,7 @@ pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {
         }
     };
     let printed = tokio::time::timeout(MAX_TIME, printing).await.unwrap_or(Err(NoKey::TooLong));
-    // Also what it left behind in its group.
+    // Also kills what it left behind in its process group.
     _ = child.start_kill();
     key_in(printed?).ok_or(NoKey::NotAKey)
 }

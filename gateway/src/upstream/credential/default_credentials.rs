@@ -1,4 +1,4 @@
-//! Application default credentials: a JSON file of a service account or of a user's login, or the metadata server of the machine.
+//! Application default credentials: a JSON file of a service account or of a user's login, or the machine's metadata server.
 
 use std::io;
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::config::ApplicationDefault;
 
 /// Maximum size of a file with credentials, in bytes.
 const MAX_FILE_BYTES: usize = 64 * 1024;
-/// What access tokens are for: everything that the account may use.
+/// Scope of access tokens: everything that the account may use.
 const SCOPE: &str = "https://www.googleapis.com/auth/cloud-platform";
-/// Where a user's login is turned into access tokens, if its file does not say.
+/// Token endpoint for a user's login, if its file names none.
 const TOKEN_URL: &str = "https://oauth2.googleapis.com/token";
 /// The grant of a signed assertion (RFC 7523).
 const ASSERTION_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
-/// Header without which the metadata server answers nothing, and by which its answers are known.
+/// Header that the metadata server requires, and that identifies its responses.
 const METADATA_FLAVOR: HeaderName = HeaderName::from_static("metadata-flavor");
 const FLAVOR: HeaderValue = HeaderValue::from_static("Google");
-/// The path of the token of the machine's account.
+/// The token path of the machine's account.
 const METADATA_PATH: &str = "/computeMetadata/v1/instance/service-accounts/default/token";
 
-/// A token by the first credentials that there are.
+/// A token from the first credentials found.
 pub(super) async fn token(places: &ApplicationDefault) -> Result<Token, NoKey> {
     if let Some(file) = &places.file {
         return of_file(file).await;
@@ -51,7 +51,7 @@ pub(super) async fn token(places: &ApplicationDefault) -> Result<Token, NoKey> {
     })
 }
 
-/// A token by the credentials in a file.
+/// A token from the credentials in a file.
 pub(super) async fn of_file(path: &Path) -> Result<Token, NoKey> {
     let content = file::read(path, MAX_FILE_BYTES).await;
     of_credentials(path, &content.map_err(|error| NoKey::Credentials(error.to_string()))?).await

@@ -1,4 +1,4 @@
-//! Files with keys and credentials, which other programs rewrite.
+//! Files with keys and credentials, which other programs may rewrite.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -17,7 +17,7 @@ pub(super) async fn key(path: &Path) -> Result<String, NoKey> {
     })
 }
 
-/// What a file holds. Errors: name the file.
+/// The contents of a file. Errors: name the file.
 pub(super) async fn read(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
     let owned = path.to_owned();
     let reading = tokio::task::spawn_blocking(move || {

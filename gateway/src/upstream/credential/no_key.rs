@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-/// Longest time in which a source gives a key.
+/// Maximum time for a source to provide a key.
 pub(super) const MAX_TIME: Duration = Duration::from_secs(30);
 /// Maximum size of a key, in bytes.
 pub(super) const MAX_KEY_BYTES: usize = 16 * 1024;
 
-/// Why there is no key, as clients learn it. What a variant holds is for the log alone: it names files and hosts. Neither quotes
-/// what a program printed, a file holds or a token server sent as a token.
+/// Why there is no key, as reported to clients. The fields of a variant are only for the log: they name files and hosts. Neither
+/// quotes what a program printed, what a file contains, or what a token server sent as a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::upstream) enum NoKey {
     #[error("the program that prints its key did not start")]
@@ -30,7 +30,7 @@ pub(in crate::upstream) enum NoKey {
 }
 
 impl NoKey {
-    /// The whole reason, for operators.
+    /// The full reason, for operators.
     pub(super) fn detail(&self) -> String {
         match self {
             Self::File(detail) | Self::Credentials(detail) | Self::NoToken(detail) => detail.clone(),
@@ -39,7 +39,7 @@ impl NoKey {
     }
 }
 
-/// A key, without the line break behind it. `None`: it is none.
+/// A key, without its trailing line break. `None`: it isn't valid.
 pub(super) fn key_in(bytes: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(bytes).ok()?;
     let key = text.trim_end_matches(['\r', '\n']);

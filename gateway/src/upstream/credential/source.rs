@@ -1,4 +1,4 @@
-//! Gets a key from its source.
+//! Fetches a key from its source.
 
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
@@ -16,7 +16,7 @@ pub(super) async fn key(source: &KeySource) -> Result<Token, NoKey> {
     }
 }
 
-/// The grant of client credentials (RFC 6749, section 4.4).
+/// The client credentials grant (RFC 6749, section 4.4).
 async fn of_client(client: &ClientCredentials) -> Result<Token, NoKey> {
     let secret = &*client.client_secret;
     let mut form = vec![

@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use super::*;
 use crate::config::KeyCommand;
 
-/// A program that prints what a file holds, and notes each run in another one.
+/// A program that prints the contents of a file, and logs each run to another one.
 fn command(folder: &Path, ttl: Duration) -> KeySource {
     let script = "echo run >> runs; cat key";
     let command = KeyCommand::new(["sh", "-c", script], ttl);
@@ -28,7 +28,7 @@ fn runs(folder: &Path) -> usize {
     fs::read_to_string(folder.join("runs")).unwrap_or_default().lines().count()
 }
 
-/// Waits until a condition is true, for ten seconds.
+/// Waits until a condition is true, for up to ten seconds.
 async fn until(condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {

@@ -1,4 +1,4 @@
-//! Requests for access tokens (RFC 6749): one request, one answer, within bounds.
+//! Requests for access tokens (RFC 6749): one request, one bounded response.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
 use crate::config::check_token_url;
 use crate::upstream::connections;
 
-/// Longest time to connect.
+/// Timeout for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum size of an answer, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
-/// Maximum length of what a token server says of an error, in characters.
+/// Maximum length of a token server's error message, in characters.
 const MAX_ERROR_CHARS: usize = 300;
-/// How long a token is valid of which the server does not say it.
+/// Lifetime of a token if the server doesn't report it.
 const ASSUMED_TTL: Duration = Duration::from_mins(5);
 /// Longest time for which a token is used.
 const MAX_TTL: Duration = Duration::from_hours(24);
 
-/// A key or an access token, and how long it is valid.
+/// A key or access token, and how long it is valid.
 pub(super) struct Token {
     pub(super) key: String,
     pub(super) ttl: Duration,
 }
 
-/// Posts a form to a token endpoint. `secrets`: those of the form, which an answer may quote.
+/// Posts a form to a token endpoint. `secrets`: those in the form, which a response may quote.
 pub(super) async fn post(url: &str, form: &[(&str, &str)], secrets: &[&str]) -> Result<Token, NoKey> {
     check_token_url(url)
         .map_err(|why| NoKey::Credentials(format!("the address of the token server {why}")))?;
@@ -45,7 +45,7 @@ pub(super) async fn post(url: &str, form: &[(&str, &str)], secrets: &[&str]) -> 
     read(head.status, &body, secrets).map_err(|why| NoKey::NoToken(format!("the token server {url} {why}")))
 }
 
-/// Sends a request, and reads the whole answer.
+/// Sends a request and reads the whole response.
 pub(super) async fn exchange(mut request: Request<Bytes>) -> Result<(http::response::Parts, Bytes), NoKey> {
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
     let server = request.uri().clone();
@@ -69,7 +69,7 @@ pub(super) fn uri(url: &str) -> Result<Uri, NoKey> {
     url.parse().map_err(|_| NoKey::Credentials("the address of the token server is not a URL".to_owned()))
 }
 
-/// The token in an answer. Errors: continue a sentence about the server.
+/// The token in a response. Errors: continue a sentence about the server.
 pub(super) fn read(status: StatusCode, body: &[u8], secrets: &[&str]) -> Result<Token, String> {
     let answer: Value = serde_json::from_slice(body).unwrap_or_default();
     if !status.is_success() {

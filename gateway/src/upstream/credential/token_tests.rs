@@ -1,4 +1,4 @@
-//! Access tokens, and keys in files, from servers and files as strict as the real ones.
+//! Access tokens, and keys in files, tested with servers and files as strict as the real ones.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs;
@@ -26,7 +26,7 @@ use super::{Credential, Place, Presented};
 use crate::clock::unix_seconds;
 use crate::config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
 
-/// A key that signs in these tests and nowhere else.
+/// A key that is used only in these tests.
 const TEST_KEY: &str = include_str!("test_key.pem");
 
 /// A token server on a free port.
@@ -35,14 +35,14 @@ struct TokenServer {
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
-/// A request as the server saw it.
+/// A request as the server received it.
 struct Seen {
     head: String,
     form: HashMap<String, String>,
 }
 
 impl TokenServer {
-    /// Answers each request with the next answer, and from then on with the last one: a status and a document.
+    /// Answers each request with the next response, repeating the last one: a status and a document.
     async fn start(answers: impl IntoIterator<Item = (&'static str, String)>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let host = listener.local_addr().expect("an address").to_string();
@@ -136,7 +136,7 @@ fn bearer() -> Place {
     Place::Header { name: HeaderName::from_static("authorization"), prefix: "Bearer ".to_owned() }
 }
 
-/// Waits until a condition is true, for ten seconds.
+/// Waits until a condition is true, for up to ten seconds.
 async fn until(condition: impl Fn() -> bool) {
     for _ in 0..1000 {
         if condition() {
@@ -227,7 +227,7 @@ async fn default_credentials_are_a_named_file_or_a_login_or_those_of_the_machine
     assert_eq!(key(&places).await, Ok("of-login".to_owned()));
     places.file = Some(file.clone());
     assert_eq!(key(&places).await, Ok("of-file".to_owned()));
-    // A file that is named is there, or its operator learns it.
+    // A configured file must exist; otherwise the operator gets an error.
     fs::remove_file(&file).expect("a file");
     let why = key(&places).await.expect_err("no file").detail();
     assert!(why.contains("account.json cannot be read"), "{why}");

@@ -19,7 +19,7 @@ use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 const NOT_KEPT: &str = "it was never stored, is longer than 10 MiB with its items, was deleted, or gave way \
                                    to newer ones";
 
-/// Maximum number of responses that the references of a request may name.
+/// Maximum number of responses that a request's references may name.
 const MAX_REFERENCED_RESPONSES: usize = 1024;
 
 /// All items of a conversation: those of the previous response, then the input.
@@ -29,7 +29,7 @@ pub(crate) struct Conversation {
     pub(crate) earlier: usize,
 }
 
-/// The conversation that a request continues or begins. Errors: the previous response is none of the caller's.
+/// The conversation that a request continues or begins. Errors: the caller has no such previous response.
 pub(crate) fn conversation(
     app: &App,
     call: &Call,
@@ -59,7 +59,7 @@ pub(crate) fn items_of(input: Value) -> Vec<Value> {
     }
 }
 
-/// The error for a request that continues a response that the caller does not have.
+/// The error for a request that continues a response that the caller doesn't have.
 pub(crate) fn previous_not_found(why: &str) -> ApiError {
     let message = format!("Previous response not found: {why}");
     ApiError::new(&ErrorCode::PREVIOUS_RESPONSE_NOT_FOUND, message).param("previous_response_id")
@@ -82,7 +82,7 @@ impl Items {
     /// The items of previous responses come first.
     pub(crate) fn new(items: Vec<Value>) -> Self {
         let mut seen = HashSet::new();
-        // A trigger requests something and is not part of the conversation.
+        // A trigger requests something and isn't part of the conversation.
         let items = items.into_iter().filter(|item| item["type"] != "compaction_trigger");
         let items = Value::Array(items.map(|item| as_kept(item, &mut seen)).collect());
         Self { json: json(&items), tree: tree::bytes(&items) }
@@ -98,13 +98,13 @@ impl Items {
         self.json.len() > LONGEST
     }
 
-    /// With the response to them.
+    /// Adds the response to them.
     pub(crate) fn answered(self, response: &Value) -> Documents {
         let tree = self.tree + tree::bytes(&response["output"]);
         Documents { response: json(response), items: self.json, tree }
     }
 
-    /// With the text of the response to them, an object whose `output` is an array.
+    /// Adds the text of the response to them, an object whose `output` is an array.
     pub(crate) fn answered_by(self, response: &str) -> Documents {
         let tree = self.tree + tree::bytes_of_text(response);
         Documents { response: Bytes::copy_from_slice(response.as_bytes()), items: self.json, tree }
@@ -116,13 +116,13 @@ fn json(document: &Value) -> Bytes {
     serde_json::to_vec(document).expect("answers are made of plain values").into_boxed_slice().into()
 }
 
-/// What a conversation is made of again: the members of a response that are read.
+/// The members of a response that are needed to rebuild a conversation.
 #[derive(Deserialize)]
 struct Read {
     output: Vec<Value>,
 }
 
-/// Whether a response can be read again: what was relayed may hold what no tree takes, such as half of a character.
+/// Whether a response can be parsed again: a relayed response may contain what can't be parsed, such as half a surrogate pair.
 pub(crate) fn is_readable(response: &str) -> bool {
     serde_json::from_str::<Read>(response).is_ok()
 }
@@ -134,7 +134,7 @@ impl Documents {
         Ok(serde_json::from_slice(&self.items).expect("what was written can be read"))
     }
 
-    /// All items up to and with the response.
+    /// All items up to and including the response.
     fn into_conversation(self, budget: &Budget) -> Result<Vec<Value>, Exceeded> {
         let response = self.response.clone();
         let mut items = self.into_items(budget)?;
@@ -145,8 +145,8 @@ impl Documents {
     }
 }
 
-/// The item that a reference names, from the response that the gateway made it for. The ids of such items hold the id of
-/// their response. `read`: the items so far, by the id of the response.
+/// The item that a reference names, from the response that the gateway created it for. The ids of such items contain the id of
+/// their response. `read`: the items read so far, by response id.
 pub(crate) fn referenced(
     app: &App,
     call: &Call,
@@ -198,28 +198,28 @@ fn as_kept(mut item: Value, seen: &mut HashSet<String>) -> Value {
     item
 }
 
-/// What is known of a response of the caller.
+/// Looks up a response of the caller.
 fn look_up(app: &App, call: &Call, id: &str) -> Option<Known> {
     app.history.get(call.caller.id(), id)
 }
 
-/// What is known of the response that a request continues. Errors: the caller has none of this id.
+/// The response that a request continues. Errors: the caller has none with this id.
 pub(crate) fn previous(app: &App, call: &Call, id: &str) -> Result<Known, ApiError> {
     look_up(app, call, id).ok_or_else(|| unread(app).unwrap_or_else(|| previous_not_found(NOT_KEPT)))
 }
 
-/// Learns what the store knows of a response of the caller. Errors: the store does not say.
+/// Loads what the store knows of a response of the caller. Errors: the store doesn't answer.
 pub(crate) async fn seek(app: &App, call: &Call, id: &str) -> Result<(), ApiError> {
     let sought = app.history_keeper.seek(call.caller.id(), id).await;
     sought.map_err(|StoreUnavailable| unread(app).unwrap_or_else(untold))
 }
 
-/// The response that an operation asks for.
+/// The response that an operation is about.
 pub(crate) fn found(app: &App, call: &Call) -> Result<Known, ApiError> {
     look_up(app, call, call.path("response_id")).ok_or_else(|| unread(app).unwrap_or_else(not_found))
 }
 
-/// The error while it is not known yet which responses there are.
+/// The error while the stored responses aren't known yet.
 fn unread(app: &App) -> Option<ApiError> {
     (!app.history.is_complete()).then(untold)
 }
@@ -242,7 +242,8 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
     Ok(json_bytes(copy(app, call)?.response))
 }
 
-/// Forgets a response of the caller. Returns whether there was one. Errors: it is gone here, and the store was not told in time.
+/// Deletes a response of the caller. Returns whether it existed. Errors: it is deleted here, but the store didn't confirm in
+/// time.
 pub(crate) async fn forget(app: &App, call: &Call) -> Result<bool, ApiError> {
     let was_there = app.history.remove(call.caller.id(), call.path("response_id"));
     if app.history_keeper.written().await { Ok(was_there) } else { Err(untold()) }
@@ -289,7 +290,7 @@ pub(crate) fn list_input_items(app: &App, call: &Call, budget: &Budget) -> Resul
         "last_id": id(page.last()),
         "has_more": has_more,
     });
-    // Not copied.
+    // Moved, not cloned.
     answer["data"] = page.into();
     Ok(json_response(&answer))
 }

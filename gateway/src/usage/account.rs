@@ -1,5 +1,5 @@
-//! What a key has used of its limits: in memory, one account per key and process. Where gateways share counters, these judge,
-//! and the account follows them, so that it can judge when they are away.
+//! How much of its limits a key has used: in memory, one account per key and process. If gateways share counters, the counters
+//! decide, and the account follows them, so that it can decide while they are unavailable.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -12,23 +12,23 @@ use crate::counters::{self, Counters, Seen, Verdict};
 use crate::keys::Limits;
 use crate::spent::billionths;
 
-/// The account of one key. It outlives a change of the key.
+/// The account of one key. It survives changes to the key.
 #[derive(Debug)]
 pub(crate) struct Account {
     requests: Meter,
     tokens: Meter,
     in_flight: AtomicU64,
-    /// How often the shared counters had been lost when they judged the last time.
+    /// The counters' number of losses when they last decided.
     agreed: AtomicU64,
     spending: Spending,
-    /// The memory that its answers under way take, in bytes.
+    /// The memory of its answers in progress, in bytes.
     held: Arc<AtomicUsize>,
 }
 
 /// The limit that a request exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exceeded {
-    /// With the time until there is room.
+    /// With the time until one is available.
     Requests(Duration),
     Tokens(Duration),
     Concurrent,
@@ -36,11 +36,11 @@ pub(crate) enum Exceeded {
     TokensOfMonth,
     CostOfDay,
     CostOfMonth,
-    /// A budget, once the requests in progress have taken what they may.
+    /// A budget that requests in progress have reserved completely.
     InProgress,
 }
 
-/// What is left of the limits a minute; `None` where there is no limit.
+/// What is left of the limits per minute; `None` if there is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Allowance {
     pub(crate) requests: Option<Left>,
@@ -57,18 +57,18 @@ impl Account {
         &self.held
     }
 
-    /// Counts a request, if it is within the limits. Returns its place among the concurrent ones, if they are limited.
-    /// `now`: see [`Meter`].
+    /// Counts a request, if it is within the limits. Returns its slot among the concurrent requests, if they are limited. `now`:
+    /// see [`Meter`].
     pub(crate) fn begin(self: &Arc<Self>, limits: &Limits, now: u64) -> Result<Option<InFlight>, Exceeded> {
         self.check_budget(limits)?;
         self.check_tokens(limits, now)?;
         let place = self.place(limits)?;
-        // The last: a request that is refused for another reason uses none.
+        // Last, so that a request that is rejected for another reason doesn't count.
         self.take_request(limits, now)?;
         Ok(place)
     }
 
-    /// The same, as the counters judge that gateways share; while they are away, as this gateway does.
+    /// The same, decided by the counters that gateways share; while they are unavailable, by this gateway.
     pub(crate) async fn begin_among(
         self: &Arc<Self>,
         counters: &Counters,
@@ -84,7 +84,7 @@ impl Account {
         let seen = Seen { requests: self.requests.used(now), tokens: self.tokens.used(now), spent, insists };
         if let Some(answer) = counters.ask(key, limits, seen, shared.as_ref()).await {
             self.agreed.store(losses, Ordering::Relaxed);
-            // As of before the question: what is left is never understated.
+            // With the time before the call, so that usage is never understated.
             self.requests.follow(answer.requests, now);
             self.tokens.follow(answer.tokens, now);
             if let Some(SpentSoFar { day, .. }) = spent {
@@ -143,8 +143,8 @@ impl Account {
         within(limits, today, month)
     }
 
-    /// Reserves what a request is expected to take until it has ended, if something is left of the budgets beside what is
-    /// reserved for others. Returns what is reserved, which is nothing without a budget.
+    /// Reserves what a request is expected to consume until it ends, if any budget is left besides other reservations. Returns
+    /// the reservation, which is empty without a budget.
     pub(super) fn reserve(&self, limits: &Limits, expected: Spent) -> Result<Spent, Exceeded> {
         if !limits.have_budget() {
             return Ok(Spent::default());
@@ -156,19 +156,19 @@ impl Account {
         Ok(expected)
     }
 
-    /// Nothing was taken of what was reserved.
+    /// Releases a reservation of which nothing was consumed.
     pub(super) fn release(&self, reserved: Spent) {
         if reserved != Spent::default() {
             self.spending.settle(Day::today(), Spent::default(), reserved);
         }
     }
 
-    /// Takes over what the store knows of the spending.
+    /// Adopts the spending that the store reports.
     pub(crate) fn follow(&self, day: Day, (today, month): (Spent, Spent)) {
         self.spending.follow(SpentSoFar { day, today, month });
     }
 
-    /// Counts what a request took, in place of what was `reserved` for it. Returns all that was spent.
+    /// Records what a request consumed, in place of what was `reserved` for it. Returns the total spending.
     pub(super) fn spend(
         &self,
         limits: &Limits,
@@ -207,16 +207,16 @@ fn within(limits: &Limits, today: Spent, month: Spent) -> Result<(), Exceeded> {
     }
 }
 
-/// A request's place among the concurrent ones of its key, until it is dropped.
+/// A request's slot among the concurrent requests of its key, until dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     account: Arc<Account>,
-    /// The same among the requests of all gateways, where they share counters.
+    /// The same among the requests of all gateways, if they share counters.
     shared: Option<counters::Place>,
 }
 
 impl InFlight {
-    /// `None` if the key has as many already.
+    /// `None` if the key has reached its limit.
     fn begin(account: &Arc<Account>, limit: u64) -> Option<Self> {
         let more = |count: u64| (count < limit).then(|| count + 1);
         account.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(account.allowance(&limits, 0).requests.map(|left| left.remaining), Some(1));
         drop(one);
         account.begin(&limits, 0).expect("the second of the minute");
-        // Its place among the concurrent ones is free again, too.
+        // Its slot among the concurrent requests is released, too.
         for _ in 0..2 {
             assert!(matches!(account.begin(&limits, 0), Err(Exceeded::Requests(_))));
         }
@@ -291,7 +291,7 @@ mod tests {
         let reserve = || account.reserve(&limits, expected);
         assert_eq!((reserve(), reserve()), (Ok(expected), Ok(expected)));
         assert_eq!(reserve(), Err(Exceeded::InProgress));
-        // One took less, and another nothing.
+        // One consumed less, and another nothing.
         account.spend(&limits, Day::today(), Spent { tokens: 30, cost: 0 }, expected, 0);
         assert_eq!(reserve(), Ok(expected));
         account.release(expected);

@@ -9,7 +9,7 @@ use crate::clock::monotonic_nanos;
 use crate::counters::Counters;
 use crate::keys::{Limits, Scopes};
 
-/// The key that a request was made with: cheap to clone, and without the secret.
+/// The key that made a request: cheap to clone, and without the secret.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller(Arc<Holder>);
 
@@ -20,7 +20,7 @@ struct Holder {
     limits: Limits,
     account: Arc<Account>,
     ledger: Arc<Ledger>,
-    /// Where gateways share them, and the key has limits that they count.
+    /// If gateways share counters, and the key has limits that they count.
     counters: Option<Arc<Counters>>,
 }
 
@@ -38,7 +38,7 @@ impl Caller {
         Self(Arc::new(Holder { id, scopes, limits, account, ledger, counters }))
     }
 
-    /// A key that may do and know everything, without limits.
+    /// A key with all permissions and no limits.
     pub(crate) fn unlimited(id: &str, ledger: &Arc<Ledger>) -> Self {
         let (nothing, today) = (Spent::default(), Day::today());
         let account = Arc::new(Account::new(Spending::since(today, nothing, nothing)));
@@ -50,23 +50,23 @@ impl Caller {
         &self.0.id
     }
 
-    /// What the key may do.
+    /// The permissions of the key.
     pub(crate) fn scopes(&self) -> &Scopes {
         &self.0.scopes
     }
 
-    /// How much the key may do.
+    /// The limits of the key.
     pub(crate) fn limits(&self) -> &Limits {
         &self.0.limits
     }
 
-    /// The memory that the answers of the key take, in bytes.
+    /// The memory of the key's answers, in bytes.
     pub(crate) fn held(&self) -> &Arc<AtomicUsize> {
         self.0.account.held()
     }
 
-    /// Counts a request, if it is within the limits. The place is held until the response is sent. Waits for the counters that
-    /// gateways share, for a bounded time; without them, for nothing.
+    /// Counts a request, if it is within the limits. The slot is held until the response is sent. Waits for shared counters for a
+    /// bounded time; without them, it doesn't wait.
     pub(crate) async fn begin(&self) -> Result<Option<InFlight>, Exceeded> {
         let Holder { id, limits, account, counters, .. } = &*self.0;
         match counters {
@@ -75,22 +75,22 @@ impl Caller {
         }
     }
 
-    /// What is left of the limits a minute.
+    /// What is left of the limits per minute.
     pub(crate) fn allowance(&self) -> Allowance {
         self.0.account.allowance(&self.0.limits, monotonic_nanos())
     }
 
-    /// Reserves what a request is expected to take. Returns what has to be given back when it ends.
+    /// Reserves what a request is expected to consume. Returns the reservation, to be released when the request ends.
     pub(super) fn reserve(&self, expected: Spent) -> Result<Spent, Exceeded> {
         self.0.account.reserve(&self.0.limits, expected)
     }
 
-    /// Gives back what was reserved for a request that took nothing.
+    /// Releases the reservation of a request that consumed nothing.
     pub(super) fn release(&self, reserved: Spent) {
         self.0.account.release(reserved);
     }
 
-    /// Counts what a request took, in place of what was reserved for it.
+    /// Records what a request consumed, in place of its reservation.
     pub(super) fn settle(&self, model: &Arc<str>, upstream: &Arc<str>, totals: &Totals, reserved: Spent) {
         let day = Day::today();
         let spent = Spent { tokens: totals.input.saturating_add(totals.output), cost: totals.cost };

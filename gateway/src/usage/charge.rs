@@ -1,4 +1,4 @@
-//! The account of one request, and what it costs.
+//! The charge for one request.
 
 use std::sync::Arc;
 
@@ -8,8 +8,7 @@ use super::price::{Consumption, MAX_UNITS, Rates};
 use super::{Caller, Exceeded, Spent, Totals};
 use crate::conversation::Usage;
 
-/// What one request took so far. It is recorded when it is dropped, so that the usage of a request whose client has gone
-/// counts, too.
+/// What one request has consumed so far. It is recorded on drop, so that a request whose client has disconnected counts, too.
 #[derive(Debug)]
 pub(crate) struct Charge {
     caller: Caller,
@@ -20,16 +19,16 @@ pub(crate) struct Charge {
     video_seconds: u64,
     told: Option<Usage>,
     estimate: Option<Usage>,
-    /// What is reserved of the budgets of the key.
+    /// The reservation from the key's budgets.
     reserved: Spent,
     complete: bool,
     is_void: bool,
-    /// The span of the request in traces, which is open at least as long.
+    /// The request's trace span, which stays open at least as long.
     span: Span,
 }
 
 impl Charge {
-    /// Opens the account of a request. `upstream`: the one that answers.
+    /// Opens the charge for a request. `upstream`: the one that answers.
     pub(crate) fn new(caller: Caller, model: Arc<str>, upstream: Arc<str>) -> Self {
         Self {
             caller,
@@ -53,8 +52,8 @@ impl Charge {
         self
     }
 
-    /// Reserves what the request is expected to take of the budgets of its key, at the prices of the upstream. Errors:
-    /// they are used up, or the requests in progress may use them up; nothing is recorded.
+    /// Reserves what the request is expected to consume from the budgets of its key, at the upstream's prices. Errors: they are
+    /// used up, or requests in progress may use them up; nothing is recorded.
     pub(crate) fn reserve(mut self, consumption: Consumption) -> Result<Self, Exceeded> {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
         let expected = consumption.usage;
@@ -72,7 +71,7 @@ impl Charge {
         }
     }
 
-    /// Sets the usage as the upstream tells it; the last one counts.
+    /// Sets the usage that the upstream reports; the last report counts.
     pub(crate) fn told(&mut self, usage: Usage) {
         self.told = Some(usage);
     }
@@ -87,18 +86,18 @@ impl Charge {
         self.video_seconds = seconds;
     }
 
-    /// Sets the usage as the gateway estimates it; the last one counts. It is used for what the upstream does not tell,
-    /// and for the output of an answer that ended early, which the upstream told at its beginning.
+    /// Sets the gateway's estimate of the usage; the last one counts. It replaces what the upstream doesn't report, and the
+    /// output of an answer that ended early, which the upstream reported at its start.
     pub(crate) fn estimated(&mut self, usage: Usage) {
         self.estimate = Some(usage);
     }
 
-    /// The upstream refused or failed: nothing is recorded.
+    /// The upstream rejected the request or failed: nothing is recorded.
     pub(crate) fn void(mut self) {
         self.is_void = true;
     }
 
-    /// The answer was sent whole.
+    /// The answer was sent completely.
     pub(crate) fn complete(&mut self) {
         self.complete = true;
     }
@@ -126,7 +125,7 @@ impl Drop for Charge {
         let consumption = Consumption { usage, images: self.images, video_seconds: self.video_seconds };
         let cost = match &self.rates {
             Some(rates) => rates.cost(&consumption),
-            // A request that takes nothing costs nothing, whatever the prices are.
+            // A request that consumes nothing costs nothing, whatever the prices.
             None => consumption.is_nothing().then_some(0),
         };
         let totals = Totals {
@@ -141,7 +140,7 @@ impl Drop for Charge {
             cost: cost.unwrap_or(0),
             unpriced: cost.is_none().into(),
         };
-        // Signed: traces have no other numbers.
+        // Signed: traces have no unsigned integers.
         self.span.record("gen_ai.usage.input_tokens", totals.input.cast_signed());
         self.span.record("gen_ai.usage.output_tokens", totals.output.cast_signed());
         for (name, tokens) in [
@@ -166,7 +165,7 @@ mod tests {
         Usage { input: Some(input), output: Some(output), ..Usage::default() }
     }
 
-    /// What is recorded of a charge.
+    /// What is recorded for a charge.
     fn recorded(charged: impl FnOnce(&mut Charge)) -> Totals {
         recorded_at(Some(&Price::new(1.0, 10.0)), charged)
     }
@@ -207,7 +206,7 @@ mod tests {
         assert_eq!((nothing.requests, nothing.estimated, nothing.input), (1, 1, 0));
         let all = recorded(|charge| charge.estimated(usage(7, 3)));
         assert_eq!((all.estimated, all.complete, all.input, all.output), (1, 0, 7, 3));
-        // A stream that tells the input at its beginning, and is left before it tells the output.
+        // A stream that reports the input at its start, aborted before it reports the output.
         let aborted = recorded(|charge| {
             charge.told(usage(100, 1));
             charge.estimated(usage(80, 30));

@@ -1,11 +1,11 @@
-//! The journal of usage: a file that has what the store does not have yet, so that it outlives a gateway that is killed.
+//! The usage journal: a file with the usage that the store doesn't have yet, so that it survives if the gateway is killed.
 //!
-//! Each request is written into it before the end of its answer is sent, so that it survives the process. It survives the
-//! machine, too, once the file is synced, which is done beside requests, twice a second, while the store takes nothing. The
-//! journal has two halves, of which one is written to. Whenever the store has taken usage, or that half
-//! fills up, the other one begins with the sums of all that the store does not have, and is written to from then on. So a
-//! journal does not grow, however long the store is away. Its room is taken when it is made: a disk that gets full later,
-//! which also keeps SQLite from writing, does not matter.
+//! Each request is written to it before the end of its answer is sent, so it survives the process. It also survives the machine
+//! once the file is synced: in the background, twice a second, while the store accepts nothing. The journal has two halves, one
+//! of which is being written. Whenever the store has accepted usage, or that half fills up, the other half starts with the sums
+//! of everything that the store doesn't have, and is written from then on. So a journal doesn't grow, however long the store is
+//! unavailable. Its space is allocated when it is created, so a disk that fills up later, which also keeps SQLite from writing,
+//! doesn't matter.
 
 mod inherited;
 mod line;
@@ -25,21 +25,21 @@ use super::{Mark, Place, Rows, Totals};
 use crate::crash;
 use crate::disk::{UNFINISHED, private_file, private_folder};
 
-/// Bytes before the first half: room for the line that says what the file is.
+/// Bytes before the first half: space for the line that identifies the file.
 const HEAD: u64 = LONGEST as u64;
-/// Bytes of a half: some 16,000 requests, or as many sums.
+/// Bytes of a half: about 16,000 requests, or as many sums.
 const HALF: u64 = 2 * 1024 * 1024;
-/// In which pieces the room is taken. Of larger ones, Linux makes larger pages of its cache, and each later write to such a
+/// Chunk size for allocating the space. For larger chunks, Linux uses larger page cache pages, and each later write to such a
 /// page takes several times as long.
 const PIECE: usize = 16 * 1024;
-/// Maximum number of journals in a folder: each process that was killed while the store was away leaves one.
+/// Maximum number of journals in a folder: each process killed while the store was unavailable leaves one.
 const MOST_FILES: usize = 256;
-/// How long a request waits for another one that writes. It takes microseconds, unless the disk hangs: then nobody waits.
+/// How long a request waits for a concurrent write. Writes take microseconds, unless the disk hangs: then nobody waits.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// Pause between two attempts to make a file.
+/// Pause between two attempts to create a file.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// Ending of the names of journals.
+/// File extension of journals.
 const ENDING: &str = "journal";
 
 /// See the module.
@@ -48,43 +48,43 @@ pub(crate) struct Journal {
     folder: PathBuf,
     writer: Arc<str>,
     state: Mutex<State>,
-    /// Whether a write takes so long that others do not wait for it.
+    /// Whether a write is so slow that others don't wait for it.
     is_slow: AtomicBool,
-    /// Whether sums of all should be written soon.
+    /// Whether the sums should be written soon.
     wants_sums: AtomicBool,
-    /// Told when half of a half is full: there is not much time until it is.
+    /// Notified when half of a half is used, and it will be full soon.
     filling: Notify,
-    /// Requests that could not be written since the start.
+    /// Requests that couldn't be written since the start.
     missed: AtomicU64,
-    /// Whether the log says so.
+    /// Whether this has been logged.
     is_missing: AtomicBool,
-    /// Whether somebody waits for the disk.
+    /// Whether a sync is in progress.
     is_syncing: AtomicBool,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The file cannot be made until now. With the time of the next attempt.
+    /// The file can't be created yet. With the time of the next attempt.
     Missing(Instant),
     Open(Open),
-    /// The store has all.
+    /// The store has everything.
     Ended,
 }
 
 #[derive(Debug)]
 struct Open {
-    /// Its position is where the next line goes. Locked, so that others see that its process lives.
+    /// Positioned where the next line goes. Locked, to show others that its process is alive.
     file: File,
     path: PathBuf,
     /// 0 or 1.
     half: u64,
-    /// Bytes that are written in the half.
+    /// Bytes used in the half.
     used: u64,
 }
 
 impl Journal {
-    /// Opens the journal of a process in a folder, which is created for its owner alone. `writer`: the name of the process
-    /// as the store knows it, without characters that file names cannot have. A file that cannot be made is tried again.
+    /// Opens the journal of a process in a folder, which is created with access for its owner only. `writer`: the name of the
+    /// process in the store, without characters that aren't allowed in file names. If the file can't be created, this is retried.
     pub(crate) fn open(folder: &Path, writer: &Arc<str>) -> Self {
         let journal = Self {
             folder: folder.to_owned(),
@@ -101,12 +101,12 @@ impl Journal {
         journal
     }
 
-    /// What processes left in a folder that ended before the store had it. See [`Inherited::read`].
+    /// What ended processes left in a folder before the store had it. See [`Inherited::read`].
     pub(crate) fn inherited(folder: &Path, known_for: Duration) -> Vec<Inherited> {
         Inherited::read(folder, known_for)
     }
 
-    /// Writes what a request took.
+    /// Writes what a request consumed.
     pub(super) fn add(&self, mark: Mark, place: &Place, totals: &Totals) {
         let Some(line) = framed(&self.writer, &Line::request(mark, place, totals)) else {
             return self.miss(totals, &"a name in it is too long");
@@ -128,18 +128,18 @@ impl Journal {
         }
     }
 
-    /// Whether the journal wants the sums of all that the store does not have: it is filling up, or lacks something.
+    /// Whether the journal needs the sums of everything that the store doesn't have: it is filling up, or is incomplete.
     pub(crate) fn wants_sums(&self) -> bool {
         self.wants_sums.load(Ordering::Relaxed)
     }
 
-    /// Waits until half of its room is used, since it was waited for last.
+    /// Waits until half of the space is used since the last wait.
     pub(crate) async fn fills(&self) {
         self.filling.notified().await;
     }
 
-    /// Begins anew with the sums of all that the store does not have. `sums`: gives them by the number of their batch, and the
-    /// part that requests belong to from then on; no request is written meanwhile.
+    /// Starts the other half with the sums of everything that the store doesn't have. `sums`: returns them by batch number, and
+    /// the part that later requests belong to; no request is written meanwhile.
     pub(crate) fn write_sums<'r>(&self, sums: impl FnOnce() -> (u64, Vec<(u64, &'r Rows)>)) {
         let missed = self.missed.load(Ordering::Relaxed);
         if let Err(error) = self.make() {
@@ -162,7 +162,7 @@ impl Journal {
         }
     }
 
-    /// Makes the file, if it is not there and its time has come. Requests do not wait meanwhile: they miss it, as before.
+    /// Creates the file if it doesn't exist and an attempt is due. Requests don't wait for it: they stay unjournaled meanwhile.
     fn make(&self) -> io::Result<()> {
         match self.enter().as_deref_mut() {
             Some(State::Missing(next)) if *next <= Instant::now() => *next = Instant::now() + PAUSE,
@@ -193,7 +193,7 @@ impl Journal {
         Ok(lines)
     }
 
-    /// Waits until what was written is on the disk. Requests do not wait for it, and a second call at the same time does nothing.
+    /// Waits until everything written is on disk. Requests don't wait for it, and a concurrent second call does nothing.
     pub(crate) fn sync(&self) {
         if self.is_syncing.swap(true, Ordering::AcqRel) {
             return;
@@ -208,19 +208,19 @@ impl Journal {
         self.is_syncing.store(false, Ordering::Release);
     }
 
-    /// The store has all: removes the file.
+    /// Removes the file: the store has everything.
     pub(crate) fn end(&self) {
         if let Some(mut state) = self.enter()
             && let State::Open(open) = std::mem::replace(&mut *state, State::Ended)
         {
-            // A file without usage is removed by the next process, too.
+            // A file without usage is also removed by the next process.
             crash::point();
             _ = std::fs::remove_file(open.path);
             crash::point();
         }
     }
 
-    /// Requests that could not be written since the start.
+    /// Requests that couldn't be written since the start.
     pub(crate) fn missed(&self) -> u64 {
         self.missed.load(Ordering::Relaxed)
     }
@@ -238,7 +238,7 @@ impl Journal {
         }
     }
 
-    /// Waits until nobody else writes. None: a write takes so long that its disk seems to hang.
+    /// Waits for concurrent writes. None: a write takes so long that the disk seems to hang.
     fn enter(&self) -> Option<MutexGuard<'_, State>> {
         let mut begun = None;
         loop {
@@ -260,7 +260,8 @@ impl Journal {
 }
 
 impl Open {
-    /// Makes the file, with all its room. It gets its name once it is whole and locked: others remove what nobody holds.
+    /// Creates the file and allocates its space. It gets its name once it is complete and locked, because others remove unlocked
+    /// files.
     fn make(folder: &Path, writer: &str) -> io::Result<Self> {
         crash::point();
         private_folder().recursive(true).create(folder)?;
@@ -308,7 +309,7 @@ impl Open {
         let written = self.file.write_all(lines);
         crash::point();
         if let Err(error) = written {
-            // What is there of it is overwritten.
+            // A partial write will be overwritten.
             self.file.seek(SeekFrom::Start(HEAD + self.half * HALF + self.used))?;
             return Err(error);
         }
@@ -316,7 +317,7 @@ impl Open {
         Ok(())
     }
 
-    /// Goes on with the other half, which begins with these lines. Where that fails, the half stays as it was.
+    /// Switches to the other half, which starts with these lines. If that fails, the current half stays in use.
     fn begin(&mut self, lines: &[u8]) -> io::Result<()> {
         let before = (self.half, self.used);
         self.file.seek(SeekFrom::Start(HEAD + (1 - self.half) * HALF))?;

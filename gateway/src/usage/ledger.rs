@@ -1,40 +1,40 @@
-//! Usage that is not in the store yet.
+//! Usage that isn't in the store yet.
 //!
-//! Requests of one key, model, upstream and day are added up here. A store that is away for hours therefore costs no more
-//! memory than one that is away for a second, and loses nothing. What is here is in a [`Journal`], too, where there is one.
+//! Requests with the same key, model, upstream and day are added up here. So an outage of hours takes no more memory than one of
+//! a second, and nothing is lost. If there is a [`Journal`], the same usage is there, too.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Journal, Mark, Place, Rows, Totals};
 
-/// Maximum number of rows that wait for the store. Usage of further ones is lost, and counted as such.
+/// Maximum number of rows waiting for the store. Usage beyond that is lost, and counted as lost.
 const MOST_ROWS: usize = 100_000;
 
-/// What metrics say about the ledger.
+/// The ledger's metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// Requests recorded since the start.
     recorded: AtomicU64,
     /// Requests that the store has.
     stored: AtomicU64,
-    /// Requests that were lost, because too many rows waited.
+    /// Requests that were lost because too many rows were waiting.
     lost: AtomicU64,
-    /// Requests recorded since the start whose cost is not known.
+    /// Requests recorded since the start whose cost is unknown.
     unpriced: AtomicU64,
-    /// Failed attempts to write.
+    /// Failed writes.
     failures: AtomicU64,
 }
 
 impl Counters {
-    /// Numbers of requests by the state of their usage, since the start.
+    /// Number of requests by the state of their usage, since the start.
     pub(crate) fn states(&self) -> [(&'static str, f64); 3] {
-        // The recorded ones last: they are never fewer than the others.
+        // Read `recorded` last: it is never less than the others.
         let (stored, lost) = (read(&self.stored), read(&self.lost));
         [("stored", stored), ("lost", lost), ("waiting", (read(&self.recorded) - stored - lost).max(0.0))]
     }
 
-    /// Requests since the start whose cost is not known.
+    /// Requests since the start whose cost is unknown.
     pub(crate) fn unpriced(&self) -> u64 {
         self.unpriced.load(Ordering::Relaxed)
     }
@@ -50,8 +50,7 @@ fn read(counter: &AtomicU64) -> f64 {
     counter.load(Ordering::Relaxed) as f64
 }
 
-/// The usage that nobody has taken to the store yet. The lock is held for an addition, never while the store works or a file is
-/// written.
+/// The usage not yet taken to the store. The lock is held only for an addition, never while the store works or a file is written.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     fresh: Mutex<Fresh>,
@@ -72,13 +71,13 @@ impl Default for Ledger {
 }
 
 impl Ledger {
-    /// `journal`: where usage is until the store has it.
+    /// `journal`: holds the usage until the store has it.
     pub(crate) fn new(journal: Option<Journal>) -> Self {
         let fresh = Fresh { rows: Rows::new(), mark: Mark { batch: 1, part: 1 } };
         Self { fresh: Mutex::new(fresh), journal, counters: Counters::default() }
     }
 
-    /// Records what a request took.
+    /// Records what a request consumed.
     pub(crate) fn add(&self, place: &Place, totals: &Totals) {
         self.counters.recorded.fetch_add(totals.requests, Ordering::Relaxed);
         self.counters.unpriced.fetch_add(totals.unpriced, Ordering::Relaxed);
@@ -95,12 +94,12 @@ impl Ledger {
         self.journal.as_ref()
     }
 
-    /// Takes what has been recorded since the last time.
+    /// Takes what has been recorded since the last call.
     pub(crate) fn take(&self) -> Rows {
         std::mem::take(&mut self.lock().rows)
     }
 
-    /// The same, and its batch is complete: what is recorded from now on is of the next one. Returns its number.
+    /// The same, and completes the batch: later records belong to the next one. Returns its number.
     pub(crate) fn seal(&self) -> (u64, Rows) {
         let mut fresh = self.lock();
         let number = fresh.mark.batch;
@@ -108,32 +107,32 @@ impl Ledger {
         (number, std::mem::take(&mut fresh.rows))
     }
 
-    /// Takes the same, and begins a part: that of what is recorded from now on is returned.
+    /// Takes the same, and starts a new part. Returns the mark of later records.
     pub(crate) fn begin_part(&self) -> (Mark, Rows) {
         let mut fresh = self.lock();
         fresh.mark.part += 1;
         (fresh.mark, std::mem::take(&mut fresh.rows))
     }
 
-    /// Counts requests that another process recorded, and that wait for the store here.
+    /// Counts requests that another process recorded and that wait for the store here.
     pub(crate) fn inherit(&self, requests: u64) {
         self.counters.recorded.fetch_add(requests, Ordering::Relaxed);
     }
 
-    /// Adds rows to those that wait for the store. `sent`: how many others wait beside them.
+    /// Adds rows to those waiting for the store. `sent`: how many others are on their way to it.
     pub(crate) fn queue(&self, waiting: &mut Rows, fresh: Rows, sent: usize) {
         for (place, totals) in fresh {
             self.enter(waiting, &place, &totals, MOST_ROWS.saturating_sub(sent));
         }
     }
 
-    /// The store has these.
+    /// Counts these as stored.
     pub(crate) fn stored(&self, rows: &Rows) {
         let requests = rows.values().map(|totals| totals.requests).sum();
         self.counters.stored.fetch_add(requests, Ordering::Relaxed);
     }
 
-    /// The store did not take the rows that wait.
+    /// Counts a failed write.
     pub(crate) fn failed(&self) {
         self.counters.failures.fetch_add(1, Ordering::Relaxed);
     }
@@ -208,12 +207,12 @@ mod tests {
         for number in 0..=MOST_ROWS {
             ledger.add(&place(&number.to_string()), &ONE);
         }
-        // A row that waits already still counts.
+        // A row that is already waiting still counts.
         ledger.add(&place("0"), &ONE);
         assert_eq!(ledger.counters().states()[1], ("lost", 1.0));
         let rows = ledger.take();
         assert_eq!((rows.len(), rows[&place("0")].requests), (MOST_ROWS, 2));
-        // Those that are on their way to the store wait, too.
+        // Those on their way to the store are waiting, too.
         let mut waiting = Rows::new();
         ledger.queue(&mut waiting, rows, MOST_ROWS - 1);
         assert_eq!(waiting.len(), 1);

@@ -1,33 +1,33 @@
-//! A limit a minute, without a lock: tokens of a bucket that is full at first and refills evenly.
+//! A lock-free limit per minute: a token bucket that starts full and refills evenly.
 //!
-//! The state is one number, the time at which the bucket is full again (the generic cell rate algorithm). Tokens that
-//! were used without asking, since nobody knew their number before, may leave a debt; requests wait until it is paid.
+//! The state is a single number, the time at which the bucket is full again (the generic cell rate algorithm). Tokens consumed
+//! unconditionally, because their number wasn't known in advance, may leave a debt; requests wait until it is paid.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The time in which an empty bucket is full.
+/// The time in which an empty bucket refills.
 const MINUTE: u64 = 60_000_000_000;
-/// The longest that a debt lasts. One huge answer does not stop a key for a day.
+/// Maximum duration of a debt, so that one huge answer doesn't block a key for a day.
 const LONGEST_DEBT: u64 = 60 * MINUTE;
 
 /// What is left of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// What may be used at once.
+    /// How much may be used immediately.
     pub(crate) remaining: u64,
-    /// Time until all may be.
+    /// Time until the bucket is full.
     pub(crate) full: Duration,
 }
 
-/// The bucket of one limit. `now`: nanoseconds on a clock that only goes forward.
+/// The bucket of one limit. `now`: nanoseconds of a monotonic clock.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     full_at: AtomicU64,
 }
 
 impl Meter {
-    /// Uses one of `limit` a minute. Errors: none is left; the time until there is one.
+    /// Consumes one of `limit` per minute. Errors: none is left; the time until one is available.
     pub(crate) fn take(&self, limit: u64, now: u64) -> Result<(), Duration> {
         let (one, most) = (cost(1, limit), MINUTE);
         let mut wait = 0;
@@ -39,11 +39,11 @@ impl Meter {
         taken.map(drop).map_err(|_| Duration::from_nanos(wait))
     }
 
-    /// Uses so many without asking.
+    /// Consumes `count` unconditionally (may go into debt).
     pub(crate) fn add(&self, count: u64, limit: u64, now: u64) {
         let cost = cost(count, limit);
         let add = |full_at: u64| Some(full_at.max(now).saturating_add(cost).min(now + MINUTE + LONGEST_DEBT));
-        // It never refuses.
+        // Always succeeds.
         _ = self.full_at.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
@@ -59,7 +59,7 @@ impl Meter {
         Duration::from_nanos(self.full_at.load(Ordering::Relaxed).saturating_sub(now))
     }
 
-    /// Takes over what others know: at `now`, it took so long until the bucket was full. It only grows.
+    /// Adopts what others report: at `now`, it took this long until the bucket was full. Usage only grows.
     pub(crate) fn follow(&self, used: Duration, now: u64) {
         let used = u64::try_from(used.as_nanos()).unwrap_or(u64::MAX).min(MINUTE + LONGEST_DEBT);
         self.full_at.fetch_max(now.saturating_add(used), Ordering::Relaxed);
@@ -73,7 +73,7 @@ impl Meter {
     }
 }
 
-/// The time in which so many of a limit refill.
+/// The time in which `count` of a limit refill.
 fn cost(count: u64, limit: u64) -> u64 {
     let cost = u128::from(count) * u128::from(MINUTE) / u128::from(limit.max(1));
     u64::try_from(cost).unwrap_or(u64::MAX)

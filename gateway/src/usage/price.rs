@@ -1,36 +1,37 @@
-//! Prices, and what a request costs by them. Amounts become whole billionths before they are multiplied, so that a cost is exact.
+//! Prices, and the cost of a request. Prices are converted to whole billionths before they are multiplied, so that costs are
+//! exact.
 
 use crate::conversation::Usage;
 use crate::spent::billionths;
 
-/// Prices of a model, in the currency of the operator.
+/// Prices of a model, in the operator's currency.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Price {
-    /// Of tokens.
+    /// Price of tokens.
     pub tokens: TokenPrice,
-    /// Of tokens where the prompt is larger than a number of tokens. All tokens of a request have the price of the highest tier
+    /// Price of tokens for prompts larger than a number of tokens. All tokens of a request have the price of the highest tier
     /// that its prompt exceeds.
     pub tiers: Vec<PriceTier>,
-    /// Of an image that the model makes, beside its tokens.
+    /// Price of an image that the model makes, in addition to its tokens.
     pub image: Option<f64>,
-    /// Of a second of a video that the model makes, beside its tokens.
+    /// Price of a second of video that the model makes, in addition to its tokens.
     pub video_second: Option<f64>,
 }
 
-/// Prices of a million tokens.
+/// Prices per million tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct TokenPrice {
-    /// Tokens of the prompt.
+    /// Prompt tokens.
     pub input: f64,
     /// Generated tokens.
     pub output: f64,
-    /// Tokens of the prompt that a cache has; as `input` where it is `None`.
+    /// Prompt tokens read from a cache; same as `input` if `None`.
     pub cached_input: Option<f64>,
-    /// Tokens of the prompt that are written to a cache; as `input` where it is `None`.
+    /// Prompt tokens written to a cache; same as `input` if `None`.
     pub cache_write: Option<f64>,
-    /// Generated tokens of reasoning; as `output` where it is `None`.
+    /// Generated reasoning tokens; same as `output` if `None`.
     pub reasoning: Option<f64>,
 }
 
@@ -38,40 +39,40 @@ pub struct TokenPrice {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct PriceTier {
-    /// The tier holds for prompts of more tokens than this.
+    /// The tier applies to prompts of more tokens than this.
     pub above: u64,
     /// Its prices.
     pub tokens: TokenPrice,
 }
 
 impl Price {
-    /// Prices of a million tokens of the prompt and of a million generated tokens.
+    /// Prices per million prompt tokens and per million generated tokens.
     pub fn new(input: f64, output: f64) -> Self {
         Self { tokens: TokenPrice::new(input, output), ..Self::default() }
     }
 }
 
 impl TokenPrice {
-    /// Prices of the prompt and of generated tokens.
+    /// Prices of prompt tokens and of generated tokens.
     pub fn new(input: f64, output: f64) -> Self {
         Self { input, output, ..Self::default() }
     }
 }
 
 impl PriceTier {
-    /// Prices for prompts of more than so many tokens.
+    /// Prices for prompts of more than `above` tokens.
     pub fn new(above: u64, tokens: TokenPrice) -> Self {
         Self { above, tokens }
     }
 }
 
-/// Maximum number of tokens of a kind, of images and of seconds that one request is billed for: an upstream may report any number,
-/// and sums must not overflow the store.
+/// Maximum number of tokens of a kind, images and seconds billed per request: an upstream may report any number, and sums must
+/// not overflow the store.
 pub(super) const MAX_UNITS: u64 = 1_000_000_000;
-/// Maximum cost of one request, in billionths: a million of the currency.
+/// Maximum cost of one request, in billionths: a million units of the currency.
 pub(super) const MAX_COST: u64 = 1_000_000_000_000_000;
 
-/// What a request consumed of a model.
+/// What a request consumed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Consumption {
     pub(crate) usage: Usage,
@@ -80,7 +81,7 @@ pub(crate) struct Consumption {
 }
 
 impl Consumption {
-    /// Of tokens alone.
+    /// Only tokens.
     pub(crate) fn of_tokens(usage: Usage) -> Self {
         Self { usage, ..Self::default() }
     }
@@ -97,13 +98,13 @@ impl Consumption {
 /// A [`Price`] in whole billionths of the currency.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rates {
-    /// Each with the size of the prompt above which it holds, the smallest first, which holds for all prompts.
+    /// Each with the prompt size above which it applies, sorted; the first applies to all prompts.
     tiers: Vec<(u64, TokenRates)>,
     image: Option<u64>,
     video_second: Option<u64>,
 }
 
-/// For a million tokens.
+/// Per million tokens.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TokenRates {
     input: u64,
@@ -121,13 +122,13 @@ impl Rates {
         Self { tiers, image: price.image.map(billionths), video_second: price.video_second.map(billionths) }
     }
 
-    /// The rates of a model that costs nothing, whatever it makes.
+    /// The rates of a model that is free, whatever it makes.
     pub(crate) fn free() -> Self {
         Self { tiers: vec![(0, TokenRates::default())], image: Some(0), video_second: Some(0) }
     }
 
-    /// The cost of a request, in billionths of the currency. `None`: it made images or a video that have no price, and whose
-    /// tokens, which may have one, are not known.
+    /// The cost of a request, in billionths of the currency. `None`: it made images or a video that have no price, and the number
+    /// of its tokens, which may have one, is unknown.
     pub(crate) fn cost(&self, consumption: &Consumption) -> Option<u64> {
         let Consumption { usage, images, video_seconds } = consumption;
         let tokens = self.tokens(usage);
@@ -143,7 +144,7 @@ impl Rates {
     fn tokens(&self, usage: &Usage) -> u128 {
         let count = |tokens: Option<u64>| tokens.unwrap_or(0).min(MAX_UNITS);
         let (input, output) = (count(usage.input), count(usage.output));
-        // The parts of a sum never exceed it, whatever the upstream reports.
+        // Parts never exceed their sum, whatever the upstream reports.
         let cached = count(usage.cached).min(input);
         let written = count(usage.cache_write).min(input - cached);
         let reasoning = count(usage.reasoning).min(output);
@@ -212,7 +213,7 @@ mod tests {
     #[test]
     fn a_tier_holds_for_the_whole_request_once_its_prompt_is_larger() {
         let mut price = Price::new(1.0, 2.0);
-        // In no order.
+        // Unsorted.
         price.tiers = vec![
             PriceTier::new(400_000, TokenPrice::new(8.0, 16.0)),
             PriceTier::new(200_000, TokenPrice { cached_input: Some(0.5), ..TokenPrice::new(4.0, 8.0) }),

@@ -1,11 +1,11 @@
-//! Usage as it is asked for and shown.
+//! Usage queries and reports.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Day, Totals};
 use crate::spent::amount;
 
-/// Days of a report that states none.
+/// Default number of days in a report.
 const DAYS: u32 = 30;
 
 /// Which usage to report.
@@ -19,15 +19,15 @@ pub struct UsageQuery {
     /// The last day. Default: today.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// Only of this key: its id, or the name of one that is not revoked.
+    /// Only this key: its id, or the name of one that isn't revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// What the rows are told apart by, with commas: `day`, `key`, `model`, `upstream`. Default: all.
+    /// What to group rows by, comma-separated: `day`, `key`, `model`, `upstream`. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
 }
 
-/// A query of which every member was read.
+/// A query with all members resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResolvedUsageQuery {
     pub(crate) from: Day,
@@ -36,7 +36,7 @@ pub(crate) struct ResolvedUsageQuery {
     pub(crate) by: Grouping,
 }
 
-/// What rows are told apart by.
+/// What rows are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "any combination")]
 pub(crate) struct Grouping {
@@ -47,7 +47,7 @@ pub(crate) struct Grouping {
 }
 
 impl UsageQuery {
-    /// Errors: the member at fault and what is wrong with it.
+    /// Errors: the invalid member, and what is wrong with it.
     pub(crate) fn read(self, today: Day) -> Result<ResolvedUsageQuery, (&'static str, String)> {
         let day = |member: &'static str, text: Option<String>, default: Day| match text {
             Some(text) => text.parse::<Day>().map_err(|why| (member, why.to_owned())),
@@ -81,7 +81,7 @@ impl Grouping {
     }
 }
 
-/// What requests took together. A member by which rows are not told apart is `None`.
+/// Sums over requests. A member that rows aren't grouped by is `None`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UsageRow {
@@ -89,31 +89,31 @@ pub struct UsageRow {
     pub day: Option<String>,
     /// Id of the key.
     pub key: Option<String>,
-    /// Name of the key; `None` for the key of the configuration, whose id is `default`.
+    /// Name of the key; `None` for the configured key, whose id is `default`.
     pub name: Option<String>,
-    /// The model as it is configured.
+    /// The configured model.
     pub model: Option<String>,
     /// The upstream that answered.
     pub upstream: Option<String>,
     /// Requests that an upstream answered.
     pub requests: u64,
-    /// Requests whose answer was sent whole.
+    /// Requests whose answer was sent completely.
     pub complete: u64,
-    /// Requests whose usage is an estimate, wholly or in part: the upstream told none.
+    /// Requests whose usage is an estimate, wholly or in part, because the upstream reported none.
     pub estimated: u64,
-    /// Tokens read, with those of the next two.
+    /// Input tokens, including those of the next two.
     pub input_tokens: u64,
     /// Tokens read from a cache.
     pub cached_tokens: u64,
     /// Tokens written to a cache.
     pub cache_write_tokens: u64,
-    /// Tokens written, with those of the next.
+    /// Output tokens, including those of the next.
     pub output_tokens: u64,
-    /// Tokens of thoughts.
+    /// Reasoning tokens.
     pub reasoning_tokens: u64,
-    /// By the prices configured when the requests were made, without that of the unpriced requests.
+    /// At the prices configured when the requests were made, excluding unpriced requests.
     pub cost: f64,
-    /// Requests whose cost is not known: there was no price when they were made. Earlier versions recorded none.
+    /// Requests whose cost is unknown, because there was no price when they were made. Earlier versions didn't record this.
     #[serde(default)]
     pub unpriced: u64,
 }

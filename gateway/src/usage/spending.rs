@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Day, Spent, SpentSoFar};
 
-/// The spending of one key. The lock is held for a few additions, never while anything waits.
+/// The spending of one key. The lock is held for a few additions, never across a wait.
 #[derive(Debug)]
 pub(crate) struct Spending {
     periods: Mutex<Periods>,
@@ -15,12 +15,12 @@ struct Periods {
     day: Day,
     today: Spent,
     month: Spent,
-    /// What requests in progress are expected to take.
+    /// What requests in progress are expected to consume.
     reserved: Spent,
 }
 
 impl Periods {
-    /// Begins a new day, and a new month where the day is in another.
+    /// Starts a new day, and a new month if the day is in another.
     fn turn(&mut self, day: Day) {
         if self.day != day {
             if self.day.month() != day.month() {
@@ -36,7 +36,7 @@ impl Periods {
 }
 
 impl Spending {
-    /// What was spent on a day, and in its month with the day.
+    /// Creates it with what was spent on a day, and in the month up to and including that day.
     pub(crate) fn since(day: Day, today: Spent, month: Spent) -> Self {
         Self { periods: Mutex::new(Periods { day, today, month, reserved: Spent::default() }) }
     }
@@ -47,7 +47,7 @@ impl Spending {
         periods
     }
 
-    /// Adds what a request took, in place of what was `reserved` for it. Returns all that was spent.
+    /// Records what a request consumed, in place of what was `reserved` for it. Returns the total spending.
     pub(crate) fn settle(&self, day: Day, spent: Spent, reserved: Spent) -> SpentSoFar {
         let mut periods = self.lock(day);
         periods.reserved = periods.reserved.without(reserved);
@@ -56,11 +56,11 @@ impl Spending {
         periods.so_far()
     }
 
-    /// Takes over what the store knows, or the counters that gateways share: other processes spend, too. What this one
-    /// spent and has not told yet may be missing there, so that an amount only grows; once it is told, they have the sum.
+    /// Adopts the spending that the store or the shared counters report, because other processes spend, too. Recent spending of
+    /// this process may not be included yet, so amounts only grow; once it has been reported, they contain the sum.
     pub(crate) fn follow(&self, SpentSoFar { day, today, month }: SpentSoFar) {
         let mut periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
-        // They were asked before midnight.
+        // Reported for a day before midnight.
         if day < periods.day {
             return;
         }
@@ -73,7 +73,7 @@ impl Spending {
         self.lock(day).so_far()
     }
 
-    /// Reserves what a request is expected to take, if `check` allows it: of what was spent today and this month, and what
+    /// Reserves what a request is expected to consume, if `check` allows it, given what was spent today and this month, and what
     /// is reserved.
     pub(crate) fn reserve<E>(
         &self,
@@ -118,7 +118,7 @@ mod tests {
         let both = Spent { tokens: 10, cost: 9 };
         assert_eq!(spending.read(before), so_far(before, both, both));
         assert_eq!(spending.read(after), so_far(after, Spent::default(), both));
-        // What was read before midnight says nothing of the new day.
+        // What was read before midnight says nothing about the new day.
         spending.follow(so_far(before, much, much));
         assert_eq!(spending.read(after), so_far(after, Spent::default(), both));
         spending.follow(so_far(after, little, both));

@@ -1,11 +1,11 @@
-//! What requests took together, and by what it is kept.
+//! Usage totals, and their grouping.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Day;
 
-/// What usage is kept by.
+/// What usage is grouped by.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Place {
     pub(crate) day: Day,
@@ -15,24 +15,24 @@ pub(crate) struct Place {
     pub(crate) upstream: Arc<str>,
 }
 
-/// What requests took together.
+/// Sums over requests.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) requests: u64,
-    /// Requests whose answer was sent whole.
+    /// Requests whose answer was sent completely.
     pub(crate) complete: u64,
     /// Requests whose usage is an estimate, wholly or in part.
     pub(crate) estimated: u64,
-    /// Tokens read, with those of the next two.
+    /// Input tokens, including those of the next two.
     pub(crate) input: u64,
     pub(crate) cached: u64,
     pub(crate) cache_write: u64,
-    /// Tokens written, with those of the next.
+    /// Output tokens, including those of the next.
     pub(crate) output: u64,
     pub(crate) reasoning: u64,
-    /// In billionths of the currency, without that of the unpriced requests.
+    /// In billionths of the currency, excluding unpriced requests.
     pub(crate) cost: u64,
-    /// Requests whose cost is not known, since no price is.
+    /// Requests whose cost is unknown because there is no price.
     pub(crate) unpriced: u64,
 }
 
@@ -72,7 +72,7 @@ impl Totals {
         [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced]
     }
 
-    /// Of [`counts`](Self::counts).
+    /// The inverse of [`counts`](Self::counts).
     pub(crate) fn of(counts: [u64; 10]) -> Self {
         let [requests, complete, estimated, input, cached, cache_write, output, reasoning, cost, unpriced] =
             counts;
@@ -83,11 +83,11 @@ impl Totals {
 /// Totals by place.
 pub(crate) type Rows = HashMap<Place, Totals>;
 
-/// Which usage is told together.
+/// Which usage is reported together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// Number of the batch that the store gets it with.
+    /// Number of the batch in which the store gets it.
     pub(crate) batch: u64,
-    /// Grows whenever the journal begins anew with the sums of all before.
+    /// Incremented whenever the journal starts over with the sums so far.
     pub(crate) part: u64,
 }

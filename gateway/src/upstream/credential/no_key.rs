@@ -8,7 +8,7 @@ pub(super) const MAX_TIME: Duration = Duration::from_secs(30);
 pub(super) const MAX_KEY_BYTES: usize = 16 * 1024;
 
 /// Why there is no key, as reported to clients. The fields of a variant are only for the log: they name files and hosts. Neither
-/// quotes what a program printed, what a file contains, or what a token server sent as a token.
+/// message nor fields quote what a program printed, what a file contains, or what a token server sent as a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(in crate::upstream) enum NoKey {
     #[error("the program that prints its key did not start")]

@@ -1,4 +1,4 @@
-//! What processes left in their journals that ended before the store had it.
+//! What ended processes left in their journals before the store had it.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -13,13 +13,13 @@ use crate::crash;
 use crate::disk::UNFINISHED;
 use crate::usage::Rows;
 
-/// Most bytes of a file that are read: a whole journal.
+/// Maximum number of bytes read from a file: a whole journal.
 const MOST_BYTES: u64 = HEAD + 2 * HALF;
-/// Longest name of a process.
+/// Maximum length of a process name.
 const LONGEST_NAME: usize = 64;
-/// Most rows that are taken over at a start; further files wait for the next one.
+/// Maximum number of rows taken over at startup; further files wait for the next one.
 const MOST_ROWS: usize = 100_000;
-/// Ending of the name of a journal that is too old.
+/// File extension of journals that are too old.
 const LATE: &str = "late";
 
 /// What one process left.
@@ -27,19 +27,18 @@ const LATE: &str = "late";
 pub(crate) struct Inherited {
     /// The name that it had.
     pub(crate) writer: Arc<str>,
-    /// Rows by the number of their batch. The store may have the first of them.
+    /// Rows by batch number. The store may already have the first batches.
     pub(crate) batches: BTreeMap<u64, Rows>,
-    /// Locked: nobody else takes it over meanwhile.
+    /// Locked, so that nobody else takes it over.
     file: File,
     path: PathBuf,
 }
 
 impl Inherited {
-    /// Reads the journals of a folder whose processes have ended. Those without usage are removed, and what is no journal is
-    /// left alone.
+    /// Reads the journals of ended processes in a folder. Removes those without usage, and leaves other files alone.
     ///
-    /// `known_for`: how long the store knows which batches it has. Usage that is older may be there already: it is set
-    /// aside for a person to decide.
+    /// `known_for`: how long the store remembers which batches it has. Older usage may already be stored: it is set aside for an
+    /// operator to decide.
     pub(super) fn read(folder: &Path, known_for: Duration) -> Vec<Self> {
         let mut all = Vec::new();
         let Ok(files) = std::fs::read_dir(folder) else { return all };
@@ -63,7 +62,7 @@ impl Inherited {
         all
     }
 
-    /// None: its process lives, or there is nothing to do any more.
+    /// None: its process is alive, or there is nothing left to do.
     fn of_file(path: &Path, known_for: Duration) -> io::Result<Option<Self>> {
         let mut file = OpenOptions::new().read(true).write(true).open(path)?;
         if file.try_lock().is_err() {
@@ -77,7 +76,7 @@ impl Inherited {
             Some(Line::Journal(version, _)) => {
                 return Err(io::Error::other(format!("its form {version} is not known")));
             }
-            // Its process ended before it was made.
+            // The process ended before the file was initialized.
             _ if text.iter().all(|byte| *byte == 0) => {
                 crash::point();
                 std::fs::remove_file(path)?;
@@ -105,18 +104,18 @@ impl Inherited {
         Ok(Some(inherited))
     }
 
-    /// How many requests these are.
+    /// The number of requests in it.
     pub(crate) fn requests(&self) -> u64 {
         self.batches.values().flat_map(Rows::values).map(|totals| totals.requests).sum()
     }
 
-    /// The store has them: removes the file.
+    /// Removes the file: the store has its usage.
     pub(crate) fn taken(self) {
         crash::point();
         let removed = std::fs::remove_file(&self.path);
         crash::point();
         if let Err(error) = removed {
-            // The store knows what it has: it is not counted twice.
+            // The store remembers its batches, so nothing is counted twice.
             tracing::warn!(file = %self.path.display(), "a journal of usage cannot be removed: {error}");
         }
     }
@@ -126,7 +125,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-/// The sums of a journal by batch: the newest sums that are complete, and the requests after them.
+/// The sums of a journal by batch: the newest complete sums, plus the requests after them.
 fn sums(writer: &str, text: &[u8]) -> BTreeMap<u64, Rows> {
     let mut found = BTreeMap::<u64, u64>::new();
     let mut complete = BTreeMap::<u64, u64>::new();

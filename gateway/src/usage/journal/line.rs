@@ -1,5 +1,5 @@
-//! The lines of a journal: JSON after a checksum, padded, so that each begins at a multiple of [`UNIT`] and what is broken does
-//! not hide what follows.
+//! The lines of a journal: JSON after a checksum, padded so that each line begins at a multiple of [`UNIT`] and a corrupt line
+//! doesn't hide those that follow.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -9,32 +9,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::usage::{Day, Mark, Place, Totals};
 
-/// Version of the form of journals. The first one has no count of unpriced requests, and is read, too.
+/// Version of the journal format. The first version has no count of unpriced requests, and is still readable.
 pub(super) const VERSION: u32 = 2;
-/// Where lines begin, in bytes.
+/// Alignment of lines, in bytes.
 const UNIT: usize = 64;
-/// Length of the longest line, in bytes.
+/// Maximum length of a line, in bytes.
 pub(super) const LONGEST: usize = 4096;
 /// The checksum in hexadecimal digits, and a space.
 const PREFIX: usize = 9;
 
-/// What a line says.
+/// The contents of a line.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line<'t> {
-    /// The first one: [`VERSION`], and the name of the process that writes.
+    /// The first line: [`VERSION`], and the name of the writing process.
     Journal(u32, Cow<'t, str>),
-    /// What a request took.
+    /// What a request consumed.
     #[serde(borrow)]
     Request(Entry<'t>),
-    /// What requests of earlier parts took together.
+    /// The sum of requests from earlier parts.
     #[serde(borrow)]
     Sum(Entry<'t>),
-    /// The sums of this part are complete: so many. Lines of earlier parts are in them, or in the store.
+    /// The sums of this part are complete, with this count. Lines of earlier parts are included in them, or in the store.
     Whole(u64, u64),
 }
 
-/// The number of the batch, the part, the day, key, model, upstream, the counts, and that of unpriced requests.
+/// The batch number, the part, the day, key, model, upstream, the counts, and the count of unpriced requests.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry<'t>(
     u64,
@@ -80,7 +80,8 @@ impl<'t> Entry<'t> {
     }
 }
 
-/// A line as it is written. None: it is too long. `writer`: of the process; no other one's line is taken for one of it.
+/// A line in the written format. None: it is too long. `writer`: of the process; prevents lines of other processes from being
+/// accepted.
 pub(super) fn framed(writer: &str, line: &Line<'_>) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(3 * UNIT);
     bytes.resize(PREFIX, b' ');
@@ -88,13 +89,13 @@ pub(super) fn framed(writer: &str, line: &Line<'_>) -> Option<Vec<u8>> {
     finished(writer, bytes)
 }
 
-/// The JSON of a line as it is written.
+/// The JSON of a line in the written format.
 #[cfg(test)]
 pub(super) fn framed_json(writer: &str, json: &[u8]) -> Option<Vec<u8>> {
     finished(writer, [&[b' '; PREFIX], json].concat())
 }
 
-/// Adds the checksum to what follows its place, and the padding.
+/// Fills in the checksum of what follows it, and adds the padding.
 fn finished(writer: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let sum = checksum(writer, &bytes[PREFIX..]);
     write!(&mut bytes[..PREFIX], "{sum:08x}").ok()?;
@@ -104,7 +105,7 @@ fn finished(writer: &str, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     (length <= LONGEST).then_some(bytes)
 }
 
-/// The lines of a text, whatever else is in it.
+/// The valid lines of a text, whatever else it contains.
 pub(super) fn lines<'t>(writer: &str, text: &'t [u8]) -> impl Iterator<Item = Line<'t>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -120,7 +121,7 @@ pub(super) fn lines<'t>(writer: &str, text: &'t [u8]) -> impl Iterator<Item = Li
     })
 }
 
-/// The line that a text begins with, and its length.
+/// The line at the start of a text, and its length.
 fn line_of<'t>(writer: &str, text: &'t [u8]) -> Option<(Line<'t>, usize)> {
     let sum = std::str::from_utf8(text.get(..PREFIX - 1)?).ok()?;
     let sum = u32::from_str_radix(sum, 16).ok()?;

@@ -29,7 +29,7 @@ fn journal(ledger: &Ledger) -> &Journal {
     ledger.journal().expect("a journal")
 }
 
-/// What the processes of a folder left that have ended: the input of each model by batch.
+/// What the ended processes of a folder left: the input of each model by batch.
 fn left(folder: &Path) -> BTreeMap<String, BTreeMap<u64, BTreeMap<String, u64>>> {
     let inputs =
         |rows: &Rows| rows.iter().map(|(place, totals)| (place.model.to_string(), totals.input)).collect();
@@ -40,7 +40,7 @@ fn left(folder: &Path) -> BTreeMap<String, BTreeMap<u64, BTreeMap<String, u64>>>
     Journal::inherited(folder, KNOWN_FOR).into_iter().map(of).collect()
 }
 
-/// The same of one process.
+/// The same for one process.
 fn left_by(folder: &Path, writer: &str) -> BTreeMap<u64, BTreeMap<String, u64>> {
     left(folder).remove(writer).unwrap_or_default()
 }
@@ -72,7 +72,7 @@ fn what_a_process_left_is_told_by_batch_and_what_another_one_holds_is_its_own() 
     assert_eq!(left(folder.path()), BTreeMap::new());
     drop(ledger);
     let expected = batches([(1, &[("m", 11)]), (2, &[("m", 100), ("n", 7)])]);
-    // Whoever reads it and does not say that the store has it leaves it as it is.
+    // Reading it without confirming that the store has it leaves it unchanged.
     for _ in 0..2 {
         assert_eq!(left_by(folder.path(), "a"), expected);
     }
@@ -100,7 +100,7 @@ fn a_journal_begins_anew_with_sums_and_forgets_what_the_store_has() {
         });
     }
     spend(&ledger, "n", 4);
-    // The store takes the first batch.
+    // The store accepts the first batch.
     journal(&ledger).write_sums(|| {
         let (mark, fresh) = ledger.begin_part();
         ledger.queue(&mut next, fresh, 0);
@@ -125,7 +125,7 @@ fn a_journal_that_the_store_has_is_empty_or_gone() {
     assert_eq!(files(&folder), [""; 0]);
 }
 
-/// Cut, overwritten or doubled at any place, a journal tells no more than what was written, and what is whole.
+/// Truncated, overwritten or duplicated anywhere, a journal yields only what was written, and only complete records.
 #[test]
 fn a_broken_journal_tells_what_is_whole() {
     let folder = folder();
@@ -138,7 +138,7 @@ fn a_broken_journal_tells_what_is_whole() {
     let whole = std::fs::read(&path).expect("a file");
     let begins = usize::try_from(HEAD).expect("small");
     let length = whole[begins..].iter().position(|byte| *byte == 0).expect("an end");
-    // The line of the empty sums, and three requests of as many units each.
+    // The line of the empty sums, and three requests of the same number of units.
     let request = (length - 64) / 3;
     for cut in begins..begins + length {
         let mut broken = whole.clone();
@@ -180,7 +180,7 @@ fn what_is_no_journal_is_left_alone() {
         std::fs::write(folder.path().join(name), bytes).expect("written");
     }
     std::fs::create_dir(folder.path().join("folder.journal")).expect("created");
-    // What has just been begun is removed.
+    // A file that was just created is removed.
     for name in ["empty.journal", "unfinished.new"] {
         std::fs::write(folder.path().join(name), [0; 100]).expect("written");
     }
@@ -237,7 +237,7 @@ fn a_journal_is_bounded_and_sums_make_room() {
     assert!(!journal(&ledger).wants_sums());
     spend(&ledger, &long, 1);
     assert_eq!(journal(&ledger).missed(), missed);
-    // A name that no line has room for.
+    // A name that doesn't fit in a line.
     spend(&ledger, &"m".repeat(LONGEST), 1);
     assert_eq!(journal(&ledger).missed(), missed + 1);
     drop(ledger);
@@ -277,7 +277,7 @@ fn many_at_once_are_all_in_it() {
         for _ in 0..THREADS {
             scope.spawn(|| (0..EACH).for_each(|_| spend(&ledger, "m", 1)));
         }
-        // The store takes some meanwhile, which it is known to have from then on.
+        // Meanwhile the store accepts some, which it is known to have from then on.
         scope.spawn(|| {
             let mut next = Rows::new();
             for _ in 0..20 {

@@ -1,4 +1,4 @@
-//! Fetches the file of a finished video into the files of the gateway: no byte of it is taken without room for it.
+//! Downloads the file of a finished video into the gateway's files: no byte is accepted without reserved space.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,28 +15,28 @@ use crate::relay::{Content, Fault, Remote};
 use crate::store::{KeptFile, Kind, LIFETIME, Room};
 use crate::wire::ApiError;
 
-/// The beginning of a file that tells its format.
+/// Number of bytes at the start of a file that identify its format.
 const BEGINNING: usize = 12;
-/// A file that comes more slowly is given up, in bytes a second: few are fetched at once.
+/// Minimum rate in bytes per second; slower downloads are aborted, because few run at once.
 const LEAST_RATE: usize = 8 * 1024;
-/// The time over which the rate is counted, or the longest silence where that is longer.
+/// The time over which the rate is measured, or the idle timeout if that is longer.
 const LEAST_WINDOW: Duration = Duration::from_mins(1);
 
-/// How much of a silence counts: an upstream may be silent for its idle timeout.
+/// How much of a pause counts: an upstream may be silent for its idle timeout.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
-/// Why a file is not here.
+/// Why a file couldn't be fetched.
 #[derive(Debug)]
 pub(super) enum Unfetched {
     /// It never will be.
     Never(String),
-    /// There is no room now.
+    /// There is no space now.
     NoRoom(ApiError),
     Failed(Fault),
 }
 
-/// Fetches a file whole. `owner`: the id of the API key that it belongs to. `room`: reserved for it, also if it has to be
-/// fetched again. Until `deadline`, what was fetched waits for a store that is away.
+/// Fetches a complete file. `owner`: the id of the API key that it belongs to. `room`: its reserved space, also for repeated
+/// downloads. While the store is unavailable, the downloaded file waits for it until `deadline`.
 pub(super) async fn fetch(
     app: &App,
     owner: &Arc<str>,
@@ -54,7 +54,7 @@ pub(super) async fn fetch(
     read(content, reserved, &remote.provider.endpoint.redactor, deadline).await
 }
 
-/// Reads a file to its end, as far as there is room for it, and keeps it.
+/// Reads a file to its end, as far as there is space for it, and stores it.
 async fn read(
     content: Content,
     room: &mut Room,
@@ -87,7 +87,7 @@ async fn read(
     file.finish(LIFETIME, deadline).await.map_err(Unfetched::NoRoom)
 }
 
-/// Where the bytes of a file come from.
+/// The source of a file's bytes.
 struct Source<'r> {
     body: Body,
     idle_timeout: Duration,
@@ -109,12 +109,12 @@ impl Source<'_> {
     }
 }
 
-/// How fast a file comes.
+/// The rate of a download.
 struct Pace {
     window: Duration,
-    /// Since when the next packet is waited for.
+    /// When waiting for the next packet began.
     since: Instant,
-    /// The time that the bytes took: of each silence, only its beginning.
+    /// The time that the bytes took: of each pause, only its beginning.
     taken: Duration,
     bytes: usize,
 }
@@ -124,12 +124,12 @@ impl Pace {
         Self { window, since: Instant::now(), taken: Duration::ZERO, bytes: 0 }
     }
 
-    /// The time from now on is the upstream's.
+    /// From now on, the time counts for the upstream.
     fn wait(&mut self) {
         self.since = Instant::now();
     }
 
-    /// Counts bytes. True if fewer came than should have.
+    /// Counts bytes. True if the rate is too low.
     fn is_slow(&mut self, bytes: usize) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.taken += self.since.elapsed().min(LONGEST_PAUSE);
@@ -152,15 +152,15 @@ async fn next_packet(body: &mut Body) -> Result<Option<Bytes>, axum::Error> {
     Ok(None)
 }
 
-/// The size of the largest file that could ever be kept.
+/// The size of the largest file that could ever be stored.
 #[derive(Clone, Copy)]
 struct Most {
     bytes: u64,
-    /// Whether its API key could have no larger one, whatever room there is.
+    /// Whether the limit is that of its API key, however much space there is.
     is_limit_of_key: bool,
 }
 
-/// Whether a file of so many bytes could ever be kept.
+/// Whether a file of this size could ever be stored.
 fn fits(bytes: usize, most: Most) -> Result<u64, Unfetched> {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     if bytes > most.bytes {
@@ -174,7 +174,7 @@ fn fits(bytes: usize, most: Most) -> Result<u64, Unfetched> {
     Ok(bytes)
 }
 
-/// The format of a file: what a provider says of it is not believed, since the gateway serves it as its own.
+/// The format of a file: the provider's statement isn't trusted, since the gateway serves the file as its own.
 fn kind_of(file: &[u8]) -> Option<Kind> {
     if file.get(4..8) == Some(b"ftyp") {
         return Some(Kind::Mp4);
@@ -196,12 +196,12 @@ mod tests {
         }
     }
 
-    /// Reads a file that comes in pieces of so many bytes, each after this time.
+    /// Fetches a file that arrives in pieces of this size, each after this pause.
     async fn fetched(piece: usize, pause: Duration) -> Result<u64, Unfetched> {
         fetched_with(piece, move |_| pause).await
     }
 
-    /// The same with the time before each piece.
+    /// The same with a pause that depends on the piece.
     async fn fetched_with(
         piece: usize,
         pause: impl Fn(u64) -> Duration + Copy + Send + 'static,
@@ -228,7 +228,7 @@ mod tests {
         let slow = fetched(16, Duration::from_secs(1)).await.expect_err("too slow");
         assert!(format!("{slow:?}").contains("comes too slowly"), "{slow:?}");
         assert!(begun.elapsed() < Duration::from_mins(3), "{:?}", begun.elapsed());
-        // A silence that the upstream may make is no fault, whatever came before it.
+        // A pause within the idle timeout isn't an error, whatever preceded it.
         let paused =
             fetched_with(64 * 1024, |count| Duration::from_secs(if count == 1 { 119 } else { 0 })).await;
         assert_eq!(paused.ok(), Some(600 * 64 * 1024));

@@ -35,12 +35,12 @@ pub(crate) async fn serve(
     Ok(response)
 }
 
-/// What of a file is served.
+/// What part of a file is served.
 enum Part {
     Whole(u64),
     /// Start and exclusive end.
     Range(u64, u64),
-    /// The range that was asked for is not in the file.
+    /// The requested range isn't in the file.
     Nothing,
 }
 
@@ -57,7 +57,7 @@ impl Part {
         }
     }
 
-    /// Its bytes, if it has some.
+    /// Its byte range, if it isn't empty.
     fn range(&self) -> Option<Range<u64>> {
         let range = match *self {
             Self::Whole(total) => 0..total,

@@ -1,5 +1,5 @@
-//! Follows a video at its upstream: asks how far it is until it is finished or has failed, and fetches its file. What an
-//! upstream cannot answer for a while is asked again, until the time for the video is over.
+//! Follows a video at its upstream: polls until it is finished or has failed, and fetches its file. Temporary failures of the
+//! upstream are retried until the video's deadline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,26 +18,26 @@ use crate::tasks::{Held, UnderWay};
 
 /// Longest pause that the gateway chooses by itself.
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
-/// How often in a row an upstream may say that it has no such video.
+/// How often in a row an upstream may report that it has no such video.
 const MOST_REFUSALS: u32 = 3;
-/// How often a file is asked for.
+/// Maximum number of attempts to fetch a file.
 const MOST_FETCHES: u32 = 5;
 
-/// A video that an upstream makes.
+/// A video in progress at an upstream.
 pub(super) struct Following<'a> {
     app: &'a Arc<App>,
     task: &'a Task,
     held: &'a Held,
     remote: Remote,
     wanted: Wanted,
-    /// For the file.
+    /// Space for the file.
     room: Option<Room>,
     deadline: Instant,
-    /// What went wrong the last time.
+    /// The last failure.
     trouble: Option<String>,
-    /// Counts it among those that its upstream makes.
+    /// Counts it among the videos in progress at its upstream.
     under_way: Option<UnderWay>,
-    /// When its upstream began to work on it, in seconds since 1970.
+    /// When its upstream started working on it, as a Unix time in seconds.
     began: Option<u64>,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Following<'a> {
         Self { app, task, held, remote, wanted, room, deadline, trouble: None, under_way, began: None }
     }
 
-    /// How the video ends. `first`: what the upstream said when it took the video on.
+    /// Follows the video to its final state. `first`: the stage that the upstream reported when it accepted the video.
     pub(super) async fn run(mut self, first: Stage, deadline: Instant) -> State {
         self.deadline = deadline;
         tokio::time::timeout_at(deadline, self.end(first)).await.unwrap_or_else(|_| {
@@ -75,7 +75,7 @@ impl<'a> Following<'a> {
                     return self.fetch(&finished).await;
                 }
                 Stage::Failed(failure) => return self.failed(failure),
-                // A provider may put a video back into its queue. What clients were told only goes forward (3).
+                // A provider may put a video back into its queue, but the state that clients see only moves forward (3).
                 Stage::Waiting if before != Some(State::Processing) => State::Pending,
                 Stage::Waiting | Stage::Working => State::Processing,
             };
@@ -91,7 +91,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Notes whether the video waits at its upstream. `first`: since it was taken on.
+    /// Records whether the video is queued at its upstream. `first`: whether this is the state at acceptance.
     fn note_stage(&mut self, state: &State, first: bool) {
         let Some(under_way) = &mut self.under_way else { return };
         if *state == State::Pending {
@@ -101,7 +101,7 @@ impl<'a> Following<'a> {
         self.began.get_or_insert_with(|| if first { self.task.created } else { unix_seconds() });
     }
 
-    /// The upstream has made the video: estimates follow what it took, without the time in its queue as far as that is known.
+    /// The upstream has finished the video: adds its time to the estimates, excluding the queue as far as that is known.
     fn note_time(&mut self) {
         self.under_way = None;
         let began = self.began.unwrap_or(self.task.created);
@@ -109,7 +109,7 @@ impl<'a> Following<'a> {
         self.app.task_runner.schedule.estimates.took(&self.task.model, self.wanted.duration_s, took);
     }
 
-    /// What the upstream says next. Errors: it has no such video.
+    /// The next stage that the upstream reports. Errors: it has no such video.
     async fn look_up(&mut self) -> Result<Stage, String> {
         let (mut pause, mut refusals) = (self.app.config.video_poll, 0);
         loop {
@@ -130,7 +130,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Fetches the file: an address of the upstream may need its key, may lead inside, and may not last.
+    /// Fetches the file. Its upstream URL isn't passed on: it may require the key, be internal, or expire.
     async fn fetch(&mut self, finished: &Finished) -> State {
         let (mut pause, mut failures) = (self.app.config.video_poll, 0);
         loop {
@@ -159,7 +159,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// As far as the upstream does not tell what it made, it made what was asked for.
+    /// What the upstream doesn't report about the video is taken from the request.
     fn completed(&self, finished: &Finished, file: KeptFile) -> State {
         let Wanted { duration_s, size } = self.wanted;
         State::Completed(Output {
@@ -178,7 +178,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Keeps what went wrong. The log tells it without the upstream's words, which may hold anything.
+    /// Records a failure. The log omits the upstream's text, which may contain anything.
     fn note(&mut self, fault: &Fault) -> String {
         let upstream = &*self.remote.provider.endpoint.name;
         tracing::warn!(task = self.task.id, upstream, reason = ?fault.verdict, "a question about a video failed");
@@ -193,7 +193,7 @@ fn longer(pause: Duration, told: Option<Duration>) -> Duration {
     (pause * 2).min(LONGEST_PAUSE.max(pause)).max(told.unwrap_or_default())
 }
 
-/// A fifth more or less, so that not all are asked at the same time.
+/// Varies the pause by up to a fifth, so that polls don't coincide.
 fn jittered(pause: Duration) -> Duration {
     pause.mul_f64(rand::random_range(0.8..1.2))
 }
@@ -207,7 +207,7 @@ mod tests {
         let seconds = Duration::from_secs;
         assert_eq!(longer(seconds(5), None), seconds(10));
         assert_eq!(longer(seconds(50), None), seconds(60));
-        // As configured, though that is longer.
+        // The configured pause applies, even if it is longer.
         assert_eq!(longer(seconds(600), None), seconds(600));
         assert_eq!(longer(seconds(5), Some(seconds(90))), seconds(90));
         for _ in 0..100 {

@@ -1,4 +1,4 @@
-//! Videos of the embedded provider: one waits for a free encoder, is encoded, and takes a minimum time.
+//! Videos of the embedded provider: each waits for a free encoder, is encoded, and takes a minimum time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const FAILURE_WITH_MESSAGE: &str = "[fail:";
 /// Message of a task that failed because of [`FAILURE_MARKER`].
 const FAILURE_MESSAGE: &str = "the simulated provider failed because the prompt asked for it";
 
-/// Pause before a file that cannot be kept is written again.
+/// Pause before another attempt to write a file that couldn't be stored.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How a task ends.
@@ -38,7 +38,7 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// `owner`: the id of the API key. Errors: there is no room for the file.
+    /// `owner`: the id of the API key. Errors: there is no space for the file.
     pub(super) async fn new(
         app: &App,
         owner: &Arc<str>,
@@ -59,7 +59,7 @@ impl Job {
         })
     }
 
-    /// The state of the task as it begins.
+    /// The initial state of the task.
     pub(super) fn state(&self) -> State {
         match self {
             Self::Encode { place: None, .. } => State::Pending,
@@ -67,7 +67,7 @@ impl Job {
         }
     }
 
-    /// Makes the video of a task. `time`: the minimum that it takes.
+    /// Makes the video of a task. `time`: its minimum duration.
     pub(super) async fn run(self, app: &App, held: &Held, time: Duration, deadline: Instant) -> State {
         let mut trouble = None;
         let making = self.make(app, held, time, deadline, &mut trouble);
@@ -78,7 +78,7 @@ impl Job {
         State::failed(format!("there was no video within {:?}{trouble}", app.config.video_timeout))
     }
 
-    /// The same without an end. `trouble`: what went wrong the last time.
+    /// The same without a deadline. `trouble`: the last failure.
     async fn make(
         self,
         app: &App,
@@ -105,7 +105,7 @@ impl Job {
         };
         held.advance(&State::Processing).await;
         let encode = async move {
-            // Held by the thread: abandoned work still takes a processor until it ends.
+            // Held by the thread: abandoned work still occupies a processor until it ends.
             let encoded = tokio::task::spawn_blocking(move || {
                 let _held = (place, ahead);
                 video::encode(&prompt, size, duration_s)
@@ -117,7 +117,7 @@ impl Job {
                         let size = (size.0.into(), size.1.into());
                         return State::Completed(Output { file, duration_s, size });
                     }
-                    // The disk or the store may be back.
+                    // The disk or the store may recover.
                     Err(error) => {
                         tracing::warn!("the file of a video waits: {error}");
                         *trouble = Some(error.to_string());
@@ -137,7 +137,7 @@ async fn keep(room: &mut Room, video: &[u8], deadline: Instant) -> Result<KeptFi
     file.finish(LIFETIME, deadline).await
 }
 
-/// The failure message that a prompt asks for.
+/// The failure message that a prompt requests.
 fn failure(prompt: &str) -> Option<String> {
     if prompt.contains(FAILURE_MARKER) {
         return Some(FAILURE_MESSAGE.to_owned());

@@ -1,25 +1,25 @@
-//! What is left to do for a task, as the store keeps it: enough for another process to go on.
+//! The remaining work of a task, as stored: enough for another process to continue.
 
 use serde::{Deserialize, Serialize};
 
 use super::video_params::Wanted;
 use crate::relay::RemoteRecord;
 
-/// Raised with each change that a gateway of the version before cannot read, here or in what is inside.
+/// Incremented with each change that the previous gateway version can't read, here or in nested values.
 pub(super) const VERSION: u32 = 1;
 
 /// See the module.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct TaskPayload {
-    /// The first ones had none.
+    /// Missing in the first payloads.
     #[serde(default)]
     pub(super) version: u32,
     pub(super) wanted: Wanted,
     /// Scheme, host and port of the file URL.
     pub(super) public: String,
-    /// Who is told when the task has ended.
+    /// The webhook to notify when the task has ended.
     pub(super) webhook: Option<String>,
-    /// By the clock of the store, in milliseconds since 1970.
+    /// By the store's clock, in milliseconds since 1970.
     pub(super) deadline: u64,
     pub(super) maker: Maker,
 }
@@ -32,17 +32,17 @@ pub(super) enum Maker {
     Upstream(RemoteRecord),
 }
 
-/// What another process has left.
+/// The payload that another process left.
 #[derive(Debug)]
 pub(super) enum Left {
     TaskPayload(TaskPayload),
-    /// It is for a newer gateway.
+    /// It requires a newer gateway.
     Newer,
-    /// Nobody can go on with it.
+    /// No gateway can continue with it.
     Unreadable(serde_json::Error),
 }
 
-/// What says who may read an task_payload.
+/// The part of a payload that tells who can read it.
 #[derive(Deserialize)]
 struct Outline {
     #[serde(default)]
@@ -51,7 +51,7 @@ struct Outline {
 }
 
 impl Left {
-    /// `now`: by the clock of the store, in milliseconds since 1970. After its deadline, nobody goes on with an task_payload.
+    /// `now`: by the store's clock, in milliseconds since 1970. A payload past its deadline isn't left to newer gateways.
     pub(super) fn read(task_payload: &str, now: u64) -> Self {
         let outline = serde_json::from_str(task_payload);
         if outline.is_ok_and(|Outline { version, deadline }| version > VERSION && now < deadline) {
@@ -61,7 +61,7 @@ impl Left {
     }
 }
 
-/// Who is to be told of a task, also where the rest of the task_payload cannot be read.
+/// The webhook to notify of a task, readable even if the rest of the payload isn't.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct Receiver {
     pub(super) public: String,
@@ -69,7 +69,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// None if there is nobody, or it cannot be read.
+    /// None if there is none, or it can't be read.
     pub(super) fn of(task_payload: &str) -> Option<Self> {
         serde_json::from_str(task_payload).ok()
     }
@@ -91,7 +91,7 @@ mod tests {
             matches!(read(&task_payload, 99), Left::TaskPayload(_))
                 && matches!(read(&task_payload, 100), Left::TaskPayload(_))
         );
-        // As it was before there were versions.
+        // Without a version, as in the first payloads.
         task_payload.as_object_mut().expect("an object").remove("version");
         assert!(matches!(read(&task_payload, 99), Left::TaskPayload(_)));
         task_payload["maker"] = serde_json::json!({"unknown": 1});

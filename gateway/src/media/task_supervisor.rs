@@ -1,4 +1,4 @@
-//! The task of a gateway that looks after video tasks: those under way here, and those that nobody works on any more.
+//! The gateway's background task for video tasks: renews the leases of its own, and takes over abandoned ones.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -12,10 +12,10 @@ use crate::supervised::supervise;
 
 /// Pause after a panic.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often what has ended long ago is forgotten.
+/// How often tasks that ended long ago are deleted.
 const FORGETTING: Duration = Duration::from_mins(1);
 
-/// Starts the task. It ends when the gateway is gone. Needs a Tokio runtime.
+/// Starts the background task. It ends when the gateway is gone. Needs a Tokio runtime.
 pub(crate) fn start(app: &Arc<App>) {
     let app = Arc::downgrade(app);
     supervise("video tasks", PAUSE, move || attend(Weak::clone(&app)));

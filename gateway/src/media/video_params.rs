@@ -1,4 +1,4 @@
-//! What the video of a request is to be like.
+//! The parameters of a requested video.
 
 use gatewright::ErrorCode;
 use gatewright::limits::integer;
@@ -9,7 +9,7 @@ use crate::simulator::video;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call};
 
-/// What a second of video takes at providers.
+/// Estimated size of a second of video from providers.
 const BYTES_OF_A_SECOND: usize = 1024 * 1024;
 
 /// Duration and size of a request, with the defaults of the specification.
@@ -21,7 +21,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Of a request that was checked.
+    /// From a validated request.
     pub(super) fn of(call: &Call, request: &Value) -> Result<Self, ApiError> {
         let resolution = text(call.field(request, "resolution"));
         let aspect_ratio = text(call.field(request, "aspect_ratio"));
@@ -37,7 +37,7 @@ impl Wanted {
         Ok(Self { duration_s, size })
     }
 
-    /// An estimate of the size of the file of a provider.
+    /// Estimated size of a provider's file.
     pub(super) fn expected_bytes(self) -> usize {
         usize::try_from(self.duration_s)
             .map_or(usize::MAX, |seconds| seconds.saturating_mul(BYTES_OF_A_SECOND))

@@ -1,5 +1,5 @@
-//! Video generation tasks (2.6, 2.7, 2.9) and their states (section 3). Providers work on their own: the gateway answers
-//! with a task of its own at once, and follows the video to its end.
+//! Video generation tasks (2.6, 2.7, 2.9) and their states (section 3). Providers work asynchronously: the gateway immediately
+//! returns a task of its own, and follows the video to its end.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ use crate::usage::Charge;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
 
-/// `POST /v1/videos/generations`: returns the task, processing (section 3) or, if it has to wait for others, pending.
+/// `POST /v1/videos/generations`: returns the task: processing (section 3), or pending if it has to wait for others.
 pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {
     let (order, wanted) = order(app, call)?;
     let webhook = order.request["webhook_url"].as_str().map(str::to_owned);
@@ -48,7 +48,7 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
         model: text(&order.request["model"]).into(),
         state: State::Pending,
     };
-    // Before anybody is asked: a video without a task would be lost.
+    // Before any upstream gets the request: a video without a task would be lost.
     let held = app.task_runner.add(&task, webhook.is_some(), app.hundredths_of_key()).await?;
     let public = app.public_url(&order.call);
     let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
@@ -58,13 +58,13 @@ pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiEr
     answer.await.unwrap_or_else(|_| Err(stopping()))
 }
 
-/// Goes on with a task that another process has left.
+/// Resumes a task that another process left.
 pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
     let Resumed { task, task_payload, .. } = resumed;
     let task_payload = match Left::read(&task_payload, held.now()) {
         Left::TaskPayload(task_payload) => task_payload,
         Left::Newer => {
-            // Whoever can read it takes it over when this lease has run out.
+            // A gateway that can read it takes it over when this lease expires.
             tracing::warn!(task = task.id, "a video task waits for a newer gateway");
             return;
         }
@@ -94,7 +94,7 @@ pub(crate) async fn retrieve(app: &App, call: &Call) -> Result<Response, ApiErro
     Ok(json_response(&record_of(&task, &app.files, &app.public_url(call))))
 }
 
-/// What a client asks for, checked by the limits of its model, with duration and size as they are or are assumed.
+/// The client's request, checked against the limits of its model, with explicit or default duration and size.
 fn order(app: &App, call: Call) -> Result<(Order, Wanted), ApiError> {
     let body = call.json_body()?;
     let routes = app.routes.load();
@@ -107,7 +107,7 @@ fn order(app: &App, call: Call) -> Result<(Order, Wanted), ApiError> {
     };
     let route = route.ok_or_else(|| models::unserved(&routes, text(&request["model"]), call.operation))?;
     let wanted = Wanted::of(&call, &request)?;
-    // The defaults of the specification are those of its models. Others have defaults of their own.
+    // The defaults of the specification only apply to its own models. Others have their own defaults.
     let states = |members: &[&str]| limits.is_some() || members.iter().any(|name| !request[*name].is_null());
     let film = Film {
         duration_s: states(&["duration"]).then_some(wanted.duration_s),
@@ -125,29 +125,29 @@ struct Work {
     wanted: Wanted,
     /// Scheme, host and port of the file URL.
     public: String,
-    /// Who is told of its end.
+    /// The webhook to notify of its end.
     webhook: Option<String>,
-    /// Its file, as long as the task does not have it.
+    /// Its file, until the task has it.
     made: Mutex<Option<FileName>>,
 }
 
-/// How the video comes to be.
+/// How the video is made.
 enum Making {
     Simulated(Job),
     Upstream {
         remote: Remote,
-        /// For its file.
+        /// Space for its file.
         room: Option<Room>,
-        /// What its upstream said at first.
+        /// The first stage that its upstream reported.
         first: Stage,
-        /// Counts it among those that its upstream makes.
+        /// Counts it among the videos in progress at its upstream.
         under_way: UnderWay,
     },
 }
 
 impl Work {
-    /// `told`: for the response to the submission. The client may have left: the video is followed all the same. `span`:
-    /// of the client's request, which is over once that is told.
+    /// `told`: receives the response to the submission. If the client has disconnected, the video is still followed. `span`: of
+    /// the client's request, which ends with that response.
     async fn begin(self, order: Order, told: oneshot::Sender<Result<Response, ApiError>>, span: Span) {
         let work = async {
             match self.submit(order).instrument(span).await {
@@ -164,7 +164,7 @@ impl Work {
         self.guard(Box::pin(work)).await;
     }
 
-    /// Goes on where another process stopped.
+    /// Continues where another process stopped.
     async fn go_on(self, maker: Maker, deadline: Instant) {
         let work = async {
             let making = match maker {
@@ -187,7 +187,7 @@ impl Work {
             };
             match making {
                 Ok(making) => self.end(making, deadline).await,
-                // There may be room, or the upstream may be back, when the task is taken over again.
+                // There may be space, or the upstream may be available, when the task is taken over again.
                 Err(error) if Instant::now() < deadline => {
                     tracing::warn!(task = self.task.id, "a video task waits: {error}");
                 }
@@ -197,11 +197,11 @@ impl Work {
         self.guard(Box::pin(work)).await;
     }
 
-    /// Works until the task is somebody else's, or the gateway stops. A panic ends the task.
+    /// Works until the task is taken over or the gateway stops. A panic ends the task.
     async fn guard(&self, work: impl Future<Output = ()>) {
         let work = async {
             if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-                // The message of the panic went to standard error.
+                // The panic message went to standard error.
                 tracing::error!(task = self.task.id, "a video task panicked");
                 self.finish(State::failed("the gateway failed")).await;
             }
@@ -219,11 +219,11 @@ impl Work {
         }
     }
 
-    /// Finds somebody who makes the video. Gives its deadline, too.
+    /// Submits the video to the embedded provider or an upstream. Also returns its deadline.
     async fn submit(&self, order: Order) -> Result<(Making, Instant, Response), ApiError> {
         let model = Arc::clone(&order.route.id);
-        // Reserved before the work: without room for its file, the video would be useless. The embedded provider knows
-        // better how much it needs.
+        // Reserved before the work: without space for its file, the video would be useless. The embedded provider knows better
+        // how much it needs.
         let room = if order.route.is_embedded() {
             None
         } else {
@@ -239,7 +239,7 @@ impl Work {
                 let estimates = &self.app.task_runner.schedule.estimates;
                 let usual = || estimates.of(&model, self.wanted.duration_s, state == State::Pending);
                 let estimate = report.estimated_time.unwrap_or_else(|| whole_seconds(usual()));
-                // Whoever comes next waits behind it.
+                // Later videos queue behind it.
                 let mut under_way = self.under_way();
                 if state == State::Pending {
                     under_way.waits();
@@ -272,7 +272,7 @@ impl Work {
         let Wanted { duration_s, size } = self.wanted;
         let estimate = self.app.config.video_time + self.app.task_runner.schedule.wait(duration_s);
         let model = &attempt.destination.model;
-        // Its own limits hold, too, where the configuration gives the model those of another.
+        // Its own limits also apply if the configuration gives the model those of another.
         let rules = Rules::default().private_webhooks(self.app.config.allow_private_webhooks);
         let prepared = models::video_model(model, order.call.operation)
             .and_then(|_| order.call.checked_body_of(Some(model), rules));
@@ -302,7 +302,7 @@ impl Work {
         Ok((Making::Simulated(job), deadline, response))
     }
 
-    /// Accepts the task: from now on it is not lost. Gives its deadline and the response to the submission. `estimate`: in
+    /// Accepts the task, which can't be lost from now on. Returns its deadline and the response to the submission. `estimate`: in
     /// seconds; the source states no unit (2.7).
     async fn accept(
         &self,
@@ -311,7 +311,7 @@ impl Work {
         estimate: u64,
         origin: Origin,
     ) -> Result<(Instant, Response), ApiError> {
-        // Whoever takes the task over may have another clock.
+        // A gateway that takes the task over may have another clock.
         let deadline = self.held.now().saturating_add(millis(self.app.config.video_timeout));
         let task_payload = TaskPayload {
             version: task_payload::VERSION,
@@ -346,7 +346,7 @@ impl Work {
         self.finish(state).await;
     }
 
-    /// Ends the task and has those told whom the client named.
+    /// Ends the task and queues the notification that the client requested.
     async fn finish(&self, state: State) {
         let task = Task { state, ..self.task.clone() };
         let notice = self.webhook.as_ref().map(|url| {
@@ -361,15 +361,16 @@ impl Work {
         }
     }
 
-    /// Removes the file if the task did not take it, as somebody else has ended it or goes on with it: it would count for an hour.
-    /// A task that was lost is lost for good, also for an end that is still on its way to the store; one whose answer was lost is there.
+    /// Deletes the file if the task didn't take it, because another process has ended or taken over the task; otherwise it would
+    /// count for an hour. A lost task stays lost, even for an end that is still on its way to the store; if only the store's
+    /// reply was lost, the task has the file.
     async fn discard(&self) {
         let Some(file) = self.made().take() else { return };
         let Task { id, owner, .. } = &self.task;
         match self.app.task_runner.find(owner, id).await {
             Ok(Some(Task { state: State::Completed(output), .. })) if output.file.name == file => {}
             Ok(_) => self.app.files.discard(file).await,
-            // It expires.
+            // It will expire.
             Err(_) => {}
         }
     }
@@ -390,7 +391,7 @@ mod tests {
 
     const HOUR: Duration = Duration::from_hours(1);
 
-    /// A task under way that has a file. It is anybody's once nobody attends to it for a moment.
+    /// A task in progress with a file. Its lease expires as soon as nobody renews it for a moment.
     async fn work(gateway: &Embedded) -> (Work, KeptFile) {
         let app = Arc::clone(gateway.app());
         let task = Task {
@@ -449,7 +450,7 @@ mod tests {
         let gateway = gateway();
         let (work, file) = work(&gateway).await;
         assert!(work.held.end(&completed(&file), None).await);
-        // It tries again.
+        // It retries.
         work.guard(work.finish(completed(&file))).await;
         assert!(is_there(&work, &file).await);
     }

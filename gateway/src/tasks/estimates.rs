@@ -1,14 +1,15 @@
-//! How long videos take at providers that do not say it: by what earlier ones of the model took, their length, and how many wait.
+//! Estimates how long videos take at providers that don't report it: from the times of the model's earlier videos, their length,
+//! and the queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Estimated time of a video of a model of which none is known.
+/// Estimated time of a video if none of its model is known.
 const FIRST: Duration = Duration::from_mins(1);
-/// Maximum number of models that are known.
+/// Maximum number of models with known times.
 const MOST_MODELS: usize = 1_000;
-/// What is left of the weight of a video when another one has ended: some ten count.
+/// Decay of a video's weight with each later one: about ten count.
 const FADING: f64 = 0.9;
 
 /// See the module.
@@ -20,14 +21,14 @@ pub(crate) struct Estimates {
 #[derive(Debug, Default)]
 struct Model {
     times: Times,
-    /// Estimated seconds of work on the videos that wait.
+    /// Estimated seconds of work on the queued videos.
     waiting_s: f64,
-    /// Videos that the provider works on, and the most of them at once until now.
+    /// Number of videos that the provider is working on, and its maximum so far.
     working: u32,
     most: u32,
 }
 
-/// What videos took by their length, in seconds: sums of which the old ones fade.
+/// Times of videos by their length, in seconds: sums in which old ones decay.
 #[derive(Debug, Default)]
 struct Times {
     count: f64,
@@ -37,7 +38,7 @@ struct Times {
     product: f64,
 }
 
-/// A video that is made: it counts among those of its model until dropped.
+/// A video in progress: counts for its model until dropped.
 pub(crate) struct UnderWay {
     estimates: Arc<Estimates>,
     model: Arc<str>,
@@ -59,8 +60,8 @@ impl Times {
         }
     }
 
-    /// The line through the times by length that errs least, which neither falls nor begins below nothing. Where all had one
-    /// length, time is taken to grow with it.
+    /// Linear regression of time over length, limited to lines that neither fall nor start below zero. If all videos had one
+    /// length, time is assumed to be proportional to it.
     fn at(&self, length: f64) -> Option<f64> {
         if self.count == 0.0 {
             return None;
@@ -74,24 +75,24 @@ impl Times {
 }
 
 impl Estimates {
-    /// Estimated time of a video of this many seconds. `waits`: whether it waits for those that were there before it.
+    /// Estimated time of a video of this many seconds. `waits`: whether it is queued behind earlier ones.
     pub(crate) fn of(&self, model: &str, length_s: u32, waits: bool) -> Duration {
         let models = self.lock();
         let known = models.get(model);
         let work = work_of(known, length_s);
         let queue =
             known.filter(|_| waits).map_or(0.0, |model| model.waiting_s / f64::from(model.most.max(1)));
-        // Whoever waits behind those at work has half of one of them before it.
+        // A video queued behind those in progress also waits for about half of one of them.
         let rest = known.filter(|model| waits && model.working > 0).map_or(0.0, |_| work / 2.0);
         Duration::try_from_secs_f64(work + queue + rest).unwrap_or(FIRST)
     }
 
-    /// A provider has made a video of this many seconds in this time.
+    /// Records that a provider made a video of this many seconds in this time.
     pub(crate) fn took(&self, model: &Arc<str>, length_s: u32, time: Duration) {
         self.with(model, |model| model.times.add(length_s.into(), time.as_secs_f64()));
     }
 
-    /// Counts a video among those that are made.
+    /// Counts a video as in progress.
     pub(crate) fn under_way(self: &Arc<Self>, model: &Arc<str>, length_s: u32) -> UnderWay {
         let work_s = work_of(self.lock().get(model), length_s);
         UnderWay { estimates: Arc::clone(self), model: Arc::clone(model), work_s, stage: None }
@@ -114,12 +115,12 @@ fn work_of(model: Option<&Model>, length_s: u32) -> f64 {
 }
 
 impl UnderWay {
-    /// It waits at its provider.
+    /// It is queued at its provider.
     pub(crate) fn waits(&mut self) {
         self.enter(Some(Stage::Waiting));
     }
 
-    /// Its provider works on it.
+    /// Its provider is working on it.
     pub(crate) fn works(&mut self) {
         self.enter(Some(Stage::Working));
     }
@@ -158,7 +159,7 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
-    /// Of a video that does not wait, in whole seconds.
+    /// For a video that isn't queued, in whole seconds.
     fn alone(estimates: &Estimates, length_s: u32) -> u64 {
         (estimates.of("m", length_s, false) + Duration::from_millis(500)).as_secs()
     }
@@ -180,13 +181,13 @@ mod tests {
         let estimates = Estimates::default();
         took(&estimates, 5, 50);
         assert_eq!([1, 5, 10].map(|length| alone(&estimates, length)), [10, 50, 100]);
-        // Twenty seconds for each, and six for each second of it.
+        // Twenty seconds for each, plus six per second of video.
         let estimates = Estimates::default();
         for length in [2, 5, 10, 5] {
             took(&estimates, length, 20 + 6 * u64::from(length));
         }
         assert_eq!([1, 5, 20].map(|length| alone(&estimates, length)), [26, 50, 140]);
-        // The longer, the sooner: chance, which is not drawn out.
+        // Longer ones took less time: chance, which isn't extrapolated.
         let estimates = Estimates::default();
         for (length, time) in [(2, 40), (10, 20)] {
             took(&estimates, length, time);

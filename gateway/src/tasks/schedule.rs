@@ -1,4 +1,4 @@
-//! Who may work when, in this process: encoders, questions to providers, fetched files; and what videos take.
+//! Limits concurrent work in this process: encoders, polls of providers, downloads; and holds the estimates of video times.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use super::estimates::Estimates;
 use crate::observe::Tally;
 
-/// Maximum number of videos encoded at once: each takes a processor. Other tasks stay pending.
+/// Maximum number of videos encoded at once: each occupies a processor. Other tasks stay pending.
 const MOST_ENCODINGS: usize = 2;
-/// Maximum number of questions to providers at once.
+/// Maximum number of concurrent polls of providers.
 const MOST_LOOK_UPS: usize = 16;
-/// Maximum number of files fetched from providers at once.
+/// Maximum number of concurrent downloads from providers.
 const MOST_FETCHES: usize = 4;
 /// Estimated time to encode a second of video.
 const PACE: Duration = Duration::from_millis(100);
@@ -20,16 +20,16 @@ const PACE: Duration = Duration::from_millis(100);
 /// See the module.
 pub(crate) struct Schedule {
     encoders: Places,
-    /// For questions to providers, and for their files.
+    /// For polls of providers, and for downloads of their files.
     pub(crate) look_ups: Places,
     pub(crate) fetches: Places,
-    /// Of videos at providers.
+    /// For videos at providers.
     pub(crate) estimates: Arc<Estimates>,
     /// Seconds of video that are queued or being encoded.
     ahead_s: Mutex<u32>,
 }
 
-/// Places for one kind of work, and how many wait for one.
+/// Slots for one kind of work, and the number of those waiting for one.
 pub(crate) struct Places {
     free: Arc<Semaphore>,
     waiting: Tally,
@@ -52,7 +52,7 @@ impl Places {
         Self { free: Arc::new(Semaphore::new(most)), waiting: Tally::default() }
     }
 
-    /// Waits for a place.
+    /// Waits for a slot.
     pub(crate) async fn acquire(&self) -> Result<OwnedSemaphorePermit, AcquireError> {
         let _waits = self.waiting.one();
         Arc::clone(&self.free).acquire_owned().await
@@ -60,13 +60,13 @@ impl Places {
 }
 
 impl Schedule {
-    /// How many wait for a place, by the kind of work.
+    /// Number of those waiting for a slot, by kind of work.
     pub(crate) fn waiting(&self) -> [(&'static str, usize); 3] {
         [("encoder", &self.encoders), ("look_up", &self.look_ups), ("fetch", &self.fetches)]
             .map(|(work, places)| (work, places.waiting.now()))
     }
 
-    /// Estimated time until a video of this many seconds is encoded, including the queue before it.
+    /// Estimated time until a video of this many seconds is encoded, including the queue.
     pub(crate) fn wait(&self, duration_s: u32) -> Duration {
         PACE * (*self.lock() / u32::try_from(MOST_ENCODINGS).unwrap_or(1) + duration_s)
     }

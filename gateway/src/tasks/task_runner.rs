@@ -1,5 +1,5 @@
-//! Works on the tasks of the store: renews the leases of those under way here, takes over what nobody works on any more, and
-//! ends each once. A store that is away for a while delays the end of a task, and loses none.
+//! Works on stored tasks: renews the leases of those in progress here, takes over abandoned ones, and ends each once. A temporary
+//! outage of the store delays the end of a task, but loses none.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,31 +19,31 @@ use crate::store::{
 };
 use crate::wire::ApiError;
 
-/// Message of a task that the gateway did not finish.
+/// Message of a task that the gateway didn't finish.
 pub(crate) const STOPPED: &str = "the gateway stopped before the video was ready";
-/// Pause before a change that the store did not take is tried again.
+/// Pause before retrying a failed change in the store.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
 /// How long a submission waits for the store.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often a task that nobody was told of is forgotten, where the store does not answer.
+/// Maximum number of attempts to delete an unannounced task if the store doesn't answer.
 const TRIES: u32 = 10;
 /// Maximum number of tasks taken over at once.
 const MOST_RESUMED: usize = 64;
-/// The `retry-after` where the store does not answer, or notifications wait.
+/// The `retry-after` if the store doesn't answer, or too many notifications are waiting.
 const RETRY_AFTER_S: u64 = 10;
 
 /// See the module.
 pub(crate) struct TaskRunner {
     store: Arc<dyn Store>,
     outbox: Arc<Outbox>,
-    /// Whether tasks outlive the process.
+    /// Whether tasks survive the process.
     lasting: bool,
-    /// How long a lease lasts. It is renewed three times as often.
+    /// Duration of a lease. It is renewed three times as often.
     lease: Duration,
     held: Mutex<HashMap<Lease, CancellationToken>>,
-    /// Turns of tasks that were not finished when the gateway stopped.
+    /// Leases of tasks that weren't finished when the gateway stopped.
     left: Mutex<Vec<Lease>>,
-    /// Tasks whose end the store does not have yet.
+    /// Tasks whose end isn't in the store yet.
     ending: Tally,
     work: TaskTracker,
     stopped: CancellationToken,
@@ -54,20 +54,20 @@ pub(crate) struct TaskRunner {
 pub(crate) struct Held {
     task_runner: Arc<TaskRunner>,
     lease: Lease,
-    /// The clock of the store when it told of the lease, in milliseconds since 1970, and when that was.
+    /// The store's clock when it granted the lease, in milliseconds since 1970, and the local time of that.
     told: (u64, Instant),
     lost: CancellationToken,
 }
 
 impl TaskRunner {
-    /// `lease`: how long a task waits for a process that has died.
+    /// `lease`: how long a task waits if its process has died.
     pub(crate) fn new(store: Arc<dyn Store>, outbox: Arc<Outbox>, lasting: bool, lease: Duration) -> Self {
         let (held, left, ending, work, stopped, schedule) = Default::default();
         Self { store, outbox, lasting, lease, held, left, ending, work, stopped, schedule }
     }
 
-    /// Stores a task that is being submitted. `hundredths`: how much of the places the tasks of its key may take. Errors:
-    /// there is none left, or the store does not answer.
+    /// Stores a task that is being submitted. `hundredths`: the share of the slots that the tasks of its key may take, in
+    /// percent. Errors: no slot is left, or the store doesn't answer.
     pub(crate) async fn add(
         self: &Arc<Self>,
         task: &Task,
@@ -114,7 +114,7 @@ impl TaskRunner {
         ApiError::new(code, message).retry_after(wait)
     }
 
-    /// A task of an API key. Errors: the store does not answer.
+    /// A task of an API key. Errors: the store doesn't answer.
     pub(crate) async fn find(&self, owner: &str, id: &str) -> Result<Option<Task>, ApiError> {
         self.store.task(owner, id).await.map_err(|error| unanswered(&error))
     }
@@ -124,13 +124,13 @@ impl TaskRunner {
         self.work.spawn(work);
     }
 
-    /// Resolves when the gateway gives up what is not finished.
+    /// Resolves when the gateway abandons unfinished work.
     pub(crate) async fn stopped(&self) {
         self.stopped.cancelled().await;
     }
 
-    /// Renews the leases of the tasks under way here. Work whose lease somebody else has taken ends. Returns the time until
-    /// this is due again.
+    /// Renews the leases of the tasks in progress here. Cancels work whose lease was taken over. Returns the time until the next
+    /// renewal.
     pub(crate) async fn renew_leases(&self) -> Duration {
         let leases: Vec<Lease> = self.held().keys().cloned().collect();
         if !leases.is_empty() {
@@ -147,17 +147,17 @@ impl TaskRunner {
         (self.lease / 3).mul_f64(rand::random_range(0.8..1.0))
     }
 
-    /// How many tasks are under way here.
+    /// Number of tasks in progress here.
     pub(crate) fn under_way(&self) -> u64 {
         self.held().len().try_into().unwrap_or(u64::MAX)
     }
 
-    /// How many tasks have ended here, and the store does not have it yet.
+    /// Number of tasks that have ended here but not in the store yet.
     pub(crate) fn ending(&self) -> usize {
         self.ending.now()
     }
 
-    /// Takes over tasks that nobody works on.
+    /// Takes over abandoned tasks.
     pub(crate) async fn resume(self: &Arc<Self>) -> Vec<(Resumed, Held)> {
         let most = MOST_TASKS.saturating_sub(self.held().len()).min(MOST_RESUMED);
         if !self.lasting || self.work.is_closed() || most == 0 {
@@ -178,21 +178,21 @@ impl TaskRunner {
         }
     }
 
-    /// Forgets what has ended long ago.
+    /// Deletes tasks that ended long ago.
     pub(crate) async fn forget(&self) {
         if let Err(error) = self.store.forget_tasks().await {
             tracing::warn!("{error}: old video tasks are not removed");
         }
     }
 
-    /// Resolves when no work is under way. No more is begun then.
+    /// Resolves when no work is in progress. No new work starts then.
     pub(crate) async fn ended(&self) {
         self.work.close();
         self.work.wait().await;
     }
 
-    /// Gives up what is not finished. Where tasks last, another gateway, or this one when it is started again, goes on with
-    /// them. Else they end as failed; returns their ids.
+    /// Abandons unfinished work. If tasks are durable, another gateway, or this one after a restart, resumes them. Otherwise they
+    /// end as failed; returns their ids.
     pub(crate) async fn stop(&self) -> Vec<String> {
         self.stopped.cancel();
         self.ended().await;
@@ -225,15 +225,15 @@ impl TaskRunner {
     }
 }
 
-/// A time from the store, which may be any, is waited for no longer than this.
+/// Upper limit for waiting for a time from the store, which may be anything.
 const LONGEST: Duration = Duration::from_hours(365 * 24);
 
-/// A point in time plus a duration, which never overflows.
+/// Adds a duration to a point in time without overflow.
 fn after(now: Instant, time: Duration) -> Instant {
     now + time.min(LONGEST)
 }
 
-/// What a client is told while the store does not answer: a task that is not kept is not accepted.
+/// The error while the store doesn't answer: a task that isn't stored isn't accepted.
 fn unanswered(error: &StoreError) -> ApiError {
     tracing::warn!("{error}: a question about a video task is not answered");
     let message = "the store of the gateway does not answer; try again later";
@@ -241,25 +241,25 @@ fn unanswered(error: &StoreError) -> ApiError {
 }
 
 impl Held {
-    /// The clock of the store, in milliseconds since 1970. Whoever takes the task over has the same one; those of gateways differ.
+    /// The store's clock, in milliseconds since 1970. All gateways share it, while their own clocks differ.
     pub(crate) fn now(&self) -> u64 {
         let (now, since) = self.told;
         now.saturating_add(millis(since.elapsed()))
     }
 
-    /// When it is a time by the clock of the store, in milliseconds since 1970: at once if that has passed, and after [`LONGEST`]
-    /// at the latest.
+    /// The local time for a time by the store's clock, in milliseconds since 1970: now if that has passed, and no later than
+    /// after [`LONGEST`].
     pub(crate) fn at(&self, time: u64) -> Instant {
         after(Instant::now(), Duration::from_millis(time.saturating_sub(self.now())))
     }
 
-    /// Resolves when somebody else has taken the task over.
+    /// Resolves when another process has taken the task over.
     pub(crate) async fn lost(&self) {
         self.lost.cancelled().await;
     }
 
-    /// Accepts the task: whoever takes it over goes on with the task_payload. Errors: the store does not answer in time, or the
-    /// task is lost.
+    /// Accepts the task: a process that takes it over continues with the payload. Errors: the store doesn't answer in time, or
+    /// the task is lost.
     pub(crate) async fn accept(&self, state: &State, task_payload: &str) -> Result<(), ApiError> {
         let accepting = async {
             loop {
@@ -275,7 +275,7 @@ impl Held {
         accepted.map_err(late).flatten().map_err(|error| unanswered(&error))
     }
 
-    /// Forgets the task: nobody was told of it.
+    /// Deletes the task, which nobody was notified of.
     pub(crate) async fn forget(&self) {
         for _ in 0..TRIES {
             match self.task_runner.store.drop_task(&self.lease).await {
@@ -286,15 +286,14 @@ impl Held {
         }
     }
 
-    /// Changes the state of the task, which goes on whether or not the store takes it.
+    /// Changes the state of the task, which continues even if the store fails.
     pub(crate) async fn advance(&self, state: &State) {
         if let Err(error) = self.task_runner.store.advance_task(&self.lease, state).await {
             tracing::warn!(task = self.lease.id, "{error}: its state is not up to date");
         }
     }
 
-    /// Ends the task, as soon as the store takes it, and has the notification sent. False if somebody else has taken it
-    /// over.
+    /// Ends the task as soon as the store accepts it, and queues its notification. False if another process has taken it over.
     pub(crate) async fn end(&self, state: &State, notice: Option<&Notice>) -> bool {
         let _waits = self.task_runner.ending.one();
         loop {
@@ -311,7 +310,7 @@ impl Held {
         }
     }
 
-    /// Leaves the task: the gateway has stopped.
+    /// Leaves the task unfinished: the gateway has stopped.
     pub(crate) fn leave(&self) {
         self.task_runner.left.lock().unwrap_or_else(PoisonError::into_inner).push(self.lease.clone());
     }

@@ -86,7 +86,7 @@ impl Charge {
         self.video_seconds = seconds;
     }
 
-    /// Sets the gateway's estimate of the usage; the last one counts. It replaces what the upstream doesn't report, and the
+    /// Sets the gateway's estimate of the usage; the last one counts. It is used for what the upstream doesn't report, and for the
     /// output of an answer that ended early, which the upstream reported at its start.
     pub(crate) fn estimated(&mut self, usage: Usage) {
         self.estimate = Some(usage);

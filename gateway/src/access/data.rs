@@ -113,6 +113,10 @@ impl Data {
             (Some(pepper), _) => ((pepper.clone(), false), "the configured pepper".to_owned()),
             (None, Some(folder)) => {
                 let file = folder.join(PEPPER);
+                #[cfg(unix)]
+                if file.exists() {
+                    restrict(&file, 0o600)?;
+                }
                 (Pepper::in_file(&file).map_err(unusable(&file))?, file.display().to_string())
             }
             (None, None) => return Err(InvalidData::NoPepper(shown)),
@@ -189,5 +193,48 @@ fn create(folder: &Path) -> Result<(), InvalidData> {
     crash::point();
     private_folder().recursive(true).create(folder).map_err(unusable(folder))?;
     crash::point();
+    #[cfg(unix)]
+    restrict(folder, 0o700)?;
     Ok(())
+}
+
+/// Takes the rights of others on a folder or file of the data folder away. Where it belongs to another user, such as the root of
+/// a mounted volume, only a warning is possible: what the gateway makes in it is for its own user alone.
+#[cfg(unix)]
+fn restrict(place: &Path, mode: u32) -> Result<(), InvalidData> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let found = std::fs::metadata(place).map_err(unusable(place))?.permissions().mode() & 0o777;
+    if found & 0o077 == 0 {
+        return Ok(());
+    }
+    let shown = place.display();
+    match std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode)) {
+        Ok(()) => tracing::info!("{shown}: mode {found:03o} let others in; it is {mode:03o} now"),
+        Err(error) => tracing::warn!(
+            "{shown}: mode {found:03o} lets others in, and it cannot be changed ({error}); run: chmod {mode:03o} {shown}"
+        ),
+    }
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_data_folder_and_a_pepper_that_others_can_read_become_the_gateways_alone() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("data");
+        drop(Data::open(Some(&folder), None, None).expect("a new folder"));
+        let pepper = folder.join(PEPPER);
+        let mode = |place: &Path| fs::metadata(place).expect("it is there").permissions().mode() & 0o777;
+        fs::set_permissions(&folder, Permissions::from_mode(0o777)).expect("set");
+        fs::set_permissions(&pepper, Permissions::from_mode(0o644)).expect("set");
+        drop(Data::open(Some(&folder), None, None).expect("the same folder"));
+        assert_eq!((mode(&folder), mode(&pepper)), (0o700, 0o600));
+    }
 }

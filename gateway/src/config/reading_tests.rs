@@ -20,7 +20,7 @@ use crate::config::{
 };
 
 /// A value that no message may show.
-const CANARY: &str = "sk-canary-4f2a";
+const CANARY: &str = "sk-canary-4f2a-9c31";
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn set(name: &str) -> Option<OsString> {
@@ -518,6 +518,18 @@ fn what_may_be_a_mistake_is_warned_of() {
 fn a_key_that_clients_and_administrators_share_is_refused() {
     let same = "[access]\nkey = { env = \"KEY\" }\nadmin_key = { env = \"KEY\" }\n";
     assert!(wrong(same).contains("access.admin_key: must differ from access.key"), "{}", wrong(same));
+}
+
+#[test]
+fn a_key_that_can_be_guessed_is_warned_about_by_its_place_alone() {
+    let short: fn(&str) -> Option<OsString> =
+        |name| Some(if name == "SHORT" { "fifteen-symbols" } else { "sixteen-symbols-" }.into());
+    let text = "[access]\nkey = { env = \"SHORT\" }\nadmin_key = { env = \"LONG\" }\n";
+    let read = parse(text, "a.toml", Path::new(""), short, Absent::IsWrong, Part::Whole).expect("right");
+    let [warning] = read.warnings.as_slice() else { panic!("{:?}", read.warnings) };
+    let told = warning.to_string();
+    assert!(told.starts_with("a.toml:2:1: access.key: is shorter than 16 characters"), "{told}");
+    assert!(!told.contains("fifteen"), "{told}");
 }
 
 #[test]

@@ -30,6 +30,8 @@ use crate::counters::{CounterServer, CountersUrl};
 use crate::fault::InvalidFault;
 use crate::store::{Bucket, StoreUrl, place_of};
 
+/// Shorter keys of clients and administrators are warned about: they can be guessed.
+const MIN_KEY_CHARACTERS: usize = 16;
 /// Longest accepted time.
 const LONGEST: Duration = Duration::from_hours(24);
 /// Largest accepted size of what lies in memory.
@@ -88,6 +90,15 @@ impl<'f> Settling<'f> {
         if config.key.is_some() && config.key == config.admin_key {
             let message = "must differ from access.key: every client would be an administrator";
             self.wrong(at.to("admin_key"), message);
+        }
+        for (name, key) in [("key", &config.key), ("admin_key", &config.admin_key)] {
+            if key.as_ref().is_some_and(|key| key.expose().len() < MIN_KEY_CHARACTERS) {
+                let message = format!(
+                    "is shorter than {MIN_KEY_CHARACTERS} characters and can be guessed: use a random one, such as that of \
+                     openssl rand -hex 32"
+                );
+                self.warn(at.to(name), message);
+            }
         }
         let shares = file.store.shared_config.unwrap_or_default();
         let shared_secrets = file.store.shared_secrets.take();

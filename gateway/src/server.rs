@@ -15,6 +15,9 @@ mod listening;
 mod model_scope;
 mod operator;
 mod origins;
+mod places;
+#[cfg(test)]
+mod places_tests;
 mod rate_headers;
 mod request;
 mod request_id;
@@ -31,7 +34,7 @@ use std::time::Duration;
 
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -44,6 +47,7 @@ use self::client::Client;
 use self::connection::{Peers, Socket};
 use self::http1::Settings;
 use self::listening::{Accepted, Listening};
+use self::places::Places;
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
 use crate::app::App;
@@ -139,7 +143,7 @@ impl Gateway {
         let draining = CancellationToken::new();
         let settings = Settings { header_timeout: config.header_timeout, draining: draining.clone() };
         let connections = Connections { settings, embedded: self.embedded, handshakes: self.handshakes };
-        let permits = Arc::new(Semaphore::new(config.max_connections));
+        let places = Places::new(config.max_connections);
         let peers = Peers::new(config.max_connections_per_peer);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
         // Ends connections whose grace is over, and knows when all have ended.
@@ -158,9 +162,9 @@ impl Gateway {
         loop {
             let accepted = tokio::select! {
                 () = &mut drained => break,
-                accepted = accept(&self.listening, &permits) => accepted,
+                accepted = self.listening.accept() => accepted,
             };
-            let (Accepted { stream, peer, is_tls }, permit) = match accepted {
+            let Accepted { stream, peer, is_tls } = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     tracing::warn!(%error, "connection not accepted");
@@ -180,8 +184,13 @@ impl Gateway {
                 }
                 continue;
             };
+            let place = tokio::select! {
+                () = &mut drained => break,
+                place = places.take() => place,
+            };
             let (socket, peer) = connection::open(stream, config.write_timeout);
-            let client = Client { presence: peer.presence().clone(), is_tls };
+            let activity = Arc::clone(place.activity());
+            let client = Client { presence: peer.presence().clone(), activity, is_tls };
             // In a box: a task would have room for it twice, before it is polled and then.
             let connection = Box::pin(connections.serve(socket, client));
             let present = Present::new(&app.metrics.connections);
@@ -200,12 +209,14 @@ impl Gateway {
                         false
                     }
                     () = cut.cancelled() => true,
+                    // Nothing is left to send: a silent client need not be waited for.
+                    () = place.activity().evicted() => true,
                 };
                 drop(is_open);
                 if !is_cut {
                     peer.close().await;
                 }
-                drop((permit, held, present));
+                drop((place, held, present));
             });
         }
         // Who connects from now on is refused, and does not wait for an answer that never comes.
@@ -246,14 +257,6 @@ async fn record_last(app: &App) {
         let becomes = if app.history_keeper.is_spooled() { "wait for the next start" } else { "are lost" };
         tracing::warn!("{error}: the last stored responses {becomes}");
     }
-}
-
-async fn accept(
-    listening: &Listening,
-    permits: &Arc<Semaphore>,
-) -> io::Result<(Accepted, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(io::Error::other)?;
-    Ok((listening.accept().await?, permit))
 }
 
 /// What serves the connections.

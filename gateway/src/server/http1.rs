@@ -32,10 +32,15 @@ use super::client::Client;
 use super::head_error;
 use crate::wire::Response;
 
+/// Maximum time for the first head of a connection. Whoever connects has a request to send; between requests, connections
+/// may idle for longer.
+const MAX_FIRST_HEAD: Duration = Duration::from_secs(10);
+
 /// How connections are served.
 #[derive(Clone)]
 pub(super) struct Settings {
-    /// How long the head of a request may take, from when the connection is ready for it.
+    /// How long the head of a request may take, from when the connection is ready for it; that of the first one has
+    /// [`MAX_FIRST_HEAD`] at most.
     pub(super) header_timeout: Duration,
     /// Set when no further request is taken.
     pub(super) draining: CancellationToken,
@@ -61,7 +66,7 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let wire = Arc::new(Mutex::new(Wire::new(socket)));
-    let mut deadline = Deadline::new(settings.header_timeout);
+    let mut deadline = Deadline::new(settings.header_timeout.min(MAX_FIRST_HEAD));
     let mut drained = pin!(settings.draining.cancelled());
     loop {
         let next = poll_fn(|context| lock(&wire).poll_next(context, &mut deadline, drained.as_mut()));
@@ -74,6 +79,8 @@ where
             }
             Next::Ended => break,
         };
+        client.activity.begin_request();
+        deadline.set_limit(settings.header_timeout);
         let request = http::Request::from_parts(request, incoming(&wire));
         let response = service.answer(request, client.clone()).await;
         let ReplyContext { is_head, is_old, lasts } = asked;
@@ -83,6 +90,7 @@ where
         if !outgoing.lasts() {
             break;
         }
+        client.activity.end_request();
     }
     poll_fn(|context| lock(&wire).poll_shutdown(context)).await
 }

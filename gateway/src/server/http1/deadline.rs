@@ -19,6 +19,11 @@ impl Deadline {
         Self { limit, until: None, timer: None }
     }
 
+    /// The limit of further waits.
+    pub(super) fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
     /// What was waited for has come.
     pub(super) fn met(&mut self) {
         self.until = None;

@@ -276,10 +276,42 @@ async fn a_client_that_begins_tls_is_told_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_limit_beyond_all_times_is_none() {
     let (mut client, service, _served) = start(Settings { header_timeout: Duration::MAX, ..settings() });
-    tokio::time::sleep(Duration::from_hours(24)).await;
     client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
     client.read_exact(&mut [0; 12]).await.expect("an answer");
-    assert_eq!(service.0.lock().expect("no panic").len(), 1);
+    for pause in [Duration::from_hours(24), Duration::from_secs(1)] {
+        tokio::time::sleep(pause).await;
+        client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(service.0.lock().expect("no panic").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_head_of_a_connection_has_less_time_than_later_ones() {
+    let settings = Settings { header_timeout: MAX_FIRST_HEAD * 3, ..settings() };
+    let begun = tokio::time::Instant::now();
+    let (_silent, _, served) = start(settings.clone());
+    served.await.expect("no panic").expect("no failure");
+    assert_eq!(begun.elapsed().as_secs(), MAX_FIRST_HEAD.as_secs());
+    let (mut client, service, _served) = start(settings);
+    for _ in 0..2 {
+        client.write_all(post("/a", "1").as_bytes()).await.expect("sent");
+        tokio::time::sleep(MAX_FIRST_HEAD * 2).await;
+    }
+    assert_eq!(service.0.lock().expect("no panic").len(), 2);
+}
+
+/// Empty lines are no sign of life: neither many at once nor one after the other postpone the end.
+#[tokio::test(start_paused = true)]
+async fn empty_lines_without_end_neither_evade_the_timeout_nor_cost_work() {
+    let (mut client, service, served) = start(settings());
+    let mut sent = 0;
+    while sent < 1_000_000 && client.write_all(&b"\r\n".repeat(100)).await.is_ok() {
+        sent += 200;
+    }
+    served.await.expect("no panic").expect("no failure");
+    assert!(sent < 1_000_000, "the server goes on reading");
+    assert!(service.0.lock().expect("no panic").is_empty());
 }
 
 #[tokio::test]

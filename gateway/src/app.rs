@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use gatewright::webhook::Secret;
 use http::header;
 
@@ -29,6 +29,8 @@ pub(crate) struct App {
     /// As the gateway was started. What may change while it runs is beside it.
     pub(crate) config: Config,
     pub(crate) routes: ArcSwap<Routes>,
+    /// Set while the configuration file says something else than what runs, because it was refused.
+    pub(crate) stale: ArcSwapOption<Stale>,
     /// What is known of the configuration that gateways share, if this one has it.
     pub(crate) shared: Option<Shared>,
     /// Pages of reports that are made for the console at once.
@@ -70,6 +72,12 @@ pub(crate) struct App {
     /// Whether the gateway is about to stop.
     pub(crate) draining: AtomicBool,
     address: SocketAddr,
+}
+
+/// A configuration file that was refused while the gateway runs.
+pub(crate) struct Stale {
+    /// Line and column of the first problem, from 1, where there is one.
+    pub(crate) place: Option<(usize, usize)>,
 }
 
 impl App {
@@ -122,6 +130,7 @@ impl App {
         start(&authenticator, &writer);
         Ok(Self {
             routes: ArcSwap::from_pointee(routes),
+            stale: ArcSwapOption::empty(),
             shared,
             #[cfg(feature = "console")]
             renderings: tokio::sync::Semaphore::new(2),

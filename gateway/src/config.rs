@@ -105,12 +105,13 @@ pub struct Config {
     pub public_url: Option<String>,
     /// Maximum size of a request body. Default: 10 MiB.
     pub max_body_bytes: usize,
-    /// Maximum number of open connections; further ones wait. Default: 1024.
+    /// Maximum number of open connections; for a further one, the longest silent connection is closed. Default: 1024.
     pub max_connections: usize,
     /// Maximum number of open connections per peer, an IPv4 address or an IPv6 /64 network; further ones get 429.
     /// Default: 256.
     pub max_connections_per_peer: usize,
-    /// Timeout for receiving the request headers, and for idle connections. Default: 60 s.
+    /// Timeout for receiving the request headers, and for idle connections; for the first request of a connection, it is 10 s
+    /// at most. Default: 60 s.
     pub header_timeout: Duration,
     /// Timeout for receiving the request body. Default: 60 s.
     pub body_timeout: Duration,

@@ -44,6 +44,7 @@ use tracing::Span;
 use self::attempt::Answered;
 use self::attempt_metrics::AttemptMetrics;
 use self::background::Background;
+pub(crate) use self::embedded::SIMULATED_HEADER;
 pub(crate) use self::failure::{Fault, UPSTREAM_HEADER, Verdict};
 use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
@@ -314,6 +315,8 @@ impl RequestContext {
         };
         if is_own {
             response.headers_mut().insert(UPSTREAM_HEADER, label);
+        } else {
+            response.headers_mut().insert(SIMULATED_HEADER, HeaderValue::from_static("true"));
         }
         if upstream_request.estimate.is_some() {
             response.headers_mut().insert(ESTIMATED_HEADER, HeaderValue::from_static("true"));

@@ -112,6 +112,11 @@ impl Routes {
         Ok(routes)
     }
 
+    /// Whether an upstream is configured that is not the simulator.
+    pub(crate) fn has_providers(&self) -> bool {
+        self.providers.values().any(|provider| !provider.is_simulator())
+    }
+
     /// The route of a model, by its id or an alias.
     pub(crate) fn find(&self, name: &str) -> Option<&Arc<Route>> {
         self.by_name.get(name)

@@ -21,6 +21,19 @@ pub(super) struct Reloading {
     pub(super) hangups: Hangups,
 }
 
+/// Why the file is not used.
+struct Refused {
+    why: String,
+    /// Line and column of the first problem, from 1.
+    place: Option<(usize, usize)>,
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self { why, place: None }
+    }
+}
+
 /// What the file says, under what the command line says.
 struct Read {
     config: Config,
@@ -41,8 +54,9 @@ impl Reloading {
                 // A panic is no end of what follows the file.
                 let reload =
                     AssertUnwindSafe(|| self.control.reload(&read.config).map_err(|error| error.to_string()));
-                let mut reloaded =
-                    catch_unwind(reload).unwrap_or_else(|_| Err("the gateway failed".to_owned()))?;
+                let mut reloaded = catch_unwind(reload)
+                    .unwrap_or_else(|_| Err("the gateway failed".to_owned()))
+                    .map_err(Refused::from)?;
                 self.watch.set(&read.files);
                 reloaded.waiting.extend(self.arguments.logging.waiting(&self.log, &read.log));
                 Ok((read.config, read.warnings, reloaded))
@@ -67,7 +81,8 @@ impl Reloading {
                         say(&format!("what changed here takes effect at the next start only: {keys}"));
                     }
                 }
-                Err(why) => {
+                Err(Refused { why, place }) => {
+                    self.control.mark_stale(place);
                     say(&format!("{why}\n{path} is not used: the configuration of before stays in use"));
                 }
             }
@@ -75,7 +90,7 @@ impl Reloading {
     }
 
     /// Reads the file. What it names is watched from now on, also where it is refused: a secret that is missing may come.
-    async fn read(&mut self) -> Result<Read, String> {
+    async fn read(&mut self) -> Result<Read, Refused> {
         loop {
             // Before the file is read, so that a change meanwhile is seen.
             self.watch.look();
@@ -83,16 +98,27 @@ impl Reloading {
             let read = tokio::task::spawn_blocking(move || {
                 let file = match ConfigFile::read(&path) {
                     Ok(file) => file,
-                    Err(problems) => return (problems.files().to_vec(), Err(problems.to_string())),
+                    Err(problems) => {
+                        let place = problems.as_ref().first().and_then(|problem| problem.place);
+                        return (
+                            problems.files().to_vec(),
+                            Err(Refused { why: problems.to_string(), place }),
+                        );
+                    }
                 };
+                if file.is_blank {
+                    let why = format!("{}: the file is empty: restore its content", path.display());
+                    return (file.files, Err(why.into()));
+                }
                 let settled = match arguments.settle(file.config) {
                     Ok(settled) => settled,
-                    Err(failure) => return (file.files, Err(failure.message().to_owned())),
+                    Err(failure) => return (file.files, Err(failure.message().to_owned().into())),
                 };
                 let (log, warnings, files) = (file.log, file.warnings, file.files);
                 (files.clone(), Ok(Read { config: settled.config, log, warnings, files }))
             });
-            let (files, read) = read.await.unwrap_or_else(|error| (Vec::new(), Err(error.to_string())));
+            let (files, read) =
+                read.await.unwrap_or_else(|error| (Vec::new(), Err(error.to_string().into())));
             // One that was not watched yet may have changed after it was read.
             if !self.watch.add(&files) {
                 return read;

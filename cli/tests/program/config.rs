@@ -28,7 +28,7 @@ impl ByFile {
     fn start(file: &Path, arguments: &[&str]) -> Self {
         let mut command = gatewright();
         command.arg("serve").arg("--config").arg(file).arg("--json").args(arguments);
-        command.env("MY_KEY", "sk-canary-1").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env("MY_KEY", "sk-canary-of-the-file-1").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the program starts");
         let told = lines(child.stderr.take().expect("a pipe"));
         let mut line = String::new();
@@ -138,7 +138,7 @@ fn a_gateway_runs_by_its_file() {
     let gateway = ByFile::start(&file, &[]);
     assert_eq!(gateway.ready["key"], Value::Null);
     assert!(gateway.ready["webhook_secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));
-    gateway.models("sk-canary-1");
+    gateway.models("sk-canary-of-the-file-1");
 }
 
 /// Flags and variables go before the file.
@@ -182,7 +182,7 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
     std::fs::rename(&other, &file).expect("renamed");
     assert_eq!(gateway.says(), format!("gatewright: {name} was read again: 1 upstream, 2 models"));
     assert!(gateway.says().ends_with("takes effect at the next start only: limits.max_connections"));
-    gateway.models("sk-canary-1");
+    gateway.models("sk-canary-of-the-file-1");
 }
 
 #[test]
@@ -201,6 +201,26 @@ fn a_changed_log_is_told_to_wait_for_the_next_start() {
     assert!(told.ends_with(waiting), "{told}");
 }
 
+/// A writer that has not finished, or a disk that was full.
+#[test]
+fn a_file_that_is_emptied_or_loses_its_providers_is_not_used() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("gatewright.toml");
+    let text = RIGHT.replace("\"simulator\"", "\"chat\"\nbase_url = \"http://127.0.0.1:9/v1\"");
+    std::fs::write(&file, &text).expect("written");
+    let gateway = ByFile::start(&file, &[]);
+    let before_upstreams = text.split("[upstreams").next().expect("a part");
+    for (cut, why) in [("", "the file is empty"), (before_upstreams, "names no provider")] {
+        std::fs::write(&file, cut).expect("written");
+        let told = gateway.says();
+        assert!(told.contains(why), "{told}");
+        assert!(gateway.says().ends_with("is not used: the configuration of before stays in use"));
+        assert!(gateway.models("sk-canary-of-the-file-1").contains("mine"));
+    }
+    std::fs::write(&file, text).expect("written");
+    assert!(gateway.says().contains("was read again"));
+}
+
 /// The secret comes after the file that names it.
 #[test]
 fn a_refused_file_is_read_again_when_a_secret_appears_that_it_names() {
@@ -214,11 +234,11 @@ fn a_refused_file_is_read_again_when_a_secret_appears_that_it_names() {
     let told = gateway.says();
     assert!(told.contains("new-key does not exist"), "{told}");
     assert!(gateway.says().ends_with("is not used: the configuration of before stays in use"));
-    std::fs::write(folder.path().join("new-key"), "sk-canary-2").expect("written");
+    std::fs::write(folder.path().join("new-key"), "sk-canary-of-the-file-2").expect("written");
     let told = gateway.says();
     assert!(told.contains("was read again"), "{told}");
     gateway.says();
-    gateway.models("sk-canary-2");
+    gateway.models("sk-canary-of-the-file-2");
 }
 
 #[cfg(unix)]
@@ -245,7 +265,7 @@ fn a_hangup_reads_the_file_again_and_other_signals_stop() {
 fn ask_until(over: &AtomicBool, address: &str) -> usize {
     let body = r#"{"model":"mine","messages":[{"role":"user","content":"Say hi"}]}"#;
     let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer sk-canary-1\r\n\
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer sk-canary-of-the-file-1\r\n\
          content-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -294,7 +314,7 @@ fn hangups_under_load_take_the_new_file_and_fail_no_request() {
     for client in clients {
         assert!(client.join().expect("no request failed") > 0);
     }
-    assert!(gateway.models("sk-canary-1").contains("more-10"));
+    assert!(gateway.models("sk-canary-of-the-file-1").contains("more-10"));
 }
 
 /// Both ways of a changed key: a file of a secret that is watched, and a signal.
@@ -306,11 +326,11 @@ fn a_changed_key_is_in_use_at_once_and_the_one_before_is_refused() {
     let text = RIGHT.replace("{ env = \"MY_KEY\" }", "{ file = \"key\" }");
     assert_ne!(text, RIGHT);
     std::fs::write(&file, text).expect("written");
-    std::fs::write(&secret, "first").expect("written");
+    std::fs::write(&secret, "first-key-of-clients").expect("written");
     let gateway = ByFile::start(&file, &[]);
-    gateway.models("first");
-    let mut before = "first";
-    for (key, hangs_up) in [("second-key", false), ("third", true)] {
+    gateway.models("first-key-of-clients");
+    let mut before = "first-key-of-clients";
+    for (key, hangs_up) in [("second-key-of-clients", false), ("third-key-of-clients", true)] {
         std::fs::write(&secret, key).expect("written");
         if hangs_up {
             let id = gateway.child.id().to_string();
@@ -371,7 +391,10 @@ fn the_models_that_upstreams_offer_are_listed_beside_those_of_the_file() {
     let offered = |arguments: &[&str]| {
         let mut command = gatewright();
         command.args(["config", "models"]).args(arguments).current_dir(folder.path());
-        let output = command.env("MY_KEY", "sk-canary-1").env("WRONG_KEY", "sk-canary-2").output();
+        let output = command
+            .env("MY_KEY", "sk-canary-of-the-file-1")
+            .env("WRONG_KEY", "sk-canary-of-the-file-2")
+            .output();
         output.expect("the program starts")
     };
     let told = transcript(&offered(&[]));

@@ -44,6 +44,8 @@ pub struct ConfigFile {
     pub warnings: Vec<Problem>,
     /// The models that have no price, where there are some, and what that means.
     pub unpriced: Option<Problem>,
+    /// Whether the file holds nothing at all, not even a comment: whoever writes it may not have finished.
+    pub is_blank: bool,
     /// The file itself and those that it names: keys and certificates.
     pub files: Vec<PathBuf>,
 }
@@ -158,7 +160,8 @@ pub(super) fn parse(
     }
     let unpriced = settling.unpriced.map(|message| (places::Path::default().to("models"), message));
     let unpriced = told(unpriced.into_iter().collect()).pop();
-    Ok(ConfigFile { config, log, warnings: told(settling.warnings), unpriced, files: settling.files })
+    let (warnings, is_blank) = (told(settling.warnings), text.trim().is_empty());
+    Ok(ConfigFile { config, log, warnings, unpriced, is_blank, files: settling.files })
 }
 
 /// What a document that gateways share must not say, and what it must.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::limits::Rules;
+use http::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -298,7 +299,9 @@ impl Work {
         let upstream = Arc::clone(&attempt.destination.provider.endpoint.name);
         let origin = Origin::new(Arc::clone(&order.route.id), upstream);
         let maker = Maker::Simulator { prompt };
-        let (deadline, response) = self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
+        let (deadline, mut response) =
+            self.accept(job.state(), maker, whole_seconds(estimate), origin).await?;
+        response.headers_mut().insert(relay::SIMULATED_HEADER, HeaderValue::from_static("true"));
         Ok((Making::Simulated(job), deadline, response))
     }
 

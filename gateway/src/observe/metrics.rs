@@ -62,6 +62,7 @@ const STATES: &[(&str, &str)] = &[
         "gatewright_counters_local_requests_total",
         "Requests of keys with limits that were judged without that server.",
     ),
+    ("gatewright_config_stale", "1 while the configuration file is refused and an earlier one runs; else 0."),
     ("gatewright_config_revision", "The revision of the shared configuration that is in use; 0: none."),
     ("gatewright_config_refused", "The newest revision, if it cannot be used here; else 0."),
     ("gatewright_upstream_in_flight", "Requests that the upstream is answering."),

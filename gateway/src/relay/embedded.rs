@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gatewright::operations;
-use http::header;
+use http::{HeaderName, header};
 
 use super::attempt::Answered;
 use super::failure::Fault;
@@ -17,6 +17,9 @@ use crate::simulator::protocols::{chat, images, native, responses};
 use crate::store::Storing;
 use crate::upstream::Action;
 use crate::wire::{ApiError, Call, Response};
+
+/// Marks an answer of the simulator: no provider made it.
+pub(crate) const SIMULATED_HEADER: HeaderName = HeaderName::from_static("x-gatewright-simulated");
 
 type Handler = fn(&App, &Call, &Budget) -> Result<Response, ApiError>;
 
@@ -95,4 +98,36 @@ fn call_of(request_context: &RequestContext, upstream_request: &UpstreamRequest,
         model.clone_into(value);
     }
     Arc::new(call)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use serde_json::json;
+
+    use super::SIMULATED_HEADER;
+    use crate::config::Config;
+    use crate::server::Embedded;
+
+    #[tokio::test]
+    async fn every_answer_of_the_simulator_says_so() {
+        let gateway = Embedded::new(Config::default()).expect("a gateway");
+        let authorization = format!("Bearer {}", gateway.key().expose());
+        let say_hi = json!([{ "role": "user", "content": "Say hi" }]);
+        for (path, body) in [
+            ("/v1/chat/completions", json!({ "model": "model-sol", "messages": say_hi })),
+            ("/v1/chat/completions", json!({ "model": "model-sol", "messages": say_hi, "stream": true })),
+            ("/v1/responses", json!({ "model": "model-sol", "input": "Say hi" })),
+            ("/v1/messages", json!({ "model": "model-sol", "messages": say_hi, "max_tokens": 99 })),
+        ] {
+            let request = Request::post(path)
+                .header("authorization", &authorization)
+                .header("content-type", "application/json")
+                .body(body.to_string())
+                .expect("a request");
+            let response = gateway.answer(request).await;
+            assert_eq!(response.status(), 200, "{path}");
+            assert_eq!(response.headers().get(SIMULATED_HEADER).expect("the header"), "true", "{path}");
+        }
+    }
 }

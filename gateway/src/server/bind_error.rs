@@ -41,6 +41,12 @@ pub enum BindError {
     /// The configuration that gateways share cannot be used by this one.
     #[error("{0}")]
     SharedConfig(String),
+    /// A reload would take every provider from a running gateway and leave the simulator to answer.
+    #[error(
+        "the configuration names no provider, and a running gateway does not begin to simulate answers: restore its upstreams, \
+         or restart the gateway to serve the simulator"
+    )]
+    LosesProviders,
     /// Upstreams and models contradict each other, or an upstream cannot be called.
     #[error("{0}")]
     Upstreams(String),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::bind_error::BindError;
 use super::tls::Certificate;
 use crate::access::Pepper;
-use crate::app::App;
-use crate::config::Config;
+use crate::app::{App, Stale};
+use crate::config::{Config, Kind};
 
 /// Gives a running gateway another configuration.
 #[derive(Clone)]
@@ -35,8 +35,12 @@ impl Control {
     /// A configuration without a key for clients has the random one of the start. If the gateway was started with a key,
     /// there is no such key: then only the keys of the store are accepted.
     ///
-    /// Errors: the configuration cannot be used. Nothing has changed then.
+    /// Errors: the configuration cannot be used, or it names no provider while the gateway has some: the simulator is
+    /// entered at a start alone. Nothing has changed then.
     pub fn reload(&self, config: &Config) -> Result<Reloaded, BindError> {
+        if self.loses_providers(config) {
+            return Err(BindError::LosesProviders);
+        }
         let certificate = match (&config.tls, &self.certificate) {
             (Some(tls), Some(in_use)) => Some((in_use, tls.read()?)),
             _ => None,
@@ -45,6 +49,7 @@ impl Control {
         if let Some((in_use, certificate)) = certificate {
             in_use.replace(certificate);
         }
+        self.app.stale.store(None);
         let mut reloaded = Reloaded { waiting: waiting(&self.app.config, config), ..Reloaded::default() };
         for (name, is_changed, is_there) in [
             ("access.key", changed.key, self.app.key_of(config).is_some()),
@@ -57,6 +62,20 @@ impl Control {
             }
         }
         Ok(reloaded)
+    }
+
+    /// Has `/health/ready` report that the configuration file was refused and an earlier one runs, until a reload succeeds.
+    /// `place`: line and column of the first problem, from 1.
+    pub fn mark_stale(&self, place: Option<(usize, usize)>) {
+        self.app.stale.store(Some(Arc::new(Stale { place })));
+    }
+
+    /// Whether only the simulator would be left to answer. A file that was emptied or cut short looks like that.
+    fn loses_providers(&self, config: &Config) -> bool {
+        let has_providers = self.app.shared.is_some() || self.app.routes.load().has_providers();
+        has_providers
+            && config.shared_config.is_none()
+            && config.upstreams.iter().all(|upstream| upstream.kind == Kind::Simulator)
     }
 }
 
@@ -151,4 +170,68 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
         ("simulator.video_time", *video_time == new.video_time),
     ];
     same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::{Model, Target, Upstream};
+    use crate::server::Gateway;
+
+    fn simulated() -> Config {
+        Config { listen: vec!["127.0.0.1:0".to_owned()], ..Config::default() }
+    }
+
+    fn with_provider() -> Config {
+        let upstreams = vec![Upstream::new("one", Kind::Chat, "http://127.0.0.1:9/v1")];
+        let models = vec![Model::new("mine", "family", Target::new("one", "model-sol"))];
+        Config { upstreams, models, ..simulated() }
+    }
+
+    async fn bind(config: Config) -> Gateway {
+        Gateway::bind(config).await.expect("a free port")
+    }
+
+    async fn readiness(gateway: &Gateway) -> (u16, Value) {
+        let request = http::Request::get("/health/ready").body("").expect("a request");
+        let response = gateway.embedded.answer(request).await;
+        let status = response.status().as_u16();
+        let body = axum::body::to_bytes(response.into_body(), 4096).await.expect("a body");
+        (status, serde_json::from_slice(&body).expect("JSON"))
+    }
+
+    #[tokio::test]
+    async fn a_reload_that_loses_every_provider_is_refused_and_changes_nothing() {
+        let gateway = bind(with_provider()).await;
+        let error =
+            gateway.control().reload(&simulated()).expect_err("the simulator would answer").to_string();
+        assert!(error.contains("names no provider") && error.contains("restart the gateway"), "{error}");
+        let routes = gateway.embedded.shared().routes.load_full();
+        assert!(
+            routes.has_providers() && routes.find("mine").is_some() && routes.find("model-sol").is_none()
+        );
+        gateway.control().reload(&with_provider()).expect("it has a provider");
+    }
+
+    #[tokio::test]
+    async fn a_simulator_of_the_start_stays_one_and_may_get_providers() {
+        let gateway = bind(simulated()).await;
+        gateway.control().reload(&simulated()).expect("nothing is lost");
+        gateway.control().reload(&with_provider()).expect("there is a provider now");
+        gateway.control().reload(&simulated()).expect_err("it is a simulator no longer");
+    }
+
+    #[tokio::test]
+    async fn readiness_tells_that_the_configuration_file_was_refused_until_one_is_used() {
+        let gateway = bind(with_provider()).await;
+        assert_eq!(readiness(&gateway).await, (200, json!({ "status": "ready" })));
+        gateway.control().mark_stale(Some((12, 3)));
+        let stale =
+            json!({ "status": "ready", "configuration": "stale", "configuration_problem_at": "12:3" });
+        assert_eq!(readiness(&gateway).await, (200, stale));
+        gateway.control().reload(&with_provider()).expect("it is right");
+        assert_eq!(readiness(&gateway).await, (200, json!({ "status": "ready" })));
+    }
 }

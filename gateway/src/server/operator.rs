@@ -49,6 +49,15 @@ fn ready(app: &App) -> Response {
     if let Some(counters) = &app.counters {
         state["limits"] = if counters.is_present() { "shared" } else { "local" }.into();
     }
+    // What runs serves on: only an operator can mend the file. Its content is not for everyone who may ask.
+    if let Some(stale) = &*app.stale.load() {
+        state["configuration"] = "stale".into();
+        if let Some((line, column)) = stale.place {
+            state["configuration_problem_at"] = format!("{line}:{column}").into();
+        }
+    } else if app.shared.as_ref().is_some_and(|shared| shared.refused().is_some()) {
+        state["configuration"] = "stale".into();
+    }
     let mut response = json_response(&state);
     if status != "ready" {
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
@@ -88,6 +97,7 @@ fn states(app: &App) -> States {
         states.count("gatewright_counters_losses_total", counters.losses());
         states.count("gatewright_counters_local_requests_total", counters.judged_locally());
     }
+    states.set("gatewright_config_stale", &[], f64::from(u8::from(app.stale.load().is_some())));
     if let Some(shared) = &app.shared {
         let refused = shared.refused().map_or(0, |refused| refused.revision.number);
         states.set("gatewright_config_revision", &[], number(shared.number().unwrap_or(0)));

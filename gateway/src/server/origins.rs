@@ -10,7 +10,7 @@ use super::bind_error::BindError;
 use super::rate_headers;
 use super::request_id::REQUEST_ID;
 use crate::config::is_origin;
-use crate::relay::{DROPPED_HEADER, ESTIMATED_HEADER, UPSTREAM_HEADER};
+use crate::relay::{DROPPED_HEADER, ESTIMATED_HEADER, SIMULATED_HEADER, UPSTREAM_HEADER};
 use crate::store::REPLAYED_HEADER;
 use crate::wire::SHOULD_RETRY;
 
@@ -37,7 +37,7 @@ pub(super) fn cors(origins: &[String]) -> Result<Option<CorsLayer>, BindError> {
             Method::try_from(operation.method.as_str()).ok().filter(|method| !methods.contains(method)),
         );
     }
-    let of_ours = [REPLAYED_HEADER, UPSTREAM_HEADER, DROPPED_HEADER, ESTIMATED_HEADER];
+    let of_ours = [REPLAYED_HEADER, UPSTREAM_HEADER, SIMULATED_HEADER, DROPPED_HEADER, ESTIMATED_HEADER];
     let exposed = [REQUEST_ID, header::RETRY_AFTER, SHOULD_RETRY]
         .into_iter()
         .chain(of_ours)

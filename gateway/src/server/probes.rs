@@ -1,0 +1,95 @@
+//! Addresses for health probes and metrics alone, with places of their own: probes get through while every place of the gateway
+//! is taken.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::Request;
+use gatewright::ErrorCode;
+use gatewright::operations::ErrorStyle;
+use tokio::task::JoinSet;
+
+use super::bind_error::BindError;
+use super::client::Client;
+use super::connection;
+use super::http1::{self, Service, Settings};
+use super::listening::Listening;
+use super::places::Places;
+use super::{ACCEPT_PAUSE, operator};
+use crate::app::App;
+use crate::config::Config;
+use crate::wire::{ApiError, Response};
+
+/// Maximum number of connections for probes; for a further one, the longest silent one is closed.
+const MAX_PROBE_CONNECTIONS: usize = 64;
+
+/// The sockets for probes.
+pub(super) struct Probes {
+    listening: Listening,
+}
+
+impl Probes {
+    /// `None` if the configuration has no address for them.
+    pub(super) async fn bind(config: &Config) -> Result<Option<Self>, BindError> {
+        if config.health_listen.is_empty() {
+            return Ok(None);
+        }
+        let listening = Listening::at(config.health_listen.iter().map(|address| (address, false))).await?;
+        Ok(Some(Self { listening }))
+    }
+
+    #[cfg(test)]
+    pub(super) fn address(&self) -> SocketAddr {
+        self.listening.address()
+    }
+
+    /// Answers probes until it is dropped, also while the gateway drains.
+    pub(super) async fn serve(self, app: Arc<App>, settings: Settings) {
+        for url in self.listening.urls() {
+            tracing::info!(url, "listening for probes");
+        }
+        let places = Places::new(MAX_PROBE_CONNECTIONS);
+        let mut connections = JoinSet::new();
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listening.accept() => accepted,
+                Some(_) = connections.join_next() => continue,
+            };
+            let Ok(accepted) = accepted.inspect_err(|error| tracing::warn!(%error, "probe not accepted")) else {
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            };
+            let place = places.take().await;
+            let (socket, peer) = connection::open(accepted.stream, app.config.write_timeout);
+            let activity = Arc::clone(place.activity());
+            let client = Client { presence: peer.presence().clone(), activity, is_tls: false };
+            let (operator, settings) = (Operator(Arc::clone(&app)), settings.clone());
+            connections.spawn(async move {
+                tokio::select! {
+                    biased;
+                    ended = http1::serve(socket, operator, client, settings) => {
+                        if let Err(error) = ended {
+                            tracing::debug!(%error, "probe ended");
+                        }
+                    }
+                    () = peer.gone() => {}
+                    () = place.activity().evicted() => {}
+                }
+            });
+        }
+    }
+}
+
+/// Answers what operators ask, and nothing else.
+struct Operator(Arc<App>);
+
+impl Service for Operator {
+    async fn answer(&self, request: Request, _: Client) -> Response {
+        let (mut head, _) = request.into_parts();
+        let answered = operator::answer(&self.0, &mut head).unwrap_or_else(|| {
+            let message = "this address serves /health/live, /health/ready and /metrics alone";
+            Err(ApiError::new(&ErrorCode::NOT_FOUND, message))
+        });
+        answered.unwrap_or_else(|error| error.into_response(ErrorStyle::Standard))
+    }
+}

@@ -75,6 +75,9 @@ const MEDIA_FAMILY: &str = "gateway";
 pub struct Config {
     /// Addresses to listen on, such as `127.0.0.1:8080`; port 0 picks a free port. Default: `127.0.0.1:8080`.
     pub listen: Vec<String>,
+    /// Addresses that serve `/health/live`, `/health/ready` and `/metrics` alone, without TLS, with places of their own. Default:
+    /// none; the other addresses serve them, too.
+    pub health_listen: Vec<String>,
     /// Further addresses, served with TLS. Default: none.
     pub tls: Option<Tls>,
     /// Name among the gateways that share a store. Default: that of the machine.
@@ -172,6 +175,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: vec!["127.0.0.1:8080".to_owned()],
+            health_listen: Vec::new(),
             tls: None,
             name: None,
             key: None,

@@ -18,6 +18,7 @@ mod origins;
 mod places;
 #[cfg(test)]
 mod places_tests;
+mod probes;
 mod rate_headers;
 mod request;
 mod request_id;
@@ -35,6 +36,7 @@ use std::time::Duration;
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -48,6 +50,7 @@ use self::connection::{Peers, Socket};
 use self::http1::Settings;
 use self::listening::{Accepted, Listening};
 use self::places::Places;
+use self::probes::Probes;
 use self::tls::{Certificate, Handshakes};
 use crate::access::ApiKey;
 use crate::app::App;
@@ -66,6 +69,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// A gateway that is bound to its addresses and ready to serve.
 pub struct Gateway {
     listening: Listening,
+    probes: Option<Probes>,
     certificate: Option<Arc<Certificate>>,
     handshakes: Option<Handshakes>,
     embedded: Embedded,
@@ -83,10 +87,11 @@ impl Gateway {
             None => None,
         };
         let listening = Listening::bind(&config).await?;
+        let probes = Probes::bind(&config).await?;
         let embedded = Embedded::at(config, listening.address())?;
         embedded.load().await?;
         embedded.follow();
-        Ok(Self { listening, certificate, handshakes, embedded })
+        Ok(Self { listening, probes, certificate, handshakes, embedded })
     }
 
     /// The bound address, with the actual port if port 0 was configured; the first one of several.
@@ -142,6 +147,12 @@ impl Gateway {
         let config = &app.config;
         let draining = CancellationToken::new();
         let settings = Settings { header_timeout: config.header_timeout, draining: draining.clone() };
+        // Until this function returns: probes are told that the gateway drains, and end with it.
+        let mut probing = JoinSet::new();
+        if let Some(probes) = self.probes {
+            let settings = Settings { draining: CancellationToken::new(), ..settings.clone() };
+            probing.spawn(probes.serve(Arc::clone(&app), settings));
+        }
         let connections = Connections { settings, embedded: self.embedded, handshakes: self.handshakes };
         let places = Places::new(config.max_connections);
         let peers = Peers::new(config.max_connections_per_peer);

@@ -61,6 +61,9 @@ pub(super) struct Server {
     /// Address to listen on, or a list of them; port 0 picks a free port. Default: "127.0.0.1:8080", or none if `tls`
     /// is there.
     pub(super) listen: Option<OneOrMany<Text>>,
+    /// Address that serves /health/live, /health/ready and /metrics alone, or a list of them: probes get through while
+    /// every connection is taken. Default: none; the other addresses serve them, too.
+    pub(super) health_listen: Option<OneOrMany<Text>>,
     /// Addresses to listen on with TLS.
     pub(super) tls: Option<Tls>,
     /// Name among the gateways that share a store. Default: that of the machine.

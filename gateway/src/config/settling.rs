@@ -187,6 +187,9 @@ impl<'f> Settling<'f> {
         if let Some(listen) = server.listen {
             config.listen = self.addresses(listen, &at.to("listen"));
         }
+        if let Some(listen) = server.health_listen {
+            config.health_listen = self.addresses(listen, &at.to("health_listen"));
+        }
         config.name = server.name;
         if let Some(url) = server.public_url {
             if !is_origin(&url) {

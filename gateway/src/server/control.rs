@@ -85,6 +85,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     // Every field is named: a new one has to be put somewhere.
     let Config {
         listen,
+        health_listen,
         tls: _,
         name,
         key: _,
@@ -132,6 +133,7 @@ fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     let check = |pepper: &Option<Pepper>| pepper.as_ref().map(Pepper::check);
     let same = [
         ("server.listen", *listen == new.listen),
+        ("server.health_listen", *health_listen == new.health_listen),
         ("server.tls.listen", addresses(old) == addresses(new)),
         ("server.name", *name == new.name),
         ("server.public_url", *public_url == new.public_url),

@@ -38,8 +38,13 @@ impl Listening {
     pub(super) async fn bind(config: &Config) -> Result<Self, BindError> {
         let plain = config.listen.iter().map(|address| (address, false));
         let tls = config.tls.iter().flat_map(|tls| &tls.listen).map(|address| (address, true));
+        Self::at(plain.chain(tls)).await
+    }
+
+    /// Binds addresses, each with or without TLS.
+    pub(super) async fn at(addresses: impl Iterator<Item = (&String, bool)>) -> Result<Self, BindError> {
         let mut listeners = Vec::new();
-        for (listen, is_tls) in plain.chain(tls) {
+        for (listen, is_tls) in addresses {
             let failed = |source| BindError::Listen { listen: listen.clone(), source };
             // Of a port alone the system only says that it does not know the name.
             if !is_listen_address(listen) {

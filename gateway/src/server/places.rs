@@ -116,15 +116,12 @@ impl Places {
     /// if every connection has a request under way, waits for the first of them that ends.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
         loop {
-            let permit = Arc::clone(&self.free).try_acquire_owned().ok();
-            let permit = match permit {
-                Some(permit) => Some(permit),
-                None => {
-                    self.evict_one();
-                    let freed = Arc::clone(&self.free).acquire_owned();
-                    tokio::time::timeout(EVICTION_PAUSE, freed).await.ok().and_then(Result::ok)
-                }
-            };
+            let mut permit = Arc::clone(&self.free).try_acquire_owned().ok();
+            if permit.is_none() {
+                self.evict_one();
+                let freed = Arc::clone(&self.free).acquire_owned();
+                permit = tokio::time::timeout(EVICTION_PAUSE, freed).await.ok().and_then(Result::ok);
+            }
             if let Some(permit) = permit {
                 let activity = Activity::new(self.started);
                 let mut taken = self.taken();

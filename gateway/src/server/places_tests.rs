@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+#[cfg(target_os = "linux")]
+use tokio::net::TcpSocket;
+use tokio::net::TcpStream;
 
 use super::Gateway;
 use crate::config::Config;
@@ -13,6 +15,7 @@ use crate::config::Config;
 const PATIENCE: Duration = Duration::from_secs(30);
 const PROBE: &[u8] = b"GET /health/live HTTP/1.1\r\nhost: gateway\r\n\r\n";
 
+#[cfg(target_os = "linux")]
 async fn start(max_connections: usize) -> SocketAddr {
     let listen = vec!["127.0.0.1:0".to_owned()];
     let gateway =
@@ -22,6 +25,7 @@ async fn start(max_connections: usize) -> SocketAddr {
     address
 }
 
+#[cfg(target_os = "linux")]
 /// A connection from one of the addresses of this machine.
 async fn connect_from(host: u8, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
@@ -29,10 +33,19 @@ async fn connect_from(host: u8, address: SocketAddr) -> TcpStream {
     socket.connect(address).await.expect("a connection")
 }
 
-/// The status of a probe on a connection that stays open.
+async fn connect(address: SocketAddr) -> TcpStream {
+    TcpStream::connect(address).await.expect("a connection")
+}
+
+/// The status line of a probe on a connection that stays open.
 async fn probe(socket: &mut TcpStream) -> String {
+    ask(socket, PROBE).await
+}
+
+/// The status line of the answer to a request.
+async fn ask(socket: &mut TcpStream, request: &[u8]) -> String {
     let answered = async {
-        socket.write_all(PROBE).await.expect("sent");
+        socket.write_all(request).await.expect("sent");
         let mut answer = vec![0; 4096];
         let length = socket.read(&mut answer).await.expect("an answer");
         String::from_utf8_lossy(&answer[..length]).lines().next().unwrap_or_default().to_owned()
@@ -44,6 +57,33 @@ async fn probe(socket: &mut TcpStream) -> String {
 async fn is_closed(socket: &mut TcpStream) -> bool {
     let read = tokio::time::timeout(Duration::from_millis(500), socket.read(&mut [0])).await;
     read.is_ok_and(|read| read.map_or(true, |length| length == 0))
+}
+
+#[tokio::test]
+async fn an_address_for_probes_answers_while_every_place_has_a_request_under_way() {
+    let local = || vec!["127.0.0.1:0".to_owned()];
+    let config = Config { listen: local(), health_listen: local(), max_connections: 1, ..Config::default() };
+    let gateway = Gateway::bind(config).await.expect("free ports");
+    let address = gateway.address();
+    let probes = gateway.probes.as_ref().expect("an address for probes").address();
+    let key = gateway.key().expose().to_owned();
+    tokio::spawn(gateway.serve(std::future::pending()));
+    let mut busy = connect(address).await;
+    // It asks for the body, which does not come.
+    let head = format!(
+        "POST /v1/responses HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {key}\r\n\
+         content-type: application/json\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n"
+    );
+    assert_eq!(ask(&mut busy, head.as_bytes()).await, "HTTP/1.1 100 Continue");
+    let mut waiting = connect(address).await;
+    waiting.write_all(PROBE).await.expect("sent");
+    assert!(!is_closed(&mut waiting).await, "it waits for a place");
+    for _ in 0..2 {
+        let mut prober = connect(probes).await;
+        assert_eq!(probe(&mut prober).await, "HTTP/1.1 200 OK");
+        let models = b"GET /v1/models HTTP/1.1\r\nhost: gateway\r\n\r\n";
+        assert_eq!(ask(&mut prober, models).await, "HTTP/1.1 404 Not Found");
+    }
 }
 
 #[cfg(target_os = "linux")]

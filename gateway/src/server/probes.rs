@@ -1,6 +1,7 @@
 //! Addresses for health probes and metrics alone, with places of their own: probes get through while every place of the gateway
 //! is taken.
 
+#[cfg(test)]
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -55,7 +56,8 @@ impl Probes {
                 accepted = self.listening.accept() => accepted,
                 Some(_) = connections.join_next() => continue,
             };
-            let Ok(accepted) = accepted.inspect_err(|error| tracing::warn!(%error, "probe not accepted")) else {
+            let Ok(accepted) = accepted.inspect_err(|error| tracing::warn!(%error, "probe not accepted"))
+            else {
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             };

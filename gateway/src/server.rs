@@ -36,7 +36,6 @@ use std::time::Duration;
 use gatewright::ErrorCode;
 use gatewright::webhook::Secret;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -147,12 +146,8 @@ impl Gateway {
         let config = &app.config;
         let draining = CancellationToken::new();
         let settings = Settings { header_timeout: config.header_timeout, draining: draining.clone() };
-        // Until this function returns: probes are told that the gateway drains, and end with it.
-        let mut probing = JoinSet::new();
-        if let Some(probes) = self.probes {
-            let settings = Settings { draining: CancellationToken::new(), ..settings.clone() };
-            probing.spawn(probes.serve(Arc::clone(&app), settings));
-        }
+        // Until this function returns.
+        let _probing = self.probes.map(|probes| probes.start(&app, &settings));
         let connections = Connections { settings, embedded: self.embedded, handshakes: self.handshakes };
         let places = Places::new(config.max_connections);
         let peers = Peers::new(config.max_connections_per_peer);

@@ -205,7 +205,7 @@ fn restrict(place: &Path, mode: u32) -> Result<(), InvalidData> {
     use std::os::unix::fs::PermissionsExt as _;
 
     let found = std::fs::metadata(place).map_err(unusable(place))?.permissions().mode() & 0o777;
-    if found & 0o077 == 0 {
+    if found & 0o700 == found {
         return Ok(());
     }
     let shown = place.display();

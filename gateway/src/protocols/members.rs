@@ -13,7 +13,7 @@ use crate::conversation::{Answer, Conversation, Given, Place, Protocol};
 
 /// An object being read. A field is taken only if it has the requested type.
 pub(super) struct Members {
-    members: Map<String, Value>,
+    map: Map<String, Value>,
     at: String,
     /// Members whose names were respelled, and how the client wrote them.
     respelled: Vec<(String, String)>,
@@ -23,7 +23,7 @@ impl Members {
     /// Errors: the value isn't an object; it is handed back.
     pub(super) fn read(value: Value, at: impl Into<String>) -> Result<Self, Value> {
         match value {
-            Value::Object(members) => Ok(Self { members, at: at.into(), respelled: Vec::new() }),
+            Value::Object(members) => Ok(Self { map: members, at: at.into(), respelled: Vec::new() }),
             other => Err(other),
         }
     }
@@ -40,15 +40,15 @@ impl Members {
 
     /// Looks at a field without taking it.
     pub(super) fn peek(&self, name: &str) -> &Value {
-        self.members.get(name).unwrap_or(&Value::Null)
+        self.map.get(name).unwrap_or(&Value::Null)
     }
 
     /// Takes a field if `read` accepts its value; otherwise `read` hands the value back.
     pub(super) fn take<T>(&mut self, name: &str, read: impl FnOnce(Value) -> Result<T, Value>) -> Option<T> {
-        let value = self.members.get_mut(name)?;
+        let value = self.map.get_mut(name)?;
         match read(value.take()) {
             Ok(taken) => {
-                self.members.swap_remove(name);
+                self.map.swap_remove(name);
                 Some(taken)
             }
             Err(back) => {
@@ -135,7 +135,9 @@ impl Members {
     pub(super) fn members(&mut self, name: &str) -> Option<Self> {
         let at = self.place(name);
         self.take(name, |value| match value {
-            Value::Object(members) if !members.is_empty() => Ok(Self { members, at, respelled: Vec::new() }),
+            Value::Object(members) if !members.is_empty() => {
+                Ok(Self { map: members, at, respelled: Vec::new() })
+            }
             other => Err(other),
         })
     }
@@ -143,25 +145,25 @@ impl Members {
     /// Renames each field to camel case. Protocols based on protocol buffers accept either spelling, and the official
     /// clients mix both; if a field has both spellings, both stay.
     pub(super) fn respell(&mut self) {
-        if !self.members.keys().any(|name| name.contains('_')) {
+        if !self.map.keys().any(|name| name.contains('_')) {
             return;
         }
-        for (name, value) in std::mem::take(&mut self.members) {
+        for (name, value) in std::mem::take(&mut self.map) {
             let plain = camel(&name);
-            if self.members.contains_key(&plain) {
-                self.members.insert(name, value);
+            if self.map.contains_key(&plain) {
+                self.map.insert(name, value);
                 continue;
             }
             if plain != name {
                 self.respelled.push((plain.clone(), name));
             }
-            self.members.insert(plain, value);
+            self.map.insert(plain, value);
         }
     }
 
     /// The object in its current state.
     pub(super) fn into_value(self) -> Value {
-        Value::Object(self.members)
+        Value::Object(self.map)
     }
 }
 
@@ -190,8 +192,8 @@ pub(super) struct Rest {
 impl Rest {
     /// Keeps the rest of an object. `own`: names of fields that mean nothing to another protocol.
     pub(super) fn keep(&mut self, members: Members, own: &[&str]) {
-        let Members { members, at, mut respelled } = members;
-        for (name, value) in members {
+        let Members { map, at, mut respelled } = members;
+        for (name, value) in map {
             let kept = if is_empty(&value) || own.contains(&name.as_str()) {
                 &mut self.own
             } else {

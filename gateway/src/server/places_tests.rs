@@ -79,10 +79,10 @@ async fn an_address_for_probes_answers_while_every_place_has_a_request_under_way
     waiting.write_all(PROBE).await.expect("sent");
     assert!(!is_closed(&mut waiting).await, "it waits for a place");
     for _ in 0..2 {
-        let mut prober = connect(probes).await;
-        assert_eq!(probe(&mut prober).await, "HTTP/1.1 200 OK");
+        let mut client = connect(probes).await;
+        assert_eq!(probe(&mut client).await, "HTTP/1.1 200 OK");
         let models = b"GET /v1/models HTTP/1.1\r\nhost: gateway\r\n\r\n";
-        assert_eq!(ask(&mut prober, models).await, "HTTP/1.1 404 Not Found");
+        assert_eq!(ask(&mut client, models).await, "HTTP/1.1 404 Not Found");
     }
 }
 

@@ -9,6 +9,7 @@ use axum::extract::Request;
 use gatewright::ErrorCode;
 use gatewright::operations::ErrorStyle;
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::bind_error::BindError;
 use super::client::Client;
@@ -44,8 +45,15 @@ impl Probes {
         self.listening.address()
     }
 
-    /// Answers probes until it is dropped, also while the gateway drains.
-    pub(super) async fn serve(self, app: Arc<App>, settings: Settings) {
+    /// Answers probes until the set is dropped, also while the gateway drains: `/health/ready` then says so.
+    pub(super) fn start(self, app: &Arc<App>, settings: &Settings) -> JoinSet<()> {
+        let settings = Settings { draining: CancellationToken::new(), ..settings.clone() };
+        let mut serving = JoinSet::new();
+        serving.spawn(self.serve(Arc::clone(app), settings));
+        serving
+    }
+
+    async fn serve(self, app: Arc<App>, settings: Settings) {
         for url in self.listening.urls() {
             tracing::info!(url, "listening for probes");
         }

@@ -179,14 +179,9 @@ impl Gateway {
                 }
             };
             let Some(held) = peers.hold(peer.ip()) else {
-                // A client of TLS could not read the error before a handshake.
+                // A TLS client couldn't read the error before the handshake.
                 if !is_tls {
-                    let most = config.max_connections_per_peer;
-                    let message =
-                        format!("this address has {most} open connections already; close some first");
-                    let error =
-                        ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message).retry_after(REFUSED_WAIT_S);
-                    connection::refuse(stream, error, &refusals);
+                    connection::refuse(stream, too_many(config.max_connections_per_peer), &refusals);
                 }
                 continue;
             };
@@ -251,6 +246,12 @@ impl Gateway {
         }
         unfinished
     }
+}
+
+/// The error for a peer that has its maximum number of connections.
+fn too_many(max_connections: usize) -> ApiError {
+    let message = format!("this address has {max_connections} open connections already; close some first");
+    ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message).retry_after(REFUSED_WAIT_S)
 }
 
 /// Records in the store what the last requests have left.

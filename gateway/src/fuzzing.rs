@@ -78,9 +78,9 @@ pub fn translate(input: &[u8]) -> Option<usize> {
         model: "m".to_owned(),
         request: Value::Object(Map::new()),
         include_usage: true,
-        has_functions: false,
         id: "id".to_owned(),
         created: 1,
+        ..ResponseContext::default()
     };
     match kind % 4 {
         0 => translate_request(source, &serde_json::from_str(text).ok()?),
@@ -221,9 +221,9 @@ fn broken_by_stream(source: Protocol, deltas: &[Delta]) -> Option<Vec<String>> {
             model: "m".to_owned(),
             request: Value::Object(Map::new()),
             include_usage: true,
-            has_functions: false,
             id: "id".to_owned(),
             created: 1,
+            ..ResponseContext::default()
         };
         let (mut writer, mut bytes) = (target.stream_out(context), Vec::new());
         for delta in deltas {

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use serde_json::Value;
+
 use crate::conversation::{Conversation, Format, Part, PartKind, Place, Protocol, Role, Turn};
 
 /// Requests JSON.
@@ -29,7 +31,7 @@ pub(super) fn instruct(conversation: &mut Cow<'_, Conversation>, target: Protoco
 }
 
 fn one_of(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    let words: Vec<String> = words.iter().map(|word| Value::from(word.as_str()).to_string()).collect();
     format!("Answer with exactly one of these texts, without quotes, and nothing else: {}.", words.join(", "))
 }
 

@@ -122,9 +122,9 @@ mod tests {
             model: "m".to_owned(),
             request: Value::Object(serde_json::Map::new()),
             include_usage: true,
-            has_functions: false,
             id: "id".to_owned(),
             created: 1,
+            ..ResponseContext::default()
         }
     }
 

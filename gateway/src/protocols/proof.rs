@@ -139,9 +139,9 @@ mod tests {
             model: "m".to_owned(),
             request: json!({}),
             include_usage: true,
-            has_functions: false,
             id: "resp_1".to_owned(),
             created: 1,
+            ..ResponseContext::default()
         };
         let document = json!({
             "id": "msg_1", "type": "message", "role": "assistant", "model": "up", "stop_reason": "end_turn",

@@ -4,10 +4,27 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::conversation::{Answer, Choice, Conversation, Delta, End, PartKind};
+use crate::bounds::tree;
+use crate::conversation::{Answer, Choice, Conversation, Delta, End, Given, Part, PartKind, Place};
 
 /// Maximum number of stop sequences that the gateway searches for. Each costs work for every byte of an answer.
-pub(super) const MAX_SEQUENCES: usize = 16;
+const MAX_SEQUENCES: usize = 16;
+/// Maximum length of such a stop sequence, in bytes. A stream buffers as much of its text.
+const MAX_SEQUENCE_BYTES: usize = 1024;
+
+/// The stop sequences of a request that the gateway searches for.
+fn searched(conversation: &Conversation) -> impl Iterator<Item = &Given<String>> {
+    let is_searched =
+        |stop: &&Given<String>| !stop.value.is_empty() && stop.value.len() <= MAX_SEQUENCE_BYTES;
+    conversation.stop.iter().filter(is_searched).take(MAX_SEQUENCES)
+}
+
+/// Where the client wrote stop sequences that the gateway doesn't search for.
+pub(super) fn lost(conversation: &Conversation) -> impl Iterator<Item = &Place> {
+    let known: Vec<&Place> = searched(conversation).map(|stop| &stop.at).collect();
+    let others = conversation.stop.iter().filter(|stop| !stop.value.is_empty()).map(|stop| &stop.at);
+    others.filter(move |at| !known.contains(at))
+}
 
 /// Searches an answer for the stop sequences of its request.
 #[derive(Debug, Clone)]
@@ -15,7 +32,6 @@ pub(super) struct StopSequences {
     sequences: Vec<Sequence>,
     /// The choices of a stream.
     choices: HashMap<u32, Progress>,
-    held_bytes: usize,
 }
 
 /// A stop sequence, prepared for byte-by-byte search (Knuth-Morris-Pratt).
@@ -68,20 +84,27 @@ impl Progress {
     fn new(sequences: &[Sequence]) -> Self {
         Self::Searching { matched: vec![0; sequences.len()], held: String::new(), logprobs: Vec::new() }
     }
+
+    fn held_bytes(&self) -> usize {
+        match self {
+            Self::Searching { held, logprobs, .. } => {
+                held.len() + logprobs.iter().map(tree::bytes).sum::<usize>()
+            }
+            Self::Stopped(_) => 0,
+        }
+    }
 }
 
 impl StopSequences {
     /// `None`: the request has no stop sequences.
     pub(super) fn new(conversation: &Conversation) -> Option<Self> {
-        let texts = conversation.stop.iter().map(|stop| stop.value.as_str());
-        let sequences: Vec<_> =
-            texts.filter(|text| !text.is_empty()).take(MAX_SEQUENCES).map(Sequence::new).collect();
-        (!sequences.is_empty()).then(|| Self { sequences, choices: HashMap::new(), held_bytes: 0 })
+        let sequences: Vec<_> = searched(conversation).map(|stop| Sequence::new(&stop.value)).collect();
+        (!sequences.is_empty()).then(|| Self { sequences, choices: HashMap::new() })
     }
 
     /// Number of buffered bytes.
     pub(super) fn held_bytes(&self) -> usize {
-        self.held_bytes
+        self.choices.values().map(Progress::held_bytes).sum()
     }
 
     /// Ends each choice of a whole answer where a stop sequence is complete.
@@ -92,27 +115,40 @@ impl StopSequences {
     }
 
     fn choice(&self, choice: &mut Choice) {
-        let mut length = 0;
-        let found = choice.parts.iter().enumerate().find_map(|(index, part)| {
-            let PartKind::Text(text) = &part.kind else { return None };
-            let mut matched = vec![0; self.sequences.len()];
-            let Some((sequence, end)) = find(&self.sequences, &mut matched, text) else {
-                length += text.chars().count();
-                return None;
-            };
-            Some((index, sequence, end - self.sequences[sequence].text.len()))
-        });
-        let Some((index, sequence, cut)) = found else { return };
+        let Some((sequence, index, end)) = self.find_in(&choice.parts) else { return };
         if let PartKind::Text(text) = &mut choice.parts[index].kind {
-            text.truncate(cut);
-            length += text.chars().count();
+            text.truncate(end);
         }
-        choice.parts.truncate(index + 1);
+        choice.parts.truncate(index + usize::from(end > 0));
+        let length = choice.parts.iter().map(characters).sum();
         choice.citations.retain(|citation| citation.span.as_ref().is_none_or(|span| span.end <= length));
         if let Some(Value::Array(tokens)) = &mut choice.logprobs {
             keep_tokens(tokens, length);
         }
         choice.end = Some(End::StopSequence(Some(self.sequences[sequence].text.clone())));
+    }
+
+    /// The sequence that is complete first, and where it begins: a part and a byte of its text. As in a stream, it may span
+    /// consecutive texts.
+    fn find_in(&self, parts: &[Part]) -> Option<(usize, usize, usize)> {
+        let mut matched = vec![0; self.sequences.len()];
+        // The consecutive texts so far: the part of each, and where its text begins in all of them.
+        let (mut texts, mut length) = (Vec::new(), 0);
+        for (index, part) in parts.iter().enumerate() {
+            let PartKind::Text(text) = &part.kind else {
+                matched.fill(0);
+                (texts, length) = (Vec::new(), 0);
+                continue;
+            };
+            texts.push((index, length));
+            if let Some((sequence, end)) = find(&self.sequences, &mut matched, text) {
+                let begin = length + end - self.sequences[sequence].text.len();
+                let (index, start) = texts.into_iter().rfind(|(_, start)| *start <= begin)?;
+                return Some((sequence, index, begin - start));
+            }
+            length += text.len();
+        }
+        None
     }
 
     /// Ends each choice of a stream where a stop sequence is complete. Text that may begin one is buffered.
@@ -165,9 +201,7 @@ impl StopSequences {
                 } else {
                     Vec::new()
                 };
-                self.held_bytes = (self.held_bytes + held.len()).saturating_sub(before);
                 if let Some(sequence) = stopped {
-                    self.held_bytes = self.held_bytes.saturating_sub(held.len());
                     *progress = Progress::Stopped(sequence);
                 }
                 if !text.is_empty() {
@@ -191,7 +225,6 @@ impl StopSequences {
         if held.is_empty() {
             return;
         }
-        self.held_bytes = self.held_bytes.saturating_sub(held.len());
         matched.fill(0);
         let (text, tokens) = (std::mem::take(held), std::mem::take(logprobs));
         deltas.push(Delta::Text { choice, text, logprobs: (!tokens.is_empty()).then(|| tokens.into()) });
@@ -209,6 +242,14 @@ fn find(sequences: &[Sequence], matched: &mut [usize], text: &str) -> Option<(us
         }
     }
     None
+}
+
+/// Number of characters of a part's text.
+fn characters(part: &Part) -> usize {
+    match &part.kind {
+        PartKind::Text(text) => text.chars().count(),
+        _ => 0,
+    }
 }
 
 /// Keeps the log probabilities of the first tokens that fit into this many characters.

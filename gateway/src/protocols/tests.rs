@@ -61,9 +61,9 @@ fn response_context(model: &str) -> ResponseContext {
         model: model.to_owned(),
         request: json!({}),
         include_usage: true,
-        has_functions: false,
         id: "id_1".to_owned(),
         created: 1,
+        ..ResponseContext::default()
     }
 }
 

@@ -20,6 +20,8 @@ use crate::usage::{Caller, Charge};
 
 /// Maximum number of responses polled at once. Beyond that, the usage is estimated.
 const MAX_RESPONSES: usize = 1_000;
+/// Maximum length of a response's id, in bytes: it becomes part of a path.
+const MAX_ID_BYTES: usize = 256;
 /// Maximum time to follow a response. After that, the usage is estimated.
 const MAX_TIME: Duration = Duration::from_hours(1);
 /// First pause between two polls; each one is longer than the last.
@@ -47,7 +49,7 @@ impl State {
 /// The id of a response in progress. `None`: it has ended, or isn't a response.
 pub(super) fn id_under_way(document: &[u8]) -> Option<String> {
     let state: State = serde_json::from_slice(document).ok()?;
-    state.is_under_way().then_some(state.id)
+    (state.is_under_way() && state.id.len() <= MAX_ID_BYTES).then_some(state.id)
 }
 
 /// A response that an upstream generates in the background.
@@ -141,5 +143,7 @@ mod tests {
             assert_eq!(id(status), None, "{status}");
         }
         assert_eq!(id_under_way(b"[]"), None);
+        let long = format!(r#"{{"id":"{}","status":"queued"}}"#, "r".repeat(MAX_ID_BYTES + 1));
+        assert_eq!(id_under_way(long.as_bytes()), None);
     }
 }

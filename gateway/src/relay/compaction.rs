@@ -248,10 +248,9 @@ mod tests {
         let context = ResponseContext {
             model: "m".to_owned(),
             request: json!({}),
-            include_usage: false,
-            has_functions: false,
             id: "resp_1".to_owned(),
             created: 1,
+            ..ResponseContext::default()
         };
         let answer = compacted(Protocol::Chat.answer_in(chat).expect("an answer")).expect("a summary");
         let response = Protocol::Responses.answer_out(answer, &context);

@@ -59,9 +59,9 @@ pub(crate) fn take(protocol: Protocol, way: Way, packets: impl Iterator<Item = B
                 model: MODEL.to_owned(),
                 request: Value::Object(Map::new()),
                 include_usage: true,
-                has_functions: false,
                 id: "id".to_owned(),
                 created: 1,
+                ..ResponseContext::default()
             };
             let events = StreamTranslation::new(protocol, protocol, Framing::Events, context, None);
             Box::new(if protocol == Protocol::Chat { events.wanting(1) } else { events })

@@ -171,9 +171,9 @@ pub(super) fn response_context(
         model: request_context.meta.model.clone(),
         request,
         include_usage: request_context.meta.include_usage,
-        has_functions: false,
         id: format!("{prefix}{}", Uuid::new_v4().simple()),
         created: unix_seconds(),
+        ..ResponseContext::default()
     }
 }
 
@@ -379,14 +379,8 @@ mod tests {
             serde_json::json!({ "model": "m", "messages": [{ "role": "user", "content": "hi" }] });
         request["x".repeat(100_000)] = 1.into();
         let conversation = Protocol::Chat.request_in(request, "m", false).expect("a request");
-        let context = ResponseContext {
-            model: "m".to_owned(),
-            request: Value::Null,
-            include_usage: false,
-            has_functions: false,
-            id: "c".to_owned(),
-            created: 0,
-        };
+        let context =
+            ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
         let (context, defaults) = (Arc::new(context), Defaults::default());
         let share = Room::new(0).share();
         let mut translation = RequestTranslation {

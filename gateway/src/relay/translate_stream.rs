@@ -225,7 +225,6 @@ impl Events for StreamTranslation {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
 
     use super::super::frames::MOST_EVENT_BYTES;
     use super::*;
@@ -251,14 +250,8 @@ mod tests {
         let logprobs = Some(vec![0; 1000].into());
         assert!(Delta::Text { choice: 0, text, logprobs }.memory() > 2000);
 
-        let context = ResponseContext {
-            model: "m".to_owned(),
-            request: Value::Null,
-            include_usage: false,
-            has_functions: false,
-            id: "c".to_owned(),
-            created: 0,
-        };
+        let context =
+            ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
         let (from, to) = (Protocol::Messages, Protocol::Native);
         let mut events = StreamTranslation::new(from, to, Framing::Events, context, None);
         let citation = serde_json::json!({ "type": "web_search_result_location", "url": "u".repeat(8000) });
@@ -276,14 +269,8 @@ mod tests {
 
     #[test]
     fn an_own_event_of_any_length_becomes_an_element_of_an_array() {
-        let context = ResponseContext {
-            model: "m".to_owned(),
-            request: Value::Null,
-            include_usage: false,
-            has_functions: false,
-            id: "c".to_owned(),
-            created: 0,
-        };
+        let context =
+            ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
         let framing = Framing::Array { opened: false };
         let mut events = StreamTranslation::new(Protocol::Chat, Protocol::Native, framing, context, None);
         let text = "x".repeat(MOST_EVENT_BYTES);

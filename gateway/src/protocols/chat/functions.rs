@@ -10,6 +10,7 @@ use super::tools::insert;
 use crate::conversation::{
     Conversation, Given, Input, Part, PartKind, Protocol, Tool, ToolCall, ToolChoice, ToolKind,
 };
+use crate::protocols::Malformed;
 use crate::protocols::members::{Members, Rest, Writer, object};
 
 /// The field with a request's functions; the places of its tools begin with it.
@@ -86,12 +87,19 @@ impl Calls {
         Some(Part { at: at.into(), kind: PartKind::Call(call), cache: None })
     }
 
-    /// The id of the call that a message of the role `function` responds to: the last call of its function. Empty if there is none.
-    pub(super) fn answered_by(&mut self, message: &Members, rest: &mut Rest) -> String {
+    /// The id of the call that a message of the role `function` responds to: the last call of its function. Errors: there is none.
+    pub(super) fn answered_by(&mut self, message: &Members, rest: &mut Rest) -> Result<String, Malformed> {
         let name = message.peek("name").as_str().unwrap_or_default();
+        let id = self.open.remove(name).ok_or_else(|| {
+            let message = format!(
+                "{} responds to the function {name:?}, which no message before it calls",
+                message.at()
+            );
+            Malformed(message)
+        })?;
         // The role goes back to a provider of this protocol.
         rest.keep_own(ROLE.into(), message.place("role"));
-        self.open.remove(name).unwrap_or_default()
+        Ok(id)
     }
 }
 

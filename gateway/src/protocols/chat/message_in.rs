@@ -31,7 +31,7 @@ fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> 
     let at = message.at().to_owned();
     let role = message.text("role");
     if role.as_deref() == Some(functions::ROLE) {
-        let call_id = calls.answered_by(&message, rest);
+        let call_id = calls.answered_by(&message, rest)?;
         let parts = vec![result_of(call_id, message, rest)];
         return Ok(Turn { at: at.into(), role: Role::Tool, name: None, parts });
     }

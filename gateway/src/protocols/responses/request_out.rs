@@ -16,7 +16,7 @@ use crate::protocols::calls::NOTHING;
 use crate::protocols::effort::effort_of;
 use crate::protocols::members::{Writer, object};
 use crate::protocols::proof;
-use crate::protocols::stop_sequences::MAX_SEQUENCES;
+use crate::protocols::stop_sequences;
 use crate::protocols::thoughts::joined;
 use crate::protocols::user::{self, MAX_USER};
 use crate::protocols::{Defaults, Outgoing};
@@ -141,8 +141,8 @@ fn set_for_others(conversation: &Conversation, set: &mut impl FnMut(&str, Value)
 /// Reports what the protocol can't express.
 fn lose(conversation: &Conversation, writer: &mut Writer<'_>) {
     // The gateway searches the answer for stop sequences.
-    for stop in conversation.stop.iter().skip(MAX_SEQUENCES) {
-        writer.lose(stop.at.clone());
+    for at in stop_sequences::lost(conversation) {
+        writer.lose(at.clone());
     }
     let sampling = &conversation.sampling;
     let numbers = [&sampling.top_k, &sampling.frequency_penalty, &sampling.presence_penalty, &sampling.seed];

@@ -110,6 +110,35 @@ fn a_whole_answer_ends_where_a_sequence_is_complete() {
     assert_eq!(choice.end, Some(End::StopSequence(Some("END".to_owned()))));
 }
 
+#[test]
+fn a_sequence_may_span_consecutive_texts_of_a_whole_answer_as_it_does_in_a_stream() {
+    let part = |kind| Part { at: "".into(), kind, cache: None };
+    let said = |text: &str| part(PartKind::Text(text.to_owned()));
+    let ended = |parts: Vec<Part>| {
+        let mut answer = Answer { choices: vec![Choice { parts, ..Choice::default() }], ..Answer::default() };
+        stops(&["END"]).answer(&mut answer);
+        answer.choices.remove(0)
+    };
+    assert_eq!(ended(vec![said("one E"), said("N"), said("D two")]).parts, [said("one ")]);
+    assert_eq!(ended(vec![said("one"), said("E"), said("ND")]).parts, [said("one")]);
+    let refusal = part(PartKind::Refusal("no".to_owned()));
+    let apart = vec![said("one EN"), refusal, said("D two")];
+    assert_eq!(ended(apart.clone()).parts, apart, "something else is between");
+}
+
+#[test]
+fn what_is_not_searched_for_is_reported() {
+    let given = |(index, text): (usize, String)| Given::new(text, format!("/stop/{index}"));
+    let texts = [String::new(), "x".repeat(MAX_SEQUENCE_BYTES + 1)];
+    let many = (0..=MAX_SEQUENCES).map(|number| format!("stop {number}"));
+    let stop = texts.into_iter().chain(many).enumerate().map(given).collect();
+    let conversation = Conversation { stop, ..Conversation::default() };
+    let found = StopSequences::new(&conversation).expect("stop sequences");
+    assert_eq!(found.sequences.len(), MAX_SEQUENCES);
+    let last = format!("/stop/{}", MAX_SEQUENCES + 2);
+    assert_eq!(lost(&conversation).map(|at| &**at).collect::<Vec<_>>(), ["/stop/1", &last]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 

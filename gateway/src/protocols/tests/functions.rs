@@ -63,6 +63,21 @@ fn a_result_belongs_to_the_last_call_of_its_function() {
 }
 
 #[test]
+fn a_result_without_a_call_is_refused_with_its_place() {
+    let user = json!({ "role": "user", "content": "Hi" });
+    for messages in [
+        json!([user, result("f", "1")]),
+        json!([user, call("f"), result("g", "1")]),
+        json!([user, call("f"), result("f", "1"), result("f", "2")]),
+    ] {
+        let refused =
+            Protocol::Chat.request_in(request(&messages), "m", false).expect_err("a result without a call");
+        let place = format!("/messages/{} ", messages.as_array().map_or(0, Vec::len) - 1);
+        assert!(refused.to_string().starts_with(&place), "{refused}");
+    }
+}
+
+#[test]
 fn one_function_is_called_at_a_time_where_the_protocol_can_say_so() {
     let conversation = conversation(&request(&json!([{ "role": "user", "content": "Hi" }])));
     let said = |protocol: Protocol, at: &str| {

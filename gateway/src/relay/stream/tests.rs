@@ -83,11 +83,8 @@ async fn an_upstream_that_only_gives_signs_of_life_has_begun_after_a_while() {
 async fn a_client_gets_signs_of_life_where_those_of_the_upstream_do_not_reach_it() {
     let context = crate::protocols::ResponseContext {
         model: "m".to_owned(),
-        request: serde_json::Value::Null,
-        include_usage: false,
-        has_functions: false,
         id: "c".to_owned(),
-        created: 0,
+        ..crate::protocols::ResponseContext::default()
     };
     let pings = stream::unfold(0, |count| async move {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -127,11 +124,8 @@ async fn a_long_event_is_read_in_the_workshop_and_those_after_it_wait_for_it() {
     let translating = || {
         let context = crate::protocols::ResponseContext {
             model: "m".to_owned(),
-            request: serde_json::Value::Null,
-            include_usage: false,
-            has_functions: false,
             id: "c".to_owned(),
-            created: 0,
+            ..crate::protocols::ResponseContext::default()
         };
         Box::new(StreamTranslation::new(Protocol::Chat, Protocol::Messages, Framing::Events, context, None))
     };

@@ -306,3 +306,38 @@ async fn a_grammar_may_be_as_long_as_a_pattern_and_a_longer_one_is_told_where_it
         }
     }
 }
+
+#[tokio::test]
+async fn a_client_that_knows_functions_and_no_tools_gets_a_function_call_in_chat() {
+    let server = start().await;
+    let city =
+        json!({ "type": "object", "properties": { "city": { "type": "string" } }, "required": ["city"] });
+    let user = json!({ "role": "user", "content": format!("Call get_weather with {TOKEN}") });
+    let mut body = json!({ "model": "model-cedar", "messages": [user], "function_call": { "name": "get_weather" },
+        "functions": [{ "name": "now" }, { "name": "get_weather", "parameters": city }] });
+    let answer = server.ask(CHAT, &body).await;
+    serde_json::from_value::<types::ChatCompletion>(answer.clone()).expect("the generated type");
+    let choice = &answer["choices"][0];
+    let call = &choice["message"]["function_call"];
+    assert_eq!((&choice["finish_reason"], &call["name"]), (&json!("function_call"), &json!("get_weather")));
+    let arguments: Value = serde_json::from_str(call["arguments"].as_str().expect("a text")).expect("JSON");
+    assert!(arguments["city"].is_string(), "{arguments}");
+    assert_eq!(choice["message"].get("tool_calls"), None);
+
+    let events = server.stream(CHAT, &streamed(&body)).await;
+    let made = whole(&gatewright::operations::CREATE_CHAT_COMPLETION, &events);
+    assert_eq!(made["choices"][0]["finish_reason"], "function_call");
+    assert_eq!(&made["choices"][0]["message"]["function_call"], call, "{made}");
+
+    let result = json!({ "role": "function", "name": "get_weather", "content": TOKEN });
+    let called = json!({ "role": "assistant", "content": null, "function_call": call });
+    body["messages"].as_array_mut().expect("messages").extend([called, result]);
+    body["function_call"] = json!("none");
+    let answer = server.ask(CHAT, &body).await;
+    let said = answer["choices"][0]["message"]["content"].as_str().expect("a text");
+    assert!(said.contains(TOKEN), "{said}");
+
+    body["function_call"] = json!({ "name": "other" });
+    let (status, refused) = server.refused(CHAT, &body).await;
+    assert_eq!((status, &refused["error"]["param"]), (400, &json!("function_call")), "{refused}");
+}

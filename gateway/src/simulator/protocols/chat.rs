@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::clock::unix_seconds;
 use crate::models;
-use crate::simulator::conversation::{Content, Finish, Prompt, Reply, Turn, Usage};
+use crate::simulator::conversation::{Content, Finish, Prompt, Reply, ToolCall, Turn, Usage};
 use crate::simulator::{self, tokens};
 use crate::wire::json::{content, limit, list, text, texts};
 use crate::wire::sse::{self, Event};
@@ -88,19 +88,27 @@ fn choice_logprobs(content: Option<Value>) -> Value {
 }
 
 fn choice(index: usize, reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Value {
-    let finish = finish_reason(reply.finish);
+    let finish = finish_reason(reply.finish, custom);
     let told = match &reply.content {
         Content::Text(text) => logprobs.map(|logprobs| logprobs.of(text)),
         Content::ToolCalls(_) => None,
     };
     let message = match reply.content {
         Content::Text(text) => json!({ "role": "assistant", "content": text, "refusal": null }),
+        Content::ToolCalls(calls) if custom.are_functions() => {
+            let call = calls.into_iter().next().map(|call| function_call(&call.name, &call.arguments));
+            json!({ "role": "assistant", "content": null, "refusal": null, "function_call": call })
+        }
         Content::ToolCalls(calls) => {
             let calls: Vec<Value> = calls.into_iter().map(|call| call_json(custom.called(call))).collect();
             json!({ "role": "assistant", "content": null, "refusal": null, "tool_calls": calls })
         }
     };
     json!({ "index": index, "message": message, "logprobs": choice_logprobs(told), "finish_reason": finish })
+}
+
+fn function_call(name: &str, arguments: &str) -> Value {
+    json!({ "name": name, "arguments": arguments })
 }
 
 fn call_json(call: Called) -> Value {
@@ -167,7 +175,7 @@ type Deltas = Box<dyn Iterator<Item = (Value, Option<Value>, Option<&'static str
 /// The deltas of one choice, each with log probabilities and finish reason: the role, the pieces, and an empty one
 /// with the finish reason (2.3).
 fn deltas(reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Deltas {
-    let last = std::iter::once((json!({}), None, Some(finish_reason(reply.finish))));
+    let last = std::iter::once((json!({}), None, Some(finish_reason(reply.finish, custom))));
     match reply.content {
         Content::Text(text) => {
             let first = std::iter::once((json!({ "role": "assistant", "content": "" }), None, None));
@@ -179,11 +187,23 @@ fn deltas(reply: Reply, custom: &CustomTools, logprobs: Option<Logprobs>) -> Del
         }
         Content::ToolCalls(calls) => {
             let first = std::iter::once((json!({ "role": "assistant", "content": null }), None, None));
+            if custom.are_functions() {
+                let pieces = calls.into_iter().take(1).flat_map(function_call_deltas);
+                return Box::new(first.chain(pieces.map(|delta| (delta, None, None))).chain(last));
+            }
             let calls: Vec<Called> = calls.into_iter().map(|call| custom.called(call)).collect();
             let pieces = calls.into_iter().enumerate().flat_map(|(index, call)| call_deltas(index, call));
             Box::new(first.chain(pieces.map(|delta| (delta, None, None))).chain(last))
         }
     }
+}
+
+/// The deltas of a function call: its name, then its arguments in pieces.
+fn function_call_deltas(call: ToolCall) -> impl Iterator<Item = Value> + Send {
+    let head = json!({ "function_call": function_call(&call.name, "") });
+    let pieces =
+        tokens::owned_pieces(call.arguments).map(|piece| json!({ "function_call": { "arguments": piece } }));
+    std::iter::once(head).chain(pieces)
 }
 
 /// The deltas of a tool call: its id and name, then its text in pieces.
@@ -210,10 +230,11 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-fn finish_reason(finish: Finish) -> &'static str {
+fn finish_reason(finish: Finish, custom: &CustomTools) -> &'static str {
     match finish {
         Finish::Stop => "stop",
         Finish::Length => "length",
+        Finish::ToolCalls if custom.are_functions() => "function_call",
         Finish::ToolCalls => "tool_calls",
     }
 }
@@ -224,7 +245,7 @@ fn prompt(body: &Value) -> Result<(Prompt, CustomTools), ApiError> {
         turns: turns(&body["messages"]),
         tool_choice,
         tools,
-        parallel_tool_calls: body["parallel_tool_calls"].as_bool().unwrap_or(true),
+        parallel_tool_calls: !custom.are_functions() && body["parallel_tool_calls"].as_bool().unwrap_or(true),
         format: format(
             &body["response_format"],
             &body["response_format"]["json_schema"]["schema"],
@@ -251,8 +272,11 @@ fn turns(messages: &Value) -> Vec<Turn> {
             "assistant" => {
                 let calls: String =
                     list(&message["tool_calls"]).map(|call| callee(call).to_string()).collect();
-                Turn::Assistant(content + &calls)
+                let function = &message["function_call"];
+                let function = if function.is_object() { function.to_string() } else { String::new() };
+                Turn::Assistant(content + &calls + &function)
             }
+            "function" => Turn::tool_result(message["name"].as_str(), content),
             "tool" => Turn::tool_result(called.get(text(&message["tool_call_id"])).copied(), content),
             _ => Turn::Instruction(content),
         }

@@ -47,9 +47,14 @@ pub(crate) struct Tools {
     custom: CustomTools,
 }
 
-/// Names of the custom tools.
-#[derive(Debug)]
-pub(crate) struct CustomTools(HashSet<String>);
+/// How a client knows its tools.
+#[derive(Debug, Default)]
+pub(crate) struct CustomTools {
+    /// Names of the custom tools.
+    names: HashSet<String>,
+    /// Whether the request has `functions` instead of `tools`.
+    are_functions: bool,
+}
 
 /// The argument that contains the text of a custom tool.
 const INPUT: &str = "input";
@@ -77,8 +82,10 @@ impl Tools {
     /// Errors: a schema or grammar exceeds the limits, or the tool choice is invalid, names a missing tool, or requires
     /// a tool when there is none.
     pub(crate) fn read(body: &Value, form: Form) -> Result<Self, ApiError> {
-        let mut tools =
-            Self { list: Vec::new(), choice: ToolChoice::Auto, custom: CustomTools(HashSet::new()) };
+        if form == Form::Nested && list(&body["tools"]).next().is_none() && body["functions"].is_array() {
+            return Self::read_functions(body);
+        }
+        let mut tools = Self { list: Vec::new(), choice: ToolChoice::Auto, custom: CustomTools::default() };
         let mut names = HashSet::new();
         for (index, tool) in list(&body["tools"]).enumerate() {
             let members = form.members(tool);
@@ -93,7 +100,7 @@ impl Tools {
                     &format!("/tools/{index}{}/parameters", form.pointer("function")),
                 )?,
                 "custom" => {
-                    tools.custom.0.insert(name.to_owned());
+                    tools.custom.names.insert(name.to_owned());
                     let at = format!("/tools/{index}{}/format", form.pointer("custom"));
                     input_schema(&members["format"], form, &at)?
                 }
@@ -102,6 +109,34 @@ impl Tools {
             tools.list.push(Tool { name: name.to_owned(), parameters });
         }
         tools.choose(&body["tool_choice"], form)?;
+        Ok(tools)
+    }
+
+    /// The legacy `functions` of a chat request and `function_call`, the choice among them.
+    fn read_functions(body: &Value) -> Result<Self, ApiError> {
+        let custom = CustomTools { are_functions: true, ..CustomTools::default() };
+        let mut tools = Self { list: Vec::new(), choice: ToolChoice::Auto, custom };
+        let mut names = HashSet::new();
+        for (index, function) in list(&body["functions"]).enumerate() {
+            let name = text(&function["name"]);
+            if names.insert(name) {
+                let at = format!("/functions/{index}/parameters");
+                let parameters = ClientSchema::read(&function["parameters"], &at)?;
+                tools.list.push(Tool { name: name.to_owned(), parameters });
+            }
+        }
+        let choice = &body["function_call"];
+        match (choice.as_str(), choice["name"].as_str()) {
+            (Some("none"), _) => tools.choice = ToolChoice::None,
+            (_, Some(name)) if names.contains(name) => tools.choice = ToolChoice::Named(name.to_owned()),
+            (_, Some(name)) => {
+                let name: String = name.chars().take(LONGEST_NAME).collect();
+                let message =
+                    format!("function_call names the function {name:?}, which is not among functions");
+                return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("function_call"));
+            }
+            _ => {}
+        }
         Ok(tools)
     }
 
@@ -136,7 +171,7 @@ impl Tools {
     /// The name of the tool that a tool choice refers to by kind and name; the kind is one that [`is_called`].
     fn named<'c>(&self, choice: &'c Value, form: Form) -> Result<&'c str, ApiError> {
         let (kind, name) = (text(&choice["type"]), text(&form.members(choice)["name"]));
-        let is_custom = self.custom.0.contains(name);
+        let is_custom = self.custom.names.contains(name);
         let is_there = self.list.iter().any(|tool| tool.name == name) && is_custom == (kind == "custom");
         if is_there {
             return Ok(name);
@@ -166,10 +201,15 @@ fn is_called(tool: &Value) -> bool {
 const LONGEST_NAME: usize = 64;
 
 impl CustomTools {
+    /// Whether the client has functions instead of tools: an answer then has one call, as `function_call`.
+    pub(crate) fn are_functions(&self) -> bool {
+        self.are_functions
+    }
+
     /// Converts a call of the simulated provider for the protocols.
     pub(crate) fn called(&self, call: ToolCall) -> Called {
         let ToolCall { name, arguments } = call;
-        if !self.0.contains(&name) {
+        if !self.names.contains(&name) {
             return Called::Function { name, arguments };
         }
         let arguments: Value = serde_json::from_str(&arguments).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Fault injection: reads lists of faults, so that users can test their error handling. `fault/answer.rs` applies them to
-//! responses, `server/request/asked_faults.rs` finds those that a request asks for.
+//! responses, `server/request/fault_injection.rs` finds those that a request asks for.
 //!
 //! A fault is written `name` or `name=value`. Commas separate several faults, and `name=value@operation` limits one to
 //! an operation. Faults come from the request header [`FAULT_HEADER`], from a model id that ends in `~` and the faults

@@ -50,7 +50,7 @@ use self::passthrough_stream::Framing;
 pub(crate) use self::prepare::ESTIMATED_HEADER;
 use self::prepare::{RequestCache, UpstreamRequest};
 use self::request_meta::RequestMeta;
-use self::span_attributes::Asking;
+use self::span_attributes::RequestSpan;
 pub(crate) use self::stored_response_proxy::answer as answer_stored;
 pub(crate) use self::translate_request::DROPPED_HEADER;
 pub(crate) use self::videos::{Accepted, Content, Order, Remote, RemoteRecord, submit};
@@ -177,9 +177,9 @@ impl RequestContext {
             share.hold(copy).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
         }
         let mut fault: Option<Fault> = None;
-        let mut asking = Asking::new(self.span.as_ref(), &self.route, &self.call.body);
+        let mut request_span = RequestSpan::new(self.span.as_ref(), &self.route, &self.call.body);
         while let Some(attempt) = plan.next(Instant::now(), rand::random()) {
-            asking.at(&attempt.destination);
+            request_span.at(&attempt.destination);
             let upstream_request = self.prepare(&mut cache, &attempt.destination).await?;
             if attempt.destination.provider.is_simulator() {
                 return Box::pin(embedded::answer(&self, upstream_request, attempt)).await;

@@ -3,7 +3,6 @@
 //! gateway has neither a data folder nor a server.
 
 mod address;
-mod asking;
 mod bucket;
 mod durable;
 mod file_name;
@@ -17,6 +16,7 @@ mod sealing;
 pub(crate) mod small_disk;
 mod spool;
 mod sql;
+mod store_health;
 #[cfg(test)]
 mod tests;
 

@@ -21,9 +21,9 @@ const MOST_BYTES: usize = 1024 * 1024;
 
 /// On drop, sets on the current request's span which upstream was tried last: attributes that are set twice appear twice. Does
 /// nothing if traces aren't exported.
-pub(crate) struct Asking<'r>(Option<Told<'r>>);
+pub(crate) struct RequestSpan<'r>(Option<OpenSpan<'r>>);
 
-struct Told<'r> {
+struct OpenSpan<'r> {
     span: Span,
     route: &'r Route,
     body: &'r [u8],
@@ -61,10 +61,10 @@ struct Parameters<'a> {
     native: Option<Box<Self>>,
 }
 
-impl<'r> Asking<'r> {
+impl<'r> RequestSpan<'r> {
     /// `span`, `body`: of the request.
     pub(crate) fn new(span: Option<&Span>, route: &'r Route, body: &'r [u8]) -> Self {
-        Self(span.map(|span| Told { span: span.clone(), route, body, last: None }))
+        Self(span.map(|span| OpenSpan { span: span.clone(), route, body, last: None }))
     }
 
     pub(crate) fn at(&mut self, destination: &Arc<Destination>) {
@@ -74,9 +74,9 @@ impl<'r> Asking<'r> {
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for RequestSpan<'_> {
     fn drop(&mut self) {
-        let Some(Told { span, route, body, last }) = &self.0 else { return };
+        let Some(OpenSpan { span, route, body, last }) = &self.0 else { return };
         let context = span.context();
         let span = context.span();
         let set = |name: &'static str, value: Value| span.set_attribute(KeyValue::new(name, value));

@@ -1,6 +1,6 @@
 //! Routes a request from its headers to its operation, and the response back.
 
-mod asked_faults;
+mod fault_injection;
 mod strict;
 
 use std::panic::AssertUnwindSafe;
@@ -19,7 +19,7 @@ use percent_encoding::percent_decode_str;
 use tokio::sync::oneshot;
 use tracing::{Instrument as _, Span};
 
-use self::asked_faults::AskedFaults;
+use self::fault_injection::FaultInjection;
 use super::body::{discard_rest, read_body};
 use super::client::Client;
 #[cfg(feature = "console")]
@@ -241,7 +241,7 @@ fn take_faults(
     body: &mut Bytes,
 ) -> Result<Faults, ApiError> {
     let routes = app.routes.load();
-    let asked = AskedFaults::take(&routes, operation, headers, path, body);
+    let asked = FaultInjection::take(&routes, operation, headers, path, body);
     // A key that may not use a model learns nothing of it, not even whose it is.
     model_scope::check(&routes, caller, operation, path, body)?;
     let faults = asked.over(&app.config.faults, operation)?;

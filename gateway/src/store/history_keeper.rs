@@ -16,11 +16,11 @@ use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{Instant, timeout};
 
 use self::spooling::{Left, Spooling};
-use super::asking::Asking;
 use super::durable::{COPIES_KEPT_FOR, CopyChange, FoundCopy, Store, StoreError};
 use super::history::{Change, CopyNote, Found, History, MOST_PLACES, is_id};
 use super::sealing::Sealer;
 use super::spool::Spool;
+use super::store_health::StoreHealth;
 use crate::clock::{millis, unix_millis};
 use crate::supervised::supervise;
 
@@ -52,7 +52,7 @@ pub(crate) struct HistoryKeeper {
     /// How many changes are written.
     written: watch::Sender<u64>,
     look_ups: Semaphore,
-    asking: Asking,
+    health: StoreHealth,
     /// None: what waits is in memory alone.
     spooling: Option<Spooling>,
 }
@@ -89,8 +89,10 @@ impl HistoryKeeper {
         if spooling.is_some() {
             history.spool(left.iter().map(Left::changes).sum());
         }
-        let asking =
-            Asking::new(&store, "stored responses of other gateways are not seen, and those made here wait");
+        let health = StoreHealth::new(
+            &store,
+            "stored responses of other gateways are not seen, and those made here wait",
+        );
         Self {
             history,
             store,
@@ -100,7 +102,7 @@ impl HistoryKeeper {
             wake: Notify::new(),
             written: watch::Sender::new(0),
             look_ups: Semaphore::new(MOST_LOOK_UPS),
-            asking,
+            health,
             spooling,
         }
     }
@@ -140,7 +142,7 @@ impl HistoryKeeper {
         self.wake.notify_one();
         let gone = |_| StoreError::Failed("the gateway is about to stop".to_owned());
         let writing = async { written.wait_for(|count| *count >= changed).await.map(drop).map_err(gone) };
-        if self.asking.ask(writing).await.is_some() {
+        if self.health.ask(writing).await.is_some() {
             return true;
         }
         if self.spooling.is_some() {
@@ -173,8 +175,8 @@ impl HistoryKeeper {
 
     /// False: what is known here changed meanwhile. None: the store does not say in time, or too many ask it.
     async fn look_up(&self, owner: &str, id: &str) -> Option<bool> {
-        let _place = self.asking.place(&self.look_ups).await?;
-        self.asking.ask(self.learn(owner, id)).await
+        let _place = self.health.place(&self.look_ups).await?;
+        self.health.ask(self.learn(owner, id)).await
     }
 
     async fn learn(&self, owner: &str, id: &str) -> Result<bool, StoreError> {

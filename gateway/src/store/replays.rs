@@ -31,12 +31,12 @@ use tokio::runtime::Handle;
 
 use self::record::Record;
 use self::waiting::{Late, Waiting};
-use super::asking::Asking;
 use super::durable::{AnswerRoom, Keyed, Lease, Reserved, Store};
 use super::files;
 use super::memory::Answers;
 use super::sealing::Sealer;
 use super::spool::Spool;
+use super::store_health::StoreHealth;
 use crate::supervised::supervise;
 use crate::wire::{ApiError, Response};
 
@@ -71,7 +71,7 @@ pub(crate) struct Replays {
     /// Leases of the store that this process renews.
     held: Mutex<HashSet<Lease>>,
     waiting: Mutex<Waiting>,
-    asking: Asking,
+    health: StoreHealth,
     /// None: answers that wait are in memory alone.
     spool: Option<Arc<Spool>>,
 }
@@ -150,8 +150,8 @@ impl Replays {
     fn new(store: Arc<dyn Store>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Self {
         let digests = hmac::Key::new(hmac::HMAC_SHA256, &digests);
         let (own, held, waiting) = Default::default();
-        let asking = Asking::new(&store, "idempotency keys hold in this process alone for now");
-        Self { store, own, sealer, digests, held, waiting, asking, spool: None }
+        let health = StoreHealth::new(&store, "idempotency keys hold in this process alone for now");
+        Self { store, own, sealer, digests, held, waiting, health, spool: None }
     }
 
     /// Starts a task that renews the leases of requests under way, until the replays are gone. `sealer`: seals answers for a
@@ -189,7 +189,7 @@ impl Replays {
                 // Nothing of a stream is kept: it costs the store no work.
                 let asked = match wish.stream {
                     Some(true) => None,
-                    _ => self.asking.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
+                    _ => self.health.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
                 };
                 match asked {
                     None => return Ok(Begun::First(first)),
@@ -340,7 +340,7 @@ impl UnderWay {
             };
             let kept = match &lease {
                 Some(lease) => {
-                    replays.asking.ask(replays.store.keep_answer(lease, &answer, LIFETIME, room)).await
+                    replays.health.ask(replays.store.keep_answer(lease, &answer, LIFETIME, room)).await
                 }
                 None => None,
             };
@@ -370,7 +370,7 @@ impl UnderWay {
         if let Some(lease) = self.lease.take() {
             self.replays.held().remove(&lease);
             // If the store does not answer, the key is free when its lease has run out.
-            _ = self.replays.asking.ask(self.replays.store.free_key(&lease)).await;
+            _ = self.replays.health.ask(self.replays.store.free_key(&lease)).await;
         }
         if let Some(own) = self.own.take() {
             self.replays.own.free_key(&own);

@@ -1,7 +1,6 @@
 //! The gateway over real sockets, rule by rule. Each test cites the section of the specification it holds to.
 
 mod access_tokens;
-mod asked_faults;
 mod auth;
 mod bucket;
 mod budget;
@@ -17,6 +16,7 @@ mod effects;
 mod envelopes;
 mod examples;
 mod failover;
+mod fault_injection;
 mod fault_matrix;
 mod fault_matrix_over_http2;
 mod faults;

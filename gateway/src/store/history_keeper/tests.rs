@@ -118,7 +118,7 @@ async fn a_wait_for_others_does_not_mean_that_the_store_is_away() {
     assert!(writing.written().await);
     let others =
         reading.look_ups.acquire_many(u32::try_from(MOST_LOOK_UPS).expect("a few")).await.expect("places");
-    assert!(reading.seek("key", "a").await.is_err() && !reading.asking.rests());
+    assert!(reading.seek("key", "a").await.is_err() && !reading.health.rests());
     drop(others);
     assert_eq!(sought(&second, &reading, "a").await, Some((Some("one".to_owned()), false)));
 }
@@ -137,7 +137,7 @@ async fn a_store_that_is_busy_or_away_stops_nobody_for_long_and_loses_no_respons
     assert!(keeper.seek("key", "unknown").await.is_err());
     drop(turns);
     // What is made while it is away is not waited for, and is not lost.
-    keeper.asking.fails("it is away");
+    keeper.health.fails("it is away");
     keep(&history, "b", "two", None);
     assert!(!keeper.written().await);
     assert_eq!(sought(&history, &keeper, "b").await, Some((Some("two".to_owned()), false)));

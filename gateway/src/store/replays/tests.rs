@@ -171,7 +171,7 @@ async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_ha
     let folder = tempfile::tempdir().expect("a folder");
     let store: Arc<dyn Store> = Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"));
     let (one, other) = (lasting(&store), lasting(&store));
-    one.asking.fails("it is away");
+    one.health.fails("it is away");
     answer(&one, "k", "{}", text("made without it")).await;
     answer(&other, "k", "{}", text("made with it")).await;
     let begun = std::time::Instant::now();
@@ -195,7 +195,7 @@ async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_
     let Ok(Begun::First(left)) = begin(&replays, "left", "{}").await else { panic!("not the first") };
     assert!(turn.lease.is_some() && left.lease.is_some());
     std::fs::rename(&file, &away).expect("taken");
-    assert!(is_first(&replays, "another").await && replays.asking.rests());
+    assert!(is_first(&replays, "another").await && replays.health.rests());
     assert_eq!(again(&replays, "ended", "{}").await.as_deref(), Ok("one"));
     assert_eq!(again(&replays, "ended", "{ }").await, Err(422));
     assert_eq!(again(&replays, "long", "{}").await, Err(409));

@@ -120,7 +120,7 @@ impl Replays {
     async fn write(&self, late: &Arc<Late>) -> bool {
         let lasts = late.expires.saturating_duration_since(Instant::now());
         if !lasts.is_zero() {
-            if self.asking.rests() {
+            if self.health.rests() {
                 return false;
             }
             match self.hand_over(late, lasts).await {

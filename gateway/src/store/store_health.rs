@@ -1,5 +1,5 @@
-//! Asks a store that may be away: within a bounded time, and not at all from when it gave no answer until a task finds that it
-//! answers again. So what can go on without it goes on.
+//! Operations on a store that may be unavailable: each has a time limit, and after a failure the store is not used until a
+//! background task finds it healthy again. Requests that can do without the store continue.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::durable::{Store, StoreError};
 
-/// How long a request waits for the store.
+/// Maximum time that a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long it is not asked after it gave no answer: longer each time that it did not work for long in between.
+/// How long the store rests after a failure: longer each time, unless it worked for [`LONG`] in between.
 const SHORTEST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(5);
-/// How long it has to work until its failures are no longer those of before.
+/// How long the store has to work until earlier failures no longer count.
 const LONG: Duration = Duration::from_secs(10);
 
-/// See the module.
-pub(super) struct Asking {
+/// Whether a store is usable. See the module.
+pub(super) struct StoreHealth {
     store: Weak<dyn Store>,
-    /// What follows when it is away, for the log.
+    /// What its absence means, for the log.
     consequence: &'static str,
     state: Arc<Mutex<State>>,
 }
@@ -29,16 +29,16 @@ pub(super) struct Asking {
 #[derive(Default)]
 struct State {
     rests: bool,
-    /// The rest before, and when it ended.
+    /// The previous rest, and when it ended.
     last: Option<(Duration, Instant)>,
 }
 
-impl Asking {
+impl StoreHealth {
     pub(super) fn new(store: &Arc<dyn Store>, consequence: &'static str) -> Self {
         Self { store: Arc::downgrade(store), consequence, state: Arc::default() }
     }
 
-    /// What the store answers in time. None while it does not.
+    /// The result of an operation, if the store answers in time. None while it is unavailable.
     pub(super) async fn ask<T>(&self, operation: impl Future<Output = Result<T, StoreError>>) -> Option<T> {
         if self.rests() {
             return None;
@@ -51,7 +51,7 @@ impl Asking {
         None
     }
 
-    /// Waits for one of a few places to ask from. None: there is none in time, of which the store knows nothing, or it rests.
+    /// Waits for one of a few slots for operations. None: no slot is free in time (not the store's fault), or the store rests.
     pub(super) async fn place<'p>(&self, places: &'p Semaphore) -> Option<SemaphorePermit<'p>> {
         if self.rests() {
             return None;
@@ -59,12 +59,12 @@ impl Asking {
         timeout(PATIENCE, places.acquire()).await.ok()?.ok()
     }
 
-    /// Whether the store is not asked now.
+    /// Whether the store rests: operations are skipped.
     pub(super) fn rests(&self) -> bool {
         lock(&self.state).rests
     }
 
-    /// It is not asked until it answers a task that tries it. To be called within a Tokio runtime.
+    /// Marks the store as unavailable until a background task finds it healthy. Must be called within a Tokio runtime.
     pub(super) fn fails(&self, why: &str) {
         let mut state = lock(&self.state);
         if std::mem::replace(&mut state.rests, true) {
@@ -106,11 +106,11 @@ mod tests {
         ready(Err(StoreError::Failed("it is away".to_owned())))
     }
 
-    /// How long the store is not asked after it failed.
-    async fn rest(asking: &Asking) -> Duration {
-        assert_eq!(asking.ask(failed()).await, None);
+    /// How long the store rests after a failure.
+    async fn rest(health: &StoreHealth) -> Duration {
+        assert_eq!(health.ask(failed()).await, None);
         let begun = Instant::now();
-        while asking.ask(async { Ok(()) }).await.is_none() {
+        while health.ask(async { Ok(()) }).await.is_none() {
             sleep(Duration::from_millis(10)).await;
         }
         begun.elapsed()
@@ -119,11 +119,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_store_is_asked_again_soon_after_it_works_and_more_rarely_if_that_does_not_last() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let asking = Asking::new(&store, "nothing follows");
-        assert_eq!(asking.ask(async { Ok(1) }).await, Some(1));
+        let health = StoreHealth::new(&store, "nothing follows");
+        assert_eq!(health.ask(async { Ok(1) }).await, Some(1));
         let mut rests = Vec::new();
         for _ in 0..6 {
-            rests.push(rest(&asking).await);
+            rests.push(rest(&health).await);
         }
         assert!(
             rests[0] < Duration::from_millis(600) && rests[5] < Duration::from_millis(5_100),
@@ -131,16 +131,16 @@ mod tests {
         );
         assert!(rests.is_sorted() && rests[1] > rests[0] && rests[4] > rests[1] * 3, "{rests:?}");
         sleep(LONG).await;
-        assert!(rest(&asking).await < Duration::from_millis(600));
+        assert!(rest(&health).await < Duration::from_millis(600));
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_takes_too_long_counts_as_no_answer() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-        let asking = Asking::new(&store, "nothing follows");
-        assert_eq!(asking.ask(std::future::pending::<Result<(), _>>()).await, None);
-        assert!(asking.rests());
+        let health = StoreHealth::new(&store, "nothing follows");
+        assert_eq!(health.ask(std::future::pending::<Result<(), _>>()).await, None);
+        assert!(health.rests());
         // Nothing is done then.
-        assert_eq!(asking.ask(async { unreachable!("it rests") }).await, None::<()>);
+        assert_eq!(health.ask(async { unreachable!("it rests") }).await, None::<()>);
     }
 }

@@ -22,7 +22,7 @@ const MOST_SEPARATORS: usize = 64;
 
 /// What a request asks for.
 #[derive(Debug, Default)]
-pub(super) struct AskedFaults {
+pub(super) struct FaultInjection {
     in_header: Option<HeaderValue>,
     after_model: Option<String>,
     answers: Answers,
@@ -39,7 +39,7 @@ enum Answers {
     Nobody,
 }
 
-impl AskedFaults {
+impl FaultInjection {
     /// Takes the faults out of a request, so that the rest of the gateway sees a plain one.
     pub(super) fn take(
         routes: &Routes,

@@ -6,18 +6,17 @@ mod crates;
 mod included;
 mod node;
 mod python;
+mod zig;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::artefacts::{self, Examples, create_venv, install_python_tools, target, venv};
+use crate::artefacts::{self, Examples, create_venv, install_python_tools, target};
 use crate::building;
 use crate::guided;
 use crate::process::{cargo, command, files_of, host, output, root, run, step, tests_at_once};
+use zig::Zig;
 
 /// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimised. `guided`: the server's program by a profile.
 pub(crate) fn run_package(target: Option<&str>, guided: bool) -> Result<()> {
@@ -216,9 +215,6 @@ fn create_project(folder: &Path) -> Result<()> {
 const INSTALLED: &str =
     "import sys, gatewright; assert gatewright.__file__.startswith(sys.argv[1]), gatewright.__file__";
 
-/// The oldest glibc that published packages run with: that of manylinux2014.
-const OLDEST_GLIBC: &str = "2.17";
-
 /// Builds both optimised, linked against an old C library, so that they work on other machines.
 fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<()> {
     write_manual()?;
@@ -283,64 +279,6 @@ fn check_manual(page: &Path) -> Result<()> {
         bail!("{} is no manual page of the program", page.display());
     }
     Ok(())
-}
-
-/// The C compiler and linker for old C libraries. Wheel and addon use the same names: a build script with another
-/// compiler would run again, and everything that depends on it would be built again.
-struct Zig {
-    target: String,
-    /// What the wheel promises of the C library.
-    policy: &'static str,
-    folder: PathBuf,
-}
-
-impl Zig {
-    /// target: the triple that is built for.
-    fn new(target: String) -> Result<Self> {
-        let Some((processor, library)) = target.split_once("-unknown-linux-") else {
-            bail!(
-                "on Linux, packages are made for Linux, and not for {target}; see .github/workflows/release.yml"
-            );
-        };
-        let (policy, version) = match library {
-            "gnu" => ("manylinux2014", format!(".{OLDEST_GLIBC}")),
-            _ => ("musllinux_1_2", String::new()),
-        };
-        let folder = artefacts::target().join("zig").join(library);
-        std::fs::create_dir_all(&folder)?;
-        let maturin = venv(&root()).join("bin/maturin");
-        let flags = format!("-g -fno-sanitize=all -target {processor}-linux-{library}{version}");
-        for (name, call) in [("cc", format!("cc -- {flags}")), ("c++", format!("c++ -- {flags}"))] {
-            let place = folder.join(name);
-            let script = format!("#!/bin/sh\nexec '{}' zig {call} \"$@\"\n", maturin.display());
-            if std::fs::read_to_string(&place).is_ok_and(|there| there == script) {
-                continue;
-            }
-            std::fs::write(&place, script)?;
-            std::fs::set_permissions(&place, Permissions::from_mode(0o755))?;
-        }
-        Ok(Self { target, policy, folder })
-    }
-
-    fn links<'a>(&self, command: &'a mut Command) -> Result<&'a mut Command> {
-        let name = self.target.replace('-', "_");
-        if self.target.ends_with("-musl") {
-            // What is loaded into another program cannot bring a C library of its own.
-            command.env(
-                format!("CARGO_TARGET_{}_RUSTFLAGS", name.to_uppercase()),
-                "-Ctarget-feature=-crt-static",
-            );
-        }
-        command
-            .env(format!("CC_{name}"), self.folder.join("cc"))
-            .env(format!("CXX_{name}"), self.folder.join("c++"))
-            .env(format!("CARGO_TARGET_{}_LINKER", name.to_uppercase()), self.folder.join("cc"));
-        // maturin finds zig through the venv's python.
-        let bin = venv(&root()).join("bin");
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path)))?;
-        Ok(command.env("PATH", path))
-    }
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ const TESTING_AT_ONCE: usize = 2;
 const COMPILING_NICENESS: &str = "17";
 /// The step that the others with [`Needs::Build`] wait for.
 const BUILD: &str = "build";
+/// Lines of a failed step's output that are shown again at the end, where people look first.
+const MAX_LINES_AGAIN: usize = 40;
 /// The pause between two looks at the processes, which are few and run for seconds.
 const POLL: Duration = Duration::from_millis(50);
 
@@ -63,6 +65,7 @@ pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
         }
     }
     show_times(&ended, started.elapsed());
+    show_failures(&ended);
     let failed: Vec<&str> = ended.iter().filter(|step| !step.passed).map(|step| step.name).collect();
     if !failed.is_empty() {
         bail!("failed: {}; {} further steps did not run", failed.join(", "), waiting.len());
@@ -117,6 +120,8 @@ struct Ended {
     passed: bool,
     wall: Duration,
     processor_s: f64,
+    /// How the output of a failed step ends. Empty if it passed.
+    last_lines: String,
 }
 
 impl<'a> Running<'a> {
@@ -149,7 +154,8 @@ impl<'a> Running<'a> {
         if !status.success() {
             writeln!(stderr, "    {} FAILED: {status}", self.step.name)?;
         }
-        Ok(Ended { name: self.step.name, passed: status.success(), wall, processor_s })
+        let last_lines = if status.success() { String::new() } else { last_lines(&text) };
+        Ok(Ended { name: self.step.name, passed: status.success(), wall, processor_s, last_lines })
     }
 }
 
@@ -158,6 +164,20 @@ fn processor_seconds(output: &[u8]) -> f64 {
     let text = String::from_utf8_lossy(output);
     let said = text.lines().rev().find_map(|line| line.trim().strip_prefix(super::PROCESSOR));
     said.and_then(|rest| rest.trim().trim_end_matches(" s").parse().ok()).unwrap_or(f64::NAN)
+}
+
+/// The last [`MAX_LINES_AGAIN`] lines of an output.
+fn last_lines(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(MAX_LINES_AGAIN)..].join("\n")
+}
+
+/// Repeats how the output of each failed step ends: a long log is often cut in the middle.
+fn show_failures(ended: &[Ended]) {
+    for step in ended.iter().filter(|step| !step.passed) {
+        eprintln!("==> {} failed; its output ends:\n{}", step.name, step.last_lines);
+    }
 }
 
 fn show_times(ended: &[Ended], whole: Duration) {
@@ -209,6 +229,15 @@ mod tests {
     fn no_step_that_needs_the_build_begins_before_it() {
         assert!(!may_start(Needs::Build, &[], true));
         assert!(!may_start(Needs::Cores, &[], true));
+    }
+
+    #[test]
+    fn the_output_of_a_failed_step_is_shown_again_from_its_end() {
+        let output: String = (1..=MAX_LINES_AGAIN + 5).map(|number| format!("line {number}\n")).collect();
+        let shown = last_lines(output.as_bytes());
+        assert!(shown.starts_with("line 6\n"), "{shown}");
+        assert!(shown.ends_with("line 45"), "{shown}");
+        assert_eq!(last_lines(b"one line"), "one line");
     }
 
     #[test]

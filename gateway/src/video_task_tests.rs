@@ -37,13 +37,13 @@ async fn status(gateway: &Embedded, task: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_task_is_pending_until_it_has_a_place_and_processing_from_then_on() {
-    // Section 3: pending is "queued, waiting to start".
+async fn look_ups_call_a_task_pending_until_it_has_a_slot_and_the_submission_calls_it_processing() {
+    // Section 3: an accepted submission is "processing", and pending is "queued, waiting to start".
     let config = Config { video_time: Duration::from_hours(1), ..Config::default() };
     let gateway = Embedded::new(config).expect("a gateway");
     let taken = [(), ()].map(|()| gateway.app().task_runner.schedule.free_place().expect("both places"));
     let task = submit(&gateway, "a kite", 3).await;
-    assert_eq!((text(&task["status"]), status(&gateway, &task).await.as_str()), ("pending", "pending"));
+    assert_eq!((text(&task["status"]), status(&gateway, &task).await.as_str()), ("processing", "pending"));
     // A task that is to fail is not encoded, and needs no encoder.
     assert_eq!(submit(&gateway, "[fail]", 3).await["status"], "processing");
     drop(taken);

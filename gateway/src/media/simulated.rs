@@ -178,7 +178,7 @@ mod tests {
             let body = json!({ "model": "video_model_1", "prompt": prompt });
             let path = "/v1/videos/generations";
             let submitted = task(&gateway, http::Request::post(path), &body).await;
-            assert_eq!(submitted["status"], begins, "{submitted}");
+            assert_eq!(submitted["status"], "processing", "{submitted}");
             let path = format!("{path}/{}", submitted["id"].as_str().expect("an id"));
             let ended = loop {
                 let now = task(&gateway, http::Request::get(&path), &Value::Null).await;

@@ -35,7 +35,7 @@ use crate::usage::Charge;
 use crate::wire::json::text;
 use crate::wire::{ApiError, Call, Response, json_response};
 
-/// `POST /v1/videos/generations`: returns the task: processing (section 3), or pending if it has to wait for others.
+/// `POST /v1/videos/generations`: returns the task, always as `processing` (sections 3 and 4).
 pub(crate) async fn create(app: &Arc<App>, call: Call) -> Result<Response, ApiError> {
     let (order, wanted) = order(app, call)?;
     let webhook = order.request["webhook_url"].as_str().map(str::to_owned);
@@ -326,7 +326,8 @@ impl Work {
         };
         let task_payload = serde_json::to_string(&task_payload).expect("plain values");
         self.held.accept(&state, &task_payload).await?;
-        let task = Task { state, ..self.task.clone() };
+        // A task that waits for a free slot or at its provider is pending in look-ups alone.
+        let task = Task { state: State::Processing, ..self.task.clone() };
         let mut record = record_of(&task, &self.app.files, &self.public);
         record["estimated_time"] = json!(estimate);
         let mut response = json_response(&record);

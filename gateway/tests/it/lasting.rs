@@ -121,7 +121,7 @@ async fn a_video_of_an_upstream_is_followed_by_the_next_gateway() {
     let first =
         Mortal::start(Config { video_poll: Duration::from_hours(1), ..config() }, folder.path()).await;
     let task = first.call("/v1/videos/generations", Some(&body)).await;
-    assert_eq!(task["status"], "pending", "{task}");
+    assert_eq!(task["status"], "processing", "{task}");
     drop(first);
 
     let second = Mortal::start(config(), folder.path()).await;

@@ -131,7 +131,7 @@ async fn a_video_is_submitted_followed_fetched_and_told() {
     assert_eq!(response.headers()["x-gatewright-upstream"], "one");
     let task: Value = response.json().await.expect("JSON");
     // Section 3; the id is the gateway's own.
-    assert_eq!((&task["status"], &task["model"]), (&json!("pending"), &json!("mine")));
+    assert_eq!((&task["status"], &task["model"]), (&json!("processing"), &json!("mine")));
     assert!(task["estimated_time"].as_u64().is_some_and(|seconds| seconds > 0));
     assert!(task["id"].as_str().is_some_and(|id| id.starts_with("video_")), "{task}");
 

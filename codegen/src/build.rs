@@ -323,7 +323,7 @@ impl Builder<'_> {
             resource: text(node, "x-resource").split('.').map(str::to_owned).collect(),
             name: text(node, "x-method").to_owned(),
             summary: text(node, "summary").to_owned(),
-            description: text(node, "description").to_owned(),
+            description: description(node),
             source: source.to_owned(),
             example,
             earlier,
@@ -350,6 +350,20 @@ impl Builder<'_> {
             description: text(node, "description").to_owned(),
             source: if own.is_empty() { source } else { own }.to_owned(),
         })
+    }
+}
+
+/// What documents and docstrings say of operations with `x-preview`.
+const PREVIEW: &str =
+    "Preview: announced, and not yet available everywhere. A service that lacks it answers 404 or 501.";
+
+/// The description of an operation.
+fn description(node: &Value) -> String {
+    let own = text(node, "description").trim_end();
+    if node.get("x-preview") == Some(&Value::Bool(true)) {
+        format!("{own} {PREVIEW}")
+    } else {
+        own.to_owned()
     }
 }
 

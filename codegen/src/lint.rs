@@ -125,6 +125,7 @@ const OPERATION: &[&str] = &[
     "x-conversation",
     "x-webhook-url",
     "x-inference",
+    "x-preview",
 ];
 const WEBHOOK: &[&str] =
     &["operationId", "summary", "description", "tags", "requestBody", "responses", "security", "x-source"];

@@ -589,7 +589,7 @@ export class VideosGenerationsResource extends Resource {
   /**
    * Submit a video generation task
    *
-   * Asynchronous: the response is the task, already processing; poll it until it is completed or failed, or set a webhook_url. Preview.
+   * Asynchronous: the response is the task, already processing; poll it until it is completed or failed, or set a webhook_url. Preview: announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
    *
    * Source: sections 4, 2.6 and 3 of the specification.
    *
@@ -611,7 +611,7 @@ export class VideosGenerationsResource extends Resource {
   /**
    * Look up a video generation task
    *
-   * Returns the current task; it has output once completed, error once failed.
+   * Returns the current task; it has output once completed, error once failed. Preview: announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
    *
    * Source: sections 4, 2.7 and 3 of the specification.
    *
@@ -643,7 +643,7 @@ export class ImagesResource extends Resource {
   /**
    * Generate images
    *
-   * Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
+   * Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview: announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
    *
    * Source: sections 4 and 2.8 of the specification.
    *

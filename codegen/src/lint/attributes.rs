@@ -28,6 +28,9 @@ impl Lint<'_> {
         if node.get("x-inference").is_some_and(|name| name.as_str().is_none_or(str::is_empty)) {
             self.report(&child(at, "x-inference"), "x-inference is a name, such as `chat`; correct it");
         }
+        if node.get("x-preview").is_some_and(|preview| preview.as_bool() != Some(true)) {
+            self.report(&child(at, "x-preview"), "x-preview is true; correct it, or leave it out");
+        }
         let Some(member) = node.get("x-webhook-url") else { return };
         let body = node.pointer("/requestBody/content/application~1json/schema");
         let body = body.and_then(|schema| self.document.follow(schema).ok());

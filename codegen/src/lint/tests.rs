@@ -291,6 +291,7 @@ fn attributes_that_name_nothing_are_reported() {
             json!("where"),
             "x-webhook-url names a property of the request body; correct it",
         ),
+        (&format!("{line}/x-preview"), json!("soon"), "x-preview is true; correct it, or leave it out"),
         (&format!("{line}/x-inference"), json!(""), "x-inference is a name, such as `chat`; correct it"),
         (
             &format!("{line}/x-stream/last_events"),

@@ -788,7 +788,8 @@ class VideosGenerations:
         """Submit a video generation task.
 
         Asynchronous: the response is the task, already processing; poll it until it is completed or
-        failed, or set a webhook_url. Preview.
+        failed, or set a webhook_url. Preview: announced, and not yet available everywhere. A
+        service that lacks it answers 404 or 501.
 
         Args:
             model: A video model id; see the catalog. At least 1 character.
@@ -827,7 +828,8 @@ class VideosGenerations:
     ):
         """Look up a video generation task.
 
-        Returns the current task; it has output once completed, error once failed.
+        Returns the current task; it has output once completed, error once failed. Preview:
+        announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
 
         Args:
             task_id: The id from submission. Source: section 4 of the specification.
@@ -876,7 +878,8 @@ class Images:
     ):
         """Generate images.
 
-        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
+        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview:
+        announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
 
         Args:
             model: An image model id; see the catalog. At least 1 character.
@@ -1670,7 +1673,8 @@ class AsyncVideosGenerations:
         """Submit a video generation task.
 
         Asynchronous: the response is the task, already processing; poll it until it is completed or
-        failed, or set a webhook_url. Preview.
+        failed, or set a webhook_url. Preview: announced, and not yet available everywhere. A
+        service that lacks it answers 404 or 501.
 
         Args:
             model: A video model id; see the catalog. At least 1 character.
@@ -1703,7 +1707,8 @@ class AsyncVideosGenerations:
     ):
         """Look up a video generation task.
 
-        Returns the current task; it has output once completed, error once failed.
+        Returns the current task; it has output once completed, error once failed. Preview:
+        announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
 
         Args:
             task_id: The id from submission. Source: section 4 of the specification.
@@ -1752,7 +1757,8 @@ class AsyncImages:
     ):
         """Generate images.
 
-        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
+        Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview:
+        announced, and not yet available everywhere. A service that lacks it answers 404 or 501.
 
         Args:
             model: An image model id; see the catalog. At least 1 character.

@@ -804,7 +804,8 @@ impl VideosGenerations<'_> {
     /// Submit a video generation task.
     ///
     /// Asynchronous: the response is the task, already processing; poll it until it is completed or failed,
-    /// or set a webhook_url. Preview.
+    /// or set a webhook_url. Preview: announced, and not yet available everywhere. A service that lacks it
+    /// answers 404 or 501.
     ///
     /// Source: sections 4, 2.6 and 3 of the specification.
     ///
@@ -826,7 +827,8 @@ impl VideosGenerations<'_> {
 
     /// Look up a video generation task.
     ///
-    /// Returns the current task; it has output once completed, error once failed.
+    /// Returns the current task; it has output once completed, error once failed. Preview: announced, and not
+    /// yet available everywhere. A service that lacks it answers 404 or 501.
     ///
     /// task_id: The id from submission.
     ///
@@ -868,7 +870,8 @@ pub struct Images<'c> {
 impl Images<'_> {
     /// Generate images.
     ///
-    /// Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview.
+    /// Synchronous; returns the images as URLs that expire after one hour, or as base64. Preview: announced,
+    /// and not yet available everywhere. A service that lacks it answers 404 or 501.
     ///
     /// Source: sections 4 and 2.8 of the specification.
     ///

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::fixture::{edited, sources};
 use super::home::GATEWRIGHT;
 use super::load::Sources;
@@ -45,6 +47,30 @@ fn every_method_of_the_client_has_an_example() {
     let resources = std::fs::read_to_string(resources).expect("it was generated");
     assert!(resources.contains("pub async fn "));
     assert_eq!(without_example(&resources), [""; 0]);
+}
+
+/// The examples of all members named `code` within a document.
+fn example_codes(document: &Value) -> Vec<&Value> {
+    let own = document.get("code").and_then(|code| code.get("examples")).and_then(Value::as_array);
+    let own = own.into_iter().flatten();
+    let inner: Box<dyn Iterator<Item = &Value>> = match document {
+        Value::Object(members) => Box::new(members.values()),
+        Value::Array(items) => Box::new(items.iter()),
+        _ => Box::new(std::iter::empty()),
+    };
+    own.chain(inner.flat_map(example_codes)).collect()
+}
+
+#[test]
+fn error_codes_in_examples_are_codes_of_the_specification() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let sources = Sources::read(&root).expect("it can be read");
+    let known: Vec<&str> = sources.errors.codes.iter().map(|code| code.code.as_str()).collect();
+    let examples = example_codes(&sources.openapi.0);
+    assert!(!examples.is_empty());
+    for code in examples {
+        assert!(code.as_str().is_some_and(|code| known.contains(&code)), "{code} is no code of errors.json");
+    }
 }
 
 #[test]

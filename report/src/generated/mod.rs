@@ -41,7 +41,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 ///         "platform": "linux"
 ///     },
 ///     "checks": [{ "id": "models_endpoint", "layer": "api", "model": "model-sol", "status": "pass" }],
-///     "summary": { "passed": 1, "failed": 1, "skipped": 1 },
+///     "summary": { "passed": 1, "failed": 0, "skipped": 0 },
 ///     "overall_status": "pass"
 /// }"#;
 /// let report: Report = serde_json::from_str(json)?;
@@ -633,7 +633,7 @@ pub struct CheckError {
 /// ```
 /// use gatewright_report::Summary;
 ///
-/// let json = r#"{ "passed": 1, "failed": 1, "skipped": 1 }"#;
+/// let json = r#"{ "passed": 1, "failed": 0, "skipped": 0 }"#;
 /// let summary: Summary = serde_json::from_str(json)?;
 /// assert_eq!(summary.passed, 1);
 /// # Ok::<(), serde_json::Error>(())

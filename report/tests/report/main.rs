@@ -6,6 +6,7 @@ mod bounds;
 mod canonical;
 mod diagnostics;
 mod diff;
+mod examples;
 mod formats;
 mod forms;
 mod model;

@@ -3059,8 +3059,8 @@ pub struct Image {
 /// ```
 /// use gatewright::types::ImageGenerationRequest;
 ///
-/// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.").with_n(1);
-/// let json = serde_json::json!({ "model": "model-sol", "prompt": "Waves on a beach.", "n": 1 });
+/// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.").with_n(1);
+/// let json = serde_json::json!({ "model": "image_model_1", "prompt": "Waves on a beach.", "n": 1 });
 /// assert_eq!(serde_json::to_value(&request)?, json);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -3094,8 +3094,8 @@ constructor! {
     /// ```
     /// use gatewright::types::ImageGenerationRequest;
     ///
-    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.");
-    /// assert_eq!(request.model, "model-sol");
+    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.");
+    /// assert_eq!(request.model, "image_model_1");
     /// ```
     ImageGenerationRequest: pub fn new(model: impl Into<String>, prompt: impl Into<String>);
     n, size, quality, style, response_format, extra,
@@ -3105,7 +3105,7 @@ setters! { ImageGenerationRequest {
     /// ```
     /// use gatewright::types::ImageGenerationRequest;
     ///
-    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.").with_n(1);
+    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.").with_n(1);
     /// assert_eq!(request.n, Some(1));
     /// ```
     with_n(n: i64),
@@ -3113,7 +3113,8 @@ setters! { ImageGenerationRequest {
     /// ```
     /// use gatewright::types::ImageGenerationRequest;
     ///
-    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.").with_size("1024x1024");
+    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
+    ///     .with_size("1024x1024");
     /// assert_eq!(request.size.as_deref(), Some("1024x1024"));
     /// ```
     with_size(size: impl Into<String>),
@@ -3121,7 +3122,7 @@ setters! { ImageGenerationRequest {
     /// ```
     /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestQuality};
     ///
-    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.")
+    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
     ///     .with_quality(ImageGenerationRequestQuality::Hd);
     /// assert_eq!(request.quality, Some(ImageGenerationRequestQuality::Hd));
     /// ```
@@ -3130,7 +3131,7 @@ setters! { ImageGenerationRequest {
     /// ```
     /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestStyle};
     ///
-    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.")
+    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
     ///     .with_style(ImageGenerationRequestStyle::Natural);
     /// assert_eq!(request.style, Some(ImageGenerationRequestStyle::Natural));
     /// ```
@@ -3139,7 +3140,7 @@ setters! { ImageGenerationRequest {
     /// ```
     /// use gatewright::types::{ImageGenerationRequest, ImageGenerationRequestResponseFormat};
     ///
-    /// let request = ImageGenerationRequest::new("model-sol", "Waves on a beach.")
+    /// let request = ImageGenerationRequest::new("image_model_1", "Waves on a beach.")
     ///     .with_response_format(ImageGenerationRequestResponseFormat::B64Json);
     /// assert_eq!(request.response_format, Some(ImageGenerationRequestResponseFormat::B64Json));
     /// ```
@@ -7850,7 +7851,7 @@ pub struct RequestViolation {
 ///     "created_at": 0.5,
 ///     "model": "model-sol",
 ///     "output": [],
-///     "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///     "error": { "code": "invalid_value", "message": "temperature is at most 2" },
 ///     "incomplete_details": {},
 ///     "instructions": "Answer in one sentence.",
 ///     "metadata": { "key": "value" },
@@ -8012,7 +8013,7 @@ closed_words! {
 ///         "created_at": 0.5,
 ///         "model": "model-sol",
 ///         "output": [],
-///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "error": { "code": "invalid_value", "message": "temperature is at most 2" },
 ///         "incomplete_details": {},
 ///         "instructions": "Answer in one sentence.",
 ///         "metadata": { "key": "value" },
@@ -8123,7 +8124,7 @@ pub struct ResponseContentPartDoneEvent {
 ///         "created_at": 0.5,
 ///         "model": "model-sol",
 ///         "output": [],
-///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "error": { "code": "invalid_value", "message": "temperature is at most 2" },
 ///         "incomplete_details": {},
 ///         "instructions": "Answer in one sentence.",
 ///         "metadata": { "key": "value" },
@@ -8328,9 +8329,9 @@ closed_words! {
 /// ```
 /// use gatewright::types::ResponseError;
 ///
-/// let json = r#"{ "code": "invalid_request", "message": "temperature is at most 2" }"#;
+/// let json = r#"{ "code": "invalid_value", "message": "temperature is at most 2" }"#;
 /// let error: ResponseError = serde_json::from_str(json)?;
-/// assert_eq!(error.code.as_deref(), Some("invalid_request"));
+/// assert_eq!(error.code.as_deref(), Some("invalid_value"));
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
@@ -8390,7 +8391,7 @@ pub struct ResponseErrorEvent {
 ///         "created_at": 0.5,
 ///         "model": "model-sol",
 ///         "output": [],
-///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "error": { "code": "invalid_value", "message": "temperature is at most 2" },
 ///         "incomplete_details": {},
 ///         "instructions": "Answer in one sentence.",
 ///         "metadata": { "key": "value" },
@@ -8588,7 +8589,7 @@ closed_words! {
 ///         "created_at": 0.5,
 ///         "model": "model-sol",
 ///         "output": [],
-///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "error": { "code": "invalid_value", "message": "temperature is at most 2" },
 ///         "incomplete_details": {},
 ///         "instructions": "Answer in one sentence.",
 ///         "metadata": { "key": "value" },
@@ -8661,7 +8662,7 @@ open_words! {
 ///         "created_at": 0.5,
 ///         "model": "model-sol",
 ///         "output": [],
-///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "error": { "code": "invalid_value", "message": "temperature is at most 2" },
 ///         "incomplete_details": {},
 ///         "instructions": "Answer in one sentence.",
 ///         "metadata": { "key": "value" },
@@ -9516,7 +9517,7 @@ open_words! {
 ///         "created_at": 0.5,
 ///         "model": "model-sol",
 ///         "output": [],
-///         "error": { "code": "invalid_request", "message": "temperature is at most 2" },
+///         "error": { "code": "invalid_value", "message": "temperature is at most 2" },
 ///         "incomplete_details": {},
 ///         "instructions": "Answer in one sentence.",
 ///         "metadata": { "key": "value" },
@@ -10078,7 +10079,7 @@ closed_words! {
 ///     "message": "temperature is at most 2",
 ///     "type": "invalid_request_error",
 ///     "param": "temperature",
-///     "code": "invalid_request"
+///     "code": "invalid_value"
 /// }"#;
 /// let error: StandardError = serde_json::from_str(json)?;
 /// assert_eq!(error.message, "temperature is at most 2");
@@ -10114,7 +10115,7 @@ pub struct StandardError {
 ///         "message": "temperature is at most 2",
 ///         "type": "invalid_request_error",
 ///         "param": "temperature",
-///         "code": "invalid_request"
+///         "code": "invalid_value"
 ///     }
 /// }"#;
 /// let body: StandardErrorBody = serde_json::from_str(json)?;
@@ -10319,8 +10320,8 @@ pub struct VideoError {
 /// ```
 /// use gatewright::types::VideoGenerationRequest;
 ///
-/// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.").with_duration(5);
-/// let json = serde_json::json!({ "model": "model-sol", "prompt": "Waves on a beach.", "duration": 5 });
+/// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.").with_duration(5);
+/// let json = serde_json::json!({ "model": "video_model_1", "prompt": "Waves on a beach.", "duration": 5 });
 /// assert_eq!(serde_json::to_value(&request)?, json);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
@@ -10351,8 +10352,8 @@ constructor! {
     /// ```
     /// use gatewright::types::VideoGenerationRequest;
     ///
-    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.");
-    /// assert_eq!(request.model, "model-sol");
+    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.");
+    /// assert_eq!(request.model, "video_model_1");
     /// ```
     VideoGenerationRequest: pub fn new(model: impl Into<String>, prompt: impl Into<String>);
     duration, resolution, aspect_ratio, webhook_url, extra,
@@ -10362,7 +10363,7 @@ setters! { VideoGenerationRequest {
     /// ```
     /// use gatewright::types::VideoGenerationRequest;
     ///
-    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.").with_duration(5);
+    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.").with_duration(5);
     /// assert_eq!(request.duration, Some(5));
     /// ```
     with_duration(duration: i64),
@@ -10370,7 +10371,7 @@ setters! { VideoGenerationRequest {
     /// ```
     /// use gatewright::types::{VideoGenerationRequest, VideoGenerationRequestResolution};
     ///
-    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.")
+    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.")
     ///     .with_resolution(VideoGenerationRequestResolution::X720p);
     /// assert_eq!(request.resolution, Some(VideoGenerationRequestResolution::X720p));
     /// ```
@@ -10379,7 +10380,7 @@ setters! { VideoGenerationRequest {
     /// ```
     /// use gatewright::types::{VideoGenerationRequest, VideoGenerationRequestAspectRatio};
     ///
-    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.")
+    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.")
     ///     .with_aspect_ratio(VideoGenerationRequestAspectRatio::X916);
     /// assert_eq!(request.aspect_ratio, Some(VideoGenerationRequestAspectRatio::X916));
     /// ```
@@ -10388,7 +10389,7 @@ setters! { VideoGenerationRequest {
     /// ```
     /// use gatewright::types::VideoGenerationRequest;
     ///
-    /// let request = VideoGenerationRequest::new("model-sol", "Waves on a beach.")
+    /// let request = VideoGenerationRequest::new("video_model_1", "Waves on a beach.")
     ///     .with_webhook_url("https://example.com/file");
     /// assert_eq!(request.webhook_url.as_deref(), Some("https://example.com/file"));
     /// ```
@@ -10423,9 +10424,9 @@ closed_words! {
 /// ```
 /// use gatewright::types::VideoOutput;
 ///
-/// let json = r#"{ "url": "https://example.com/boat.png", "duration": 1, "resolution": "1280x720", "format": "mp4" }"#;
+/// let json = r#"{ "url": "https://example.com/waves.mp4", "duration": 1, "resolution": "1280x720", "format": "mp4" }"#;
 /// let output: VideoOutput = serde_json::from_str(json)?;
-/// assert_eq!(output.url, "https://example.com/boat.png");
+/// assert_eq!(output.url, "https://example.com/waves.mp4");
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
@@ -10459,7 +10460,7 @@ open_words! {
 /// ```
 /// use gatewright::types::VideoTask;
 ///
-/// let json = r#"{ "id": "video_1", "status": "pending", "created": 1767323045, "model": "model-sol" }"#;
+/// let json = r#"{ "id": "video_1", "status": "processing", "created": 1767323045, "model": "video_model_1" }"#;
 /// let task: VideoTask = serde_json::from_str(json)?;
 /// assert_eq!(task.id, "video_1");
 /// # Ok::<(), serde_json::Error>(())

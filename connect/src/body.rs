@@ -1,4 +1,4 @@
-//! The body of an answer.
+//! The body of a response.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use crate::idle::Idle;
 use crate::socket::Socket;
 use crate::tcp::Watched;
 
-/// The body of an answer. Whoever polls it reads from the connection, which goes back to the pool at the end. Dropping it
-/// before closes the connection; over HTTP/2, only its stream. Trailers are not kept.
+/// The body of a response. Polling it reads from the connection, which returns to the pool at the end of the body.
+/// Dropping it earlier closes the connection; over HTTP/2, only its stream. Trailers are discarded.
 pub struct Body {
-    /// What arrived with the head.
+    /// Data that arrived with the head.
     ready: Bytes,
     rest: Rest,
 }
@@ -38,7 +38,7 @@ enum Rest {
 }
 
 impl Body {
-    /// What comes over HTTP/1.1.
+    /// A body received over HTTP/1.1.
     pub(crate) fn http1(mut reading: Reading<Socket>, idle: &Arc<Idle>) -> Result<Self, Error> {
         let ready = reading.arrived()?;
         if reading.is_done() {
@@ -48,14 +48,14 @@ impl Body {
         Ok(Self { ready, rest: Rest::Http1 { reading: Box::new(reading), idle: Arc::clone(idle) } })
     }
 
-    /// What comes over HTTP/2. `place`: on its connection, until the end of the body.
+    /// A body received over HTTP/2. `place`: its slot on the connection, held until the end of the body.
     pub(crate) fn http2(incoming: Incoming, place: h2::Held) -> Self {
         Self { ready: Bytes::new(), rest: Rest::Http2 { incoming, place } }
     }
 
-    /// Has the reader watch the connection, no longer the runtime: polling then returns at once, wakes nobody for what
-    /// arrives, and finds it once the watcher has said so. None where there is no connection to watch: at the end of the
-    /// body, over HTTP/2, and while the request is still being sent.
+    /// Lets the reader watch the connection instead of the runtime: polling then returns at once and registers no
+    /// wakeup; it finds new data once the watcher has reported it. None if there is no connection to watch: at the end
+    /// of the body, over HTTP/2, and while the request is still being sent.
     pub fn watch(&mut self) -> Option<Watched> {
         match &mut self.rest {
             Rest::Http1 { reading, .. } => reading.watch(),
@@ -63,7 +63,7 @@ impl Body {
         }
     }
 
-    /// Has the runtime of the caller watch the connection again.
+    /// Hands the connection back to the caller's runtime to watch.
     pub fn drive(&mut self) -> Result<(), Error> {
         match &mut self.rest {
             Rest::Http1 { reading, .. } => reading.drive(),
@@ -76,7 +76,7 @@ impl Body {
             Rest::None => Poll::Ready(Ok(None)),
             Rest::Http1 { reading, .. } => {
                 let data = ready!(reading.poll_data(context));
-                // The connection is free as soon as the last byte is here, or broken.
+                // The connection is freed as soon as the last byte has arrived or the connection has broken.
                 if (reading.is_done() || data.is_err())
                     && let Rest::Http1 { reading, idle } = std::mem::replace(&mut self.rest, Rest::None)
                 {
@@ -136,7 +136,7 @@ impl http_body::Body for Body {
     }
 }
 
-/// Without the bytes.
+/// Omits the bytes.
 impl fmt::Debug for Body {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("Body").finish_non_exhaustive()

@@ -1,4 +1,4 @@
-//! Opens a connection: name, TCP, TLS, and which version of HTTP the server chose.
+//! Opens a connection: DNS, TCP, TLS, and the HTTP version that the server chose.
 
 use std::fmt;
 use std::io;
@@ -16,13 +16,13 @@ use crate::error::Error;
 use crate::socket::Socket;
 use crate::tcp::Tcp;
 
-/// What a server may choose in the TLS handshake, and HTTP/2 among it.
+/// ALPN protocol name of HTTP/2.
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// Keep-alive packets without an answer after which a connection is given up.
+/// Number of unanswered keep-alive packets after which a connection is considered dead.
 const KEEP_ALIVES: u32 = 3;
-/// How long what was sent may stay without an acknowledgement.
+/// How long sent data may stay unacknowledged.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
@@ -77,7 +77,7 @@ impl Dialer {
         Ok(if is_http2 { Dialed::Http2(socket) } else { Dialed::Http1(socket) })
     }
 
-    /// The name that the certificate of the server has to bear.
+    /// The name that the server's certificate must match.
     fn name(&self) -> Result<ServerName<'static>, rustls::pki_types::InvalidDnsNameError> {
         let host = self.server.host().unwrap_or_default();
         let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

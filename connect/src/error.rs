@@ -1,47 +1,48 @@
-//! Why there is no answer, or not all of it.
+//! Why there is no response, or only part of one.
 
 use std::error::Error as StdError;
 use std::io;
 use std::time::Duration;
 
-/// Why there is no answer, or not all of it. The causes are in `source`; none of them quotes the request.
+/// Why there is no response, or only part of one. The causes are in `source`; none of them quotes the
+/// request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No connection: the name is unknown, nobody listens, or the TLS handshake failed.
     #[error("cannot connect")]
     Connect(#[source] Box<dyn StdError + Send + Sync>),
-    /// The address could not be looked up, connected to and agreed with in time.
+    /// DNS lookup, connect and TLS handshake did not finish in time.
     #[error("no connection within {0:?}")]
     ConnectTimeout(Duration),
     /// The connection broke.
     #[error("the connection broke")]
     Broken(#[source] io::Error),
-    /// The server closed the connection before its answer began.
+    /// The server closed the connection before it sent any of its response.
     #[error("the connection was closed before an answer began")]
     Closed,
-    /// The server closed a connection that had served requests before, within a second after this one began: it has most likely not
-    /// read it.
+    /// The server closed a reused connection within a second after this request began, so most likely it never read the
+    /// request.
     #[error("the connection was closed before an answer began")]
     Stale,
-    /// The server closed the connection in the midst of its answer.
+    /// The server closed the connection in the middle of its response.
     #[error("the connection was closed before the answer was complete")]
     Incomplete,
-    /// The answer is not HTTP, or exceeds the bounds of its head.
+    /// The response is not HTTP, or its head exceeds the limits.
     #[error("the answer is not valid HTTP/1.1: {0}")]
     Invalid(&'static str),
-    /// A failure of HTTP/2.
+    /// An HTTP/2 error.
     #[error("HTTP/2 failed")]
     Http2(#[source] hyper::Error),
 }
 
 impl Error {
-    /// Whether the request was certainly not sent: there was no connection.
+    /// Whether the request was certainly not sent, because there was no connection.
     pub fn is_connect(&self) -> bool {
         matches!(self, Self::Connect(_) | Self::ConnectTimeout(_))
     }
 
-    /// Whether a connection took too long, or its other end no longer answers.
+    /// Whether connecting took too long, or the peer stopped responding.
     pub fn is_timeout(&self) -> bool {
         match self {
             Self::ConnectTimeout(_) => true,

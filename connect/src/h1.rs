@@ -1,4 +1,4 @@
-//! HTTP/1.1 (RFC 9112), as a client: `head` writes requests and reads the heads of answers, `framing` finds the end of a
+//! An HTTP/1.1 client (RFC 9112): `head` writes request heads and reads response heads, `framing` finds the end of a
 //! body, `connection` moves the bytes.
 
 mod connection;

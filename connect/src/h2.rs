@@ -1,4 +1,4 @@
-//! HTTP/2, by the `hyper` crate: requests share a connection, which a task drives.
+//! HTTP/2, using the `hyper` crate: requests share a connection, which a task drives.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -19,14 +19,15 @@ use crate::error::Error;
 use crate::request::RequestRef;
 use crate::socket::Socket;
 
-/// Maximum number of requests at once on a connection, where the server allows as many: each may leave a window unread.
+/// Maximum number of concurrent requests on a connection if the server allows as many: each may leave a full window
+/// unread.
 const MOST_STREAMS: u32 = 64;
-/// How much of an answer the server may send before it is read, in bytes. No adaptive window: it would make that of the
-/// connection as large as that of one answer, and a reader who stops would stop all others.
+/// How much of a response the server may send before it is read, in bytes. The window is not adaptive: an adaptive one
+/// would make the connection's window no larger than a single stream's, and one stalled reader would stall all others.
 const STREAM_WINDOW: u32 = 512 * 1024;
-/// The same for all answers of a connection: whoever stops reading leaves each of the others its own.
+/// The window of the connection: a reader that stalls leaves every other stream its own full window.
 const CONNECTION_WINDOW: u32 = MOST_STREAMS * STREAM_WINDOW;
-/// Stands for the number of requests at once that the server has not told yet. No server tells this one.
+/// Placeholder for a concurrency limit that the server hasn't announced yet. No server announces this value.
 const UNTOLD: usize = 0x7ffe_d9c3;
 
 /// A connection that requests share.
@@ -37,16 +38,16 @@ pub(crate) struct Connection {
 }
 
 struct Streams {
-    /// Number of requests on the connection.
+    /// Number of open requests on the connection.
     open: AtomicUsize,
-    /// What a [`Driver`] drives, until it has ended. It knows how many requests the server takes at once.
+    /// The connection that a [`Driver`] drives, until it has ended. It knows the server's concurrency limit.
     driven: Mutex<Option<Driven>>,
 }
 
 type Driven = http2::Connection<TokioIo<Socket>, Full<Bytes>, TokioExecutor>;
 
 impl Streams {
-    /// How many requests the server takes at once, or [`UNTOLD`]; none once the connection has ended.
+    /// The server's concurrency limit, or [`UNTOLD`]; none once the connection has ended.
     fn most(&self) -> Option<usize> {
         self.driven().as_ref().map(Driven::current_max_send_streams)
     }
@@ -56,8 +57,8 @@ impl Streams {
     }
 }
 
-/// Drives a connection. Dropped, with its runtime or by a panic, it ends the connection: nobody else would, and whoever waits
-/// for an answer would wait for ever.
+/// Drives a connection. If it is dropped, with its runtime or by a panic, it ends the connection: otherwise nothing would,
+/// and tasks that wait for a response would wait forever.
 struct Driver(Arc<Streams>);
 
 impl Future for Driver {
@@ -66,7 +67,7 @@ impl Future for Driver {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut driven = self.0.driven();
         match &mut *driven {
-            // Its failure reaches the requests on it.
+            // The requests on the connection get its error.
             Some(connection) => Pin::new(connection).poll(context).map(drop),
             None => Poll::Ready(()),
         }
@@ -86,7 +87,7 @@ impl fmt::Debug for Streams {
     }
 }
 
-/// A place for one request on a connection.
+/// A slot for one request on a connection.
 #[derive(Debug)]
 pub(crate) struct Place {
     sender: SendRequest<Full<Bytes>>,
@@ -104,10 +105,10 @@ impl Drop for Held {
 }
 
 impl Connection {
-    /// A place on it, if one is free.
+    /// A slot on the connection, if one is free.
     pub(crate) fn place(&self) -> Option<Place> {
         let most = match self.streams.most()? {
-            // Those who come after the first wait for the server's word: see `is_untold`.
+            // Requests after the first wait for the server's limit: see `is_untold`.
             UNTOLD => 1,
             told => told.clamp(1, MOST_STREAMS as usize),
         };
@@ -116,7 +117,7 @@ impl Connection {
         Some(Place { sender: self.sender.clone(), held: Held(Arc::clone(&self.streams)) })
     }
 
-    /// Whether the server has still to tell how many requests it takes at once: its first frame does.
+    /// Whether the server has not announced its concurrency limit yet: it does so in its first frame.
     pub(crate) fn is_untold(&self) -> bool {
         self.streams.most() == Some(UNTOLD) && !self.is_closed()
     }
@@ -125,13 +126,13 @@ impl Connection {
         self.sender.is_closed()
     }
 
-    /// Whether no request is on it.
+    /// Whether the connection has no requests.
     pub(crate) fn is_unused(&self) -> bool {
         self.streams.open.load(Ordering::Relaxed) == 0
     }
 }
 
-/// Begins HTTP/2 on a new connection. `ping`: interval of pings while there are requests, and how long each may take.
+/// Starts HTTP/2 on a new connection. `ping`: interval of pings while there are requests, and how long each may take.
 pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Connection, Error> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new());
@@ -145,14 +146,14 @@ pub(crate) async fn begin(socket: Socket, ping: Duration) -> Result<Connection, 
     Ok(Connection { sender, streams })
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 pub(crate) enum Failed {
-    /// The server has not worked on the request: the connection had ended, or it was refused.
+    /// The server has not processed the request: the connection had ended, or the server refused it.
     Unsent,
     Broken(Error),
 }
 
-/// Sends a request. `server`: scheme and authority. The answer has its place until its body has been read.
+/// Sends a request. `server`: scheme and authority. The response keeps its slot until its body has been read.
 pub(crate) async fn send(
     place: Place,
     request: RequestRef<'_>,
@@ -176,13 +177,13 @@ pub(crate) async fn send(
     }
 }
 
-/// Whether the server says that it has not begun to work on a request (RFC 9113, section 8.7).
+/// Whether the server reports that it has not started to process a request (RFC 9113, section 8.7).
 fn is_refused(error: &hyper::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     cause.is_some_and(|cause| cause.is_remote() && cause.reason() == Some(h2::Reason::REFUSED_STREAM))
 }
 
-/// Headers of a connection have no place in HTTP/2.
+/// Connection-specific headers are not allowed in HTTP/2.
 fn remove_framing(headers: &mut HeaderMap) {
     for name in
         [header::CONNECTION, header::CONTENT_LENGTH, header::HOST, header::TRANSFER_ENCODING, header::UPGRADE]

@@ -1,4 +1,4 @@
-//! Connections that can be used again.
+//! Idle connections that can be reused.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,7 +12,7 @@ use crate::h2;
 use crate::socket::Socket;
 use crate::watching;
 
-/// The connections to a server that can be used again.
+/// The reusable connections to a server.
 #[derive(Debug)]
 pub(crate) struct Idle {
     most: usize,
@@ -22,11 +22,11 @@ pub(crate) struct Idle {
 
 #[derive(Debug, Default)]
 struct State {
-    /// HTTP/1.1, the longest unused first.
+    /// HTTP/1.1 connections, the longest idle first.
     connections: VecDeque<Unused>,
-    /// HTTP/2, the oldest first. Each has a place for several requests.
+    /// HTTP/2 connections, the oldest first. Each has slots for several requests.
     http2: Vec<Shared>,
-    /// The runtime whose task closes those that have been unused for too long.
+    /// The runtime whose task closes connections that have been idle for too long.
     swept_by: Option<Id>,
 }
 
@@ -46,14 +46,14 @@ struct Unused {
 #[derive(Debug)]
 struct Shared {
     connection: h2::Connection,
-    /// The one that drives it.
+    /// The runtime that drives it.
     runtime: Option<Id>,
-    /// When a request took it last.
+    /// When a request last took it.
     used: Instant,
 }
 
 impl Shared {
-    /// Whether requests may still come to it.
+    /// Whether it can still accept requests.
     fn lasts(&self, timeout: Duration) -> bool {
         let is_old = self.connection.is_unused() && self.used.elapsed() >= timeout;
         !is_old && !self.connection.is_closed()
@@ -65,7 +65,7 @@ impl Idle {
         Self { most, timeout, state: Mutex::default() }
     }
 
-    /// An HTTP/1.1 connection of this runtime that stands: the one that was used last.
+    /// The most recently used open HTTP/1.1 connection of this runtime.
     pub(crate) fn take(&self) -> Option<Connection<Socket>> {
         loop {
             let Unused { mut connection, since } = self.state().take_last()?;
@@ -78,8 +78,8 @@ impl Idle {
         }
     }
 
-    /// A place on an HTTP/2 connection of this runtime that stands and has one. The oldest come first, so that those
-    /// which a crowd has left are closed.
+    /// A slot on an open HTTP/2 connection of this runtime. The oldest are filled first, so that connections that a
+    /// burst opened fall idle and are closed.
     pub(crate) fn http2(&self) -> Option<h2::Place> {
         let mut state = self.state();
         state.http2.retain(|shared| shared.lasts(self.timeout));
@@ -92,13 +92,13 @@ impl Idle {
         })
     }
 
-    /// Whether the server of a new connection has still to tell how many requests it takes at once.
+    /// Whether the server of a new connection hasn't announced its concurrency limit yet.
     pub(crate) fn has_untold(&self) -> bool {
         let own = current();
         self.state().http2.iter().any(|shared| shared.runtime == own && shared.connection.is_untold())
     }
 
-    /// Keeps an HTTP/1.1 connection, if there is one.
+    /// Stores an HTTP/1.1 connection, if there is one.
     pub(crate) fn put(self: &Arc<Self>, connection: Option<Connection<Socket>>) {
         watching::set(None);
         let Some(connection) = connection.filter(|_| self.most > 0) else { return };
@@ -110,7 +110,7 @@ impl Idle {
         drop(surplus);
     }
 
-    /// Keeps an HTTP/2 connection, which requests share.
+    /// Stores an HTTP/2 connection, which requests share.
     pub(crate) fn put_http2(self: &Arc<Self>, connection: h2::Connection) {
         if self.most > 0 {
             let mut state = self.state();
@@ -119,7 +119,7 @@ impl Idle {
         }
     }
 
-    /// Begins the task that closes connections, unless this runtime has it.
+    /// Starts the task that closes connections, unless this runtime already has it.
     fn sweep(self: &Arc<Self>, state: &mut State) {
         let Ok(runtime) = Handle::try_current() else { return };
         if state.swept_by == Some(runtime.id()) {
@@ -145,14 +145,15 @@ impl Idle {
     }
 }
 
-/// Closes connections. Dropped with its runtime, it leaves the work to another.
+/// Closes connections. If it is dropped with its runtime, another one takes over.
 struct Sweeper {
     idle: Weak<Idle>,
     runtime: Id,
 }
 
 impl Sweeper {
-    /// Closes what has been unused for too long. Returns when the next one will have been; none if there is none.
+    /// Closes connections that have been idle for too long. Returns when the next one is due; none if there is
+    /// none.
     fn close_old(&self) -> Option<Instant> {
         let idle = self.idle.upgrade()?;
         let mut state = idle.state();
@@ -161,7 +162,7 @@ impl Sweeper {
         let closed: Vec<Unused> = state.connections.drain(..old).collect();
         let shared: Vec<Shared> = state.http2.extract_if(.., |shared| !shared.lasts(idle.timeout)).collect();
         let first = state.connections.front().map(|unused| unused.since + idle.timeout);
-        // One with a request that began long ago is looked at again after as long a time.
+        // A connection with a long-running request is checked again after another full timeout.
         let now = Instant::now();
         let looked_at = |shared: &Shared| {
             if shared.connection.is_unused() { shared.used + idle.timeout } else { now + idle.timeout }

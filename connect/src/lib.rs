@@ -1,11 +1,11 @@
 //! Connections to one HTTP server.
 //!
-//! A [`Pool`] sends requests whose bodies are at hand and reads answers as they come. HTTP/1.1 is spoken by this crate
-//! itself, in the task of whoever sends the request and reads the body: a connection has no task, no channel and no
-//! buffers of its own, so that a chunk of an answer wakes one task, and an answer that is waited for holds a few hundred
-//! bytes. Where a server chooses HTTP/2 in the TLS handshake, the `hyper` crate speaks it.
+//! A [`Pool`] sends requests with complete bodies and streams the responses. This crate implements HTTP/1.1 itself, in
+//! the task that sends the request and reads the body: a connection has no task, no channel and no buffers of its own,
+//! so a chunk of a response wakes one task, and waiting for a response takes a few hundred bytes. If a server chooses
+//! HTTP/2 in the TLS handshake, the `hyper` crate handles it.
 //!
-//! Neither redirects nor proxies nor retries: whoever needs them is above this crate.
+//! No redirects, proxies or retries: those belong in the layers above this crate.
 //!
 //! It has no stable interface: it is a part of the crate `gatewright`, which is what programs use.
 
@@ -29,7 +29,7 @@ pub use self::tcp::{Held, Watched};
 pub use self::watching::Slot;
 
 pub mod http1 {
-    //! The parts of HTTP/1.1 (RFC 9112) that a server needs, too.
+    //! The parts of HTTP/1.1 (RFC 9112) that a server needs as well.
     pub use crate::h1::{Framing, Seen, of_request};
 }
 

@@ -1,4 +1,4 @@
-//! The connections to a server that can be used again.
+//! A pool of reusable connections to one server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,26 +16,28 @@ use crate::idle::Idle;
 use crate::request::RequestRef;
 use crate::socket::Socket;
 
-/// How long a request waits for the connection that another one makes, before it makes its own.
+/// How long a request waits for a connection that another request is opening before it opens its own.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Interval of looking whether a server has told how many requests it takes at once on a connection.
+/// How often to check whether a server has announced its concurrency limit for a connection.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How often a request is sent that a connection of HTTP/2 did not take: connections that others have made may be about to end.
+/// How many times a request is sent if HTTP/2 connections don't accept it: connections that others have opened may be about
+/// to end.
 const MOST_UNSENT: usize = 3;
 
-/// How connections are made and kept.
+/// How connections are opened and kept.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Time limit for a new connection: the look-up of the name and the TLS handshake included.
+    /// Time limit for a new connection, including the DNS lookup and the TLS handshake.
     pub connect_timeout: Duration,
-    /// Maximum number of unused connections that stay open; with 0, an HTTP/2 connection serves one request, too.
+    /// Maximum number of idle connections that stay open; with 0, an HTTP/2 connection serves only one request,
+    /// too.
     pub max_idle: usize,
-    /// How long an unused connection stays open.
+    /// How long an idle connection stays open.
     pub idle_timeout: Duration,
-    /// Interval of TCP's keep-alive packets, so that a network that forgets quiet connections does not lose them.
+    /// Interval of TCP keep-alive packets, so that a network that forgets idle connections doesn't drop them.
     pub keep_alive: Option<Duration>,
-    /// Interval of pings of an HTTP/2 connection with requests, and how long each may take.
+    /// Interval of pings on an HTTP/2 connection with requests, and how long each may take.
     pub ping: Duration,
 }
 
@@ -50,7 +52,8 @@ struct Shared {
     dialer: Dialer,
     settings: Settings,
     idle: Arc<Idle>,
-    /// Held while a connection is made on which the server may choose HTTP/2: whoever waits may use the same one.
+    /// Held while opening a connection on which the server may choose HTTP/2: requests that wait may be able to
+    /// share it.
     choosing: tokio::sync::Mutex<Choice>,
 }
 
@@ -68,7 +71,7 @@ enum Way {
 }
 
 impl Pool {
-    /// A pool without connections. `server`: scheme, `http` or `https`, and authority; the rest does not count. `tls`:
+    /// A pool without connections. `server`: scheme (`http` or `https`) and authority; the rest is ignored. `tls`:
     /// without ALPN, which is set here.
     pub fn new(server: Uri, tls: ClientConfig, settings: Settings) -> Self {
         let dialer = Dialer::new(server, tls, settings.keep_alive);
@@ -77,7 +80,7 @@ impl Pool {
         Self { shared: Arc::new(Shared { dialer, settings, idle, choosing }) }
     }
 
-    /// Whether these are connections to that server, made within that time.
+    /// Whether this pool connects to that server with that timeout.
     pub fn serves(&self, server: &Uri, connect_timeout: Duration) -> bool {
         let own = self.shared.dialer.server();
         own.scheme() == server.scheme()
@@ -85,19 +88,21 @@ impl Pool {
             && self.shared.settings.connect_timeout == connect_timeout
     }
 
-    /// Sends a request and waits for the head of the answer. The body's length and the other headers that frame a message are set here. Needs a Tokio runtime with I/O and time.
+    /// Sends a request and waits for the head of the response. Sets the body's length and the other headers that frame a
+    /// message. Needs a Tokio runtime with I/O and time enabled.
     pub async fn send<'a>(&self, request: impl Into<RequestRef<'a>>) -> Result<Response<Body>, Error> {
         self.shared.send(self.shared.at_hand(), request.into()).await
     }
 
-    /// The same over a connection of its own, for a request that another connection has lost ([`Error::Stale`]).
+    /// Like `send`, but over a new connection, for a request that was lost on another connection
+    /// ([`Error::Stale`]).
     pub async fn send_anew<'a>(&self, request: impl Into<RequestRef<'a>>) -> Result<Response<Body>, Error> {
         self.shared.send(Some(self.shared.dial().await?), request.into()).await
     }
 }
 
 impl Shared {
-    /// `way`: the first to try; without one, a connection is made.
+    /// `way`: the first connection to try; if none is given, a new one is opened.
     async fn send(&self, mut way: Option<Way>, request: RequestRef<'_>) -> Result<Response<Body>, Error> {
         let server = self.dialer.server();
         let mut unsent = 0;
@@ -113,7 +118,7 @@ impl Shared {
                 }
                 Way::Http2(place) => match h2::send(place, request, server).await {
                     Ok((response, held)) => return Ok(response.map(|body| Body::http2(body, held))),
-                    // Once more, perhaps over a new connection.
+                    // Try again, perhaps over a new connection.
                     Err(h2::Failed::Unsent) if !is_own && unsent + 1 < MOST_UNSENT => unsent += 1,
                     Err(h2::Failed::Unsent) => return Err(Error::Closed),
                     Err(h2::Failed::Broken(error)) => return Err(error),
@@ -127,7 +132,8 @@ impl Shared {
         http2.map(Way::Http2).or_else(|| self.idle.take().map(Way::Http1))
     }
 
-    /// A new connection, or one that another request has made meanwhile; whether it is new.
+    /// A new connection, or one that another request has opened in the meantime; the flag tells whether it is
+    /// new.
     async fn connect(&self) -> Result<(Way, bool), Error> {
         let own = |way| (way, true);
         if !self.dialer.is_tls() {
@@ -142,7 +148,7 @@ impl Shared {
             if let Some(way) = self.at_hand() {
                 return Ok((way, false));
             }
-            // What the server of a new connection takes at once is on its way.
+            // The concurrency limit of a new connection's server is still on its way.
             if !self.idle.has_untold() || Instant::now() >= until {
                 break;
             }

@@ -1,17 +1,17 @@
-//! A request, as whoever keeps it shows it: it can be sent again without a copy.
+//! A request, borrowed from the caller, so that it can be sent again without a copy.
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request};
 
-/// A request whose headers stay with the caller.
+/// A request that borrows its headers from the caller.
 #[derive(Debug, Clone, Copy)]
 pub struct RequestRef<'a> {
-    /// What is asked for.
+    /// The HTTP method.
     pub method: &'a Method,
-    /// The target; `/` where there is none.
+    /// The request target; `/` if none.
     pub path_and_query: Option<&'a PathAndQuery>,
-    /// All headers but those that frame the message.
+    /// All headers except those that frame the message.
     pub headers: &'a HeaderMap,
     /// The whole body.
     pub body: &'a Bytes,

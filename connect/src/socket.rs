@@ -17,26 +17,26 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
-    /// Whether an unused connection still stands: the server has neither closed it nor said anything.
+    /// Whether an idle connection is still usable: the server has neither closed it nor sent anything.
     pub(crate) fn is_quiet(&mut self) -> bool {
-        // Asked of the system itself: a runtime that nobody drove since has not heard of it.
+        // Asks the operating system directly: a runtime that hasn't been driven since can't know.
         let mut byte = [MaybeUninit::uninit()];
         let said = self.tcp().socket().map(|socket| socket.peek(&mut byte));
         if !said.is_some_and(|said| said.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)) {
             return false;
         }
-        // TLS may hold what it has read and nobody took.
+        // TLS may hold decrypted data that has not been read yet.
         let mut byte = [0];
         let mut context = Context::from_waker(Waker::noop());
         Pin::new(self).poll_read(&mut context, &mut ReadBuf::new(&mut byte)).is_pending()
     }
 
-    /// Has somebody else watch the connection; none where that fails.
+    /// Lets somebody else watch the connection; none if that fails.
     pub(crate) fn watch(&mut self) -> Option<Watched> {
         self.tcp_mut().watch()
     }
 
-    /// Has the runtime of the caller watch the connection again.
+    /// Hands the connection back to the caller's runtime to watch.
     pub(crate) fn drive(&mut self) -> io::Result<()> {
         self.tcp_mut().drive()
     }

@@ -1,4 +1,5 @@
-//! A TCP connection. The runtime watches it, or somebody else does, who says when there is something to read.
+//! A TCP connection, watched either by the runtime or by somebody else, who reports when there is something
+//! to read.
 
 use std::io::{self, IoSlice, Read as _, Write as _};
 use std::net;
@@ -11,34 +12,34 @@ use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// How much is read at once of a connection whose packets are short: room for more has to be cleared first.
+/// Read size for a connection with short packets: a larger buffer would have to be zeroed first.
 const SHORT_READ: usize = 2 * 1024;
 
 #[derive(Debug)]
 pub(crate) enum Tcp {
-    /// The runtime that it was made in watches it.
+    /// Watched by the runtime that it was created in.
     Driven(TcpStream),
-    /// Somebody else watches it. Reading wakes nobody.
+    /// Watched by somebody else. Reading registers no wakeup.
     Watched(Arc<Shared>),
-    /// It could not change hands.
+    /// Handing it over failed.
     Lost,
 }
 
-/// What a connection and whoever watches it share.
+/// State that a connection shares with its watcher.
 #[derive(Debug)]
 pub(crate) struct Shared {
     tcp: net::TcpStream,
-    /// Whether reading may find something.
+    /// Whether a read may find something.
     readable: AtomicBool,
-    /// How much is read at once, as far as there is room.
+    /// Read size, as far as there is room.
     room: AtomicUsize,
-    /// Whether there is something to write that did not fit.
+    /// Whether a write is blocked.
     blocked: AtomicBool,
-    /// How often it was read since it was readable.
+    /// Number of reads since it became readable.
     reads: AtomicU32,
 }
 
-/// How often it is read before whoever watches it gets a turn: no runtime sees to that.
+/// Maximum number of reads before the watcher gets a turn: there is no runtime to enforce that.
 const MOST_READS: u32 = 128;
 
 /// A connection that its reader watches instead of the runtime: an event loop, or a thread that waits for nothing else.
@@ -46,7 +47,8 @@ const MOST_READS: u32 = 128;
 pub struct Watched(Weak<Shared>);
 
 impl Watched {
-    /// Keeps it open while it is waited for; none once it is closed or used for something else.
+    /// Keeps the connection open while it is being watched; none once it is closed or used for something
+    /// else.
     pub fn hold(&self) -> Option<Held> {
         self.0.upgrade().map(Held)
     }
@@ -57,13 +59,13 @@ impl Watched {
 pub struct Held(Arc<Shared>);
 
 impl Held {
-    /// Says that there is something to read, or that the server has closed its end.
+    /// Reports that there is something to read, or that the server has closed its end.
     pub fn set_readable(&self) {
         self.0.reads.store(0, Ordering::Relaxed);
         self.0.readable.store(true, Ordering::Release);
     }
 
-    /// Whether more of the request can only be sent once the connection is writable.
+    /// Whether the rest of the request can only be sent once the connection is writable.
     pub fn is_blocked(&self) -> bool {
         self.0.blocked.load(Ordering::Acquire)
     }
@@ -77,7 +79,7 @@ impl std::os::fd::AsFd for Held {
 }
 
 impl Tcp {
-    /// Has somebody else watch it; none where that cannot be.
+    /// Lets somebody else watch the connection; none if that's not possible.
     pub(crate) fn watch(&mut self) -> Option<Watched> {
         if cfg!(not(unix)) {
             return None;
@@ -100,14 +102,14 @@ impl Tcp {
         }
     }
 
-    /// Has the runtime of the caller watch it again.
+    /// Hands the connection back to the caller's runtime to watch.
     pub(crate) fn drive(&mut self) -> io::Result<()> {
         if let Self::Watched(_) = self
             && let Self::Watched(shared) = std::mem::replace(self, Self::Lost)
         {
             let tcp = match Arc::try_unwrap(shared) {
                 Ok(shared) => shared.tcp,
-                // Whoever still holds it lets go of it soon.
+                // Other holders will release it soon.
                 Err(held) => held.tcp.try_clone()?,
             };
             *self = Self::Driven(TcpStream::from_std(tcp)?);
@@ -119,7 +121,7 @@ impl Tcp {
         matches!(self, Self::Watched(_))
     }
 
-    /// The system's socket; none once it is lost.
+    /// The operating system's socket; none once the connection is lost.
     pub(crate) fn socket(&self) -> Option<SockRef<'_>> {
         match self {
             Self::Driven(tcp) => Some(SockRef::from(tcp)),
@@ -142,7 +144,7 @@ impl Shared {
             return Poll::Pending;
         };
         buffer.advance(read);
-        // Whoever gets less than there is room for has got all there was.
+        // A read that doesn't fill the buffer has drained the socket.
         if read < room {
             self.readable.store(read == 0, Ordering::Release);
         } else {

@@ -5,27 +5,27 @@ use std::cell::RefCell;
 use crate::tcp::Watched;
 
 thread_local! {
-    /// What this thread watches while it polls a request; none outside of that.
+    /// What this thread watches while it polls a request; none otherwise.
     static SLOT: RefCell<Option<Slot>> = const { RefCell::new(None) };
 }
 
-/// What a thread watches for a request.
+/// The connection that a thread watches for a request.
 #[derive(Debug, Default)]
 pub struct Slot {
     connection: Option<Watched>,
 }
 
 impl Slot {
-    /// Polls a request on this thread. Of unused connections it takes one for this thread to watch, instead of the runtime;
-    /// a new connection is always made and watched by the runtime.
+    /// Polls a request on this thread. If it takes an idle connection, this thread watches it instead of the runtime; a new
+    /// connection is always opened and watched by the runtime.
     pub fn watching<T>(&mut self, poll: impl FnOnce() -> T) -> T {
         let outer = SLOT.replace(Some(std::mem::take(self)));
-        // Also after a panic.
+        // Restored even after a panic.
         let _restored = Restored { slot: self, outer };
         poll()
     }
 
-    /// The connection of the request, if this thread watches it.
+    /// The request's connection, if this thread watches it.
     pub fn connection(&self) -> Option<&Watched> {
         self.connection.as_ref()
     }
@@ -47,7 +47,7 @@ pub(crate) fn is_on() -> bool {
     SLOT.with_borrow(Option::is_some)
 }
 
-/// The request of this thread has this connection, or none any more.
+/// Sets the connection of this thread's request, or clears it.
 pub(crate) fn set(connection: Option<Watched>) {
     SLOT.with_borrow_mut(|slot| {
         if let Some(slot) = slot {

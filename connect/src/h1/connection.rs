@@ -1,4 +1,4 @@
-//! A connection: sends one request at a time and reads its answer, both in the task of the caller.
+//! A connection: sends one request at a time and reads its response, both in the caller's task.
 
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
@@ -20,10 +20,10 @@ use crate::socket::Socket;
 use crate::tcp::Watched;
 use crate::watching;
 
-/// How much is read at once, into the stack: a connection that waits holds no buffer.
+/// Maximum number of bytes per read. The buffer is on the stack: a waiting connection holds none.
 const MOST_READ: usize = 16 * 1024;
-/// How soon after a request begins the end of a used connection tells that the server had closed it before. Later, it may have
-/// worked on the request.
+/// If a reused connection ends this soon after a request began, the server had already closed it. Later than that, it may
+/// have worked on the request.
 const STALE: Duration = Duration::from_secs(1);
 
 /// A connection without a request in progress.
@@ -35,21 +35,21 @@ pub(crate) struct Connection<S> {
     is_used: bool,
 }
 
-/// The body of an answer that is being read.
+/// A response body that is being read.
 #[derive(Debug)]
 pub(crate) struct Reading<S> {
     socket: S,
     runtime: Option<Id>,
     outgoing: Outgoing,
     framing: Framing,
-    /// Whether the connection may be used again after this answer.
+    /// Whether the connection can be reused after this response.
     lasts: bool,
-    /// What has arrived with the head.
+    /// Data that arrived with the head.
     held: BytesMut,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
-    /// `socket`: of the runtime that this is called in.
+    /// `socket`: one that belongs to the current runtime.
     pub(crate) fn new(socket: S) -> Self {
         Self { socket, runtime: current(), is_used: false }
     }
@@ -58,8 +58,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         &mut self.socket
     }
 
-    /// Sends a request and waits for the head of the answer, which may come before all of the request is sent. The
-    /// connection is closed where this is dropped or fails. `server`: scheme and authority.
+    /// Sends a request and waits for the head of the response, which may arrive before all of the request is sent.
+    /// If this is dropped or fails, the connection is closed. `server`: scheme and authority.
     pub(crate) async fn send(
         self,
         request: RequestRef<'_>,
@@ -87,7 +87,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     Ok(None) => Error::Incomplete,
                     Err(error) => Error::Broken(error),
                 };
-                // Why the request could not be sent says more than that there is no answer.
+                // Why the request could not be sent says more than the missing response does.
                 return Poll::Ready(Err(outgoing.failure().map_or(why, Error::Broken)));
             }
         })
@@ -99,7 +99,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
-    /// The data that has arrived with the head, perhaps none.
+    /// The data that arrived with the head, possibly empty.
     pub(crate) fn arrived(&mut self) -> Result<Bytes, Error> {
         let (taken, data) = self.framing.decode(&self.held)?;
         self.held.advance(taken);
@@ -116,7 +116,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
             let (framing, lasts) = (&mut self.framing, &mut self.lasts);
             let read = poll_packet(&mut self.socket, context, |packet| {
                 let (taken, data) = framing.decode(packet)?;
-                // Nobody asked for what comes behind the answer.
+                // Data after the end of the response was not requested.
                 *lasts &= taken == packet.len();
                 Ok::<_, Error>(data)
             });
@@ -135,7 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
         self.framing.is_done()
     }
 
-    /// How much is still to come, where the server said so.
+    /// How many bytes are still to come, if the server announced a length.
     pub(crate) fn left(&self) -> Option<u64> {
         match self.framing {
             Framing::Length(left) => Some(left),
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
         }
     }
 
-    /// The connection, if it can be used again.
+    /// The connection, if it can be reused.
     pub(crate) fn into_connection(self) -> Option<Connection<S>> {
         let is_free = self.framing.is_done() && self.lasts && self.outgoing.is_sent() && self.held.is_empty();
         is_free.then_some(Connection { socket: self.socket, runtime: self.runtime, is_used: true })
@@ -152,12 +152,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Reading<S> {
 }
 
 impl Connection<Socket> {
-    /// Whether this runtime watches the socket, or can: what another one watches may never be ready here.
+    /// Whether this runtime watches the socket, or can: a socket that another runtime watches may never
+    /// become ready here.
     pub(crate) fn is_of_this_runtime(&self) -> bool {
         self.runtime == current() || self.socket.is_watched()
     }
 
-    /// Has the runtime of the caller watch it, or the thread of the caller where that watches the connection of its request.
+    /// Lets the caller's runtime watch the connection, or the caller's thread if it watches the connection of its request.
     pub(crate) fn begin(mut self) -> io::Result<Self> {
         if watching::is_on()
             && let Some(watched) = self.socket.watch()
@@ -171,12 +172,12 @@ impl Connection<Socket> {
 }
 
 impl Reading<Socket> {
-    /// Has somebody else watch the connection; none while the request is still being sent.
+    /// Lets somebody else watch the connection; none while the request is still being sent.
     pub(crate) fn watch(&mut self) -> Option<Watched> {
         if self.outgoing.is_sent() { self.socket.watch() } else { None }
     }
 
-    /// Has the runtime of the caller watch the connection again.
+    /// Hands the connection back to the caller's runtime to watch.
     pub(crate) fn drive(&mut self) -> Result<(), Error> {
         self.socket.drive()?;
         self.runtime = current();
@@ -184,7 +185,7 @@ impl Reading<Socket> {
     }
 }
 
-/// What is left of a request.
+/// The part of a request that is still to be sent.
 #[derive(Debug)]
 struct Outgoing {
     head: Bytes,
@@ -196,12 +197,13 @@ struct Outgoing {
 enum Sending {
     Underway,
     Sent,
-    /// None: the failure was told.
+    /// None once the failure has been reported.
     Failed(Option<io::Error>),
 }
 
 impl Outgoing {
-    /// Sends as much as the connection takes. A failure is kept: there may be an answer all the same.
+    /// Sends as much as the connection accepts. A failure is stored instead of returned: there may still be a
+    /// response.
     fn advance<S: AsyncWrite + Unpin>(&mut self, socket: &mut S, context: &mut Context<'_>) {
         while matches!(self.state, Sending::Underway) {
             let mut socket = Pin::new(&mut *socket);
@@ -215,7 +217,7 @@ impl Outgoing {
             match polled {
                 Poll::Pending => return,
                 Poll::Ready(Ok(None)) => {
-                    // Their memory is free while the answer is waited for.
+                    // Frees their memory during the wait for the response.
                     (self.head, self.body) = (Bytes::new(), Bytes::new());
                     self.state = Sending::Sent;
                 }
@@ -236,7 +238,7 @@ impl Outgoing {
         matches!(self.state, Sending::Sent)
     }
 
-    /// Why not all was sent, once.
+    /// Why the request was not fully sent; returned once.
     fn failure(&mut self) -> Option<io::Error> {
         match &mut self.state {
             Sending::Failed(error) => error.take(),
@@ -245,7 +247,7 @@ impl Outgoing {
     }
 }
 
-/// Whether the other side has closed the connection, and did not only fall silent.
+/// Whether the peer closed the connection, rather than just going silent.
 fn is_end(read: &io::Result<Option<()>>) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
     match read {
@@ -264,7 +266,7 @@ fn current() -> Option<Id> {
     Handle::try_current().ok().map(|runtime| runtime.id())
 }
 
-/// Reads what has arrived, and hands it over; none at the end of the connection.
+/// Reads what has arrived and passes it to the callback; none at the end of the connection.
 fn poll_packet<S: AsyncRead + Unpin, T>(
     socket: &mut S,
     context: &mut Context<'_>,

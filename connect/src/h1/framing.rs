@@ -1,4 +1,4 @@
-//! Where a body ends: after its length, with its last chunk, or with the connection.
+//! Where a body ends: at its length, after its last chunk, or with the connection.
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING};
@@ -6,19 +6,19 @@ use http::{HeaderMap, Method, StatusCode, Version};
 
 use crate::error::Error;
 
-/// Maximum number of bytes around the data of a chunked body that mean nothing: extensions of chunks, and trailers.
+/// Maximum number of bytes in a chunked body that carry no data: chunk extensions and trailers.
 const MOST_IGNORED: u32 = 16 * 1024;
-/// Maximum number of digits of a chunk's size.
+/// Maximum number of digits of a chunk size.
 const MOST_DIGITS: u8 = 15;
 
-/// What is left of a body.
+/// The part of a body that is still to come.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
-    /// Pieces that each say their size.
+    /// Chunks, each of which states its size.
     Chunked(Chunks),
-    /// All until the server closes the connection.
+    /// Everything until the server closes the connection.
     Close,
     /// Nothing.
     Done,
@@ -28,7 +28,7 @@ pub enum Framing {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Chunks {
     at: At,
-    /// Bytes that meant nothing so far.
+    /// Bytes ignored so far.
     ignored: u32,
 }
 
@@ -38,11 +38,11 @@ enum At {
         size: u64,
         digits: u8,
     },
-    /// In white space behind the size.
+    /// In white space after the size.
     Blank {
         size: u64,
     },
-    /// Behind the semicolon: extensions until the end of the line.
+    /// After the semicolon: extensions until the end of the line.
     Extension {
         size: u64,
     },
@@ -54,14 +54,14 @@ enum At {
     },
     DataCr,
     DataLf,
-    /// At the beginning of a line of the trailers.
+    /// At the beginning of a trailer line.
     Trailers,
     Trailer,
     TrailerLf,
     LastLf,
 }
 
-/// How the body of an answer is framed, and whether the connection may be used again afterwards.
+/// How a response body is framed, and whether the connection can be reused afterwards.
 pub(super) fn of_answer(
     asked: &Method,
     version: Version,
@@ -77,7 +77,7 @@ pub(super) fn of_answer(
         if !is_chunked_alone(headers) || version == Version::HTTP_10 {
             return Err(Error::Invalid("the body has a transfer encoding that nobody asked for"));
         }
-        // A length beside it may be an attempt to have two readers see two answers.
+        // A Content-Length next to chunked encoding may be an attempt at response smuggling.
         return Ok((Framing::Chunked(Chunks::new()), lasts && length.is_none()));
     }
     Ok(match length {
@@ -87,8 +87,8 @@ pub(super) fn of_answer(
     })
 }
 
-/// How the body of a request is framed, and whether the client sends further ones behind it. What two readers may
-/// understand differently is refused (RFC 9112, 6.3).
+/// How a request body is framed, and whether the client may send further requests after it. Rejects framing that
+/// two readers could interpret differently (RFC 9112, 6.3).
 pub fn of_request(version: Version, headers: &HeaderMap) -> Result<(Framing, bool), Error> {
     let lasts = lasts(version, headers);
     let length = length(headers)?;
@@ -104,7 +104,7 @@ pub fn of_request(version: Version, headers: &HeaderMap) -> Result<(Framing, boo
     })
 }
 
-/// Whether the body comes in chunks, and in no other coding besides.
+/// Whether chunked is the body's only transfer coding.
 fn is_chunked_alone(headers: &HeaderMap) -> bool {
     let mut codings = tokens(headers, &TRANSFER_ENCODING);
     codings.next().is_some_and(|coding| coding.eq_ignore_ascii_case(b"chunked")) && codings.next().is_none()
@@ -121,7 +121,7 @@ fn length(headers: &HeaderMap) -> Result<Option<u64>, Error> {
     let Some(first) = lengths.next() else {
         return if headers.contains_key(CONTENT_LENGTH) { Err(invalid) } else { Ok(None) };
     };
-    // A sign would be taken as part of a number.
+    // The parser would accept a sign as part of a number.
     let is_number = !first.is_empty() && first.iter().all(u8::is_ascii_digit);
     let length = std::str::from_utf8(first).ok().filter(|_| is_number).and_then(|text| text.parse().ok());
     match length {
@@ -130,7 +130,7 @@ fn length(headers: &HeaderMap) -> Result<Option<u64>, Error> {
     }
 }
 
-/// The members of a list in all headers of a name.
+/// The list members of all headers with this name.
 fn tokens<'h>(headers: &'h HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = &'h [u8]> {
     let values = headers.get_all(name).into_iter();
     values.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
@@ -142,8 +142,8 @@ impl Framing {
         *self == Self::Done
     }
 
-    /// Takes what belongs to the body from the beginning of `input`. Returns how many bytes it took, and the data among
-    /// them, perhaps none.
+    /// Consumes the part of `input` that belongs to the body. Returns the number of bytes consumed and the data among
+    /// them, possibly empty.
     pub fn decode(&mut self, input: &[u8]) -> Result<(usize, Bytes), Error> {
         match self {
             Self::Done => Ok((0, Bytes::new())),
@@ -167,7 +167,7 @@ impl Framing {
         }
     }
 
-    /// What the end of the connection means.
+    /// What the end of the connection means for the body.
     pub(super) fn end(&mut self) -> Result<(), Error> {
         match self {
             Self::Done => Ok(()),
@@ -185,7 +185,7 @@ impl Chunks {
         Self { at: At::Size { size: 0, digits: 0 }, ignored: 0 }
     }
 
-    /// Returns how many bytes belong to the body, and whether it ends with them.
+    /// Returns the number of bytes that belong to the body, and whether the body ends with them.
     fn decode(&mut self, input: &[u8], data: &mut BytesMut) -> Result<(usize, bool), Error> {
         let mut taken = 0;
         while let Some(&byte) = input.get(taken) {
@@ -212,7 +212,7 @@ impl Chunks {
         Ok((taken, false))
     }
 
-    /// Reads a byte outside of the data. Returns whether it is the last one of the body.
+    /// Reads a byte that is not data. Returns whether it is the last byte of the body.
     fn step(&mut self, byte: u8) -> Result<bool, Error> {
         self.at = match (&self.at, byte) {
             (At::Size { size, digits }, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') if *digits < MOST_DIGITS => {
@@ -223,13 +223,13 @@ impl Chunks {
                 At::SizeLf { size: *size }
             }
             (At::Size { size, digits: 1.. } | At::Blank { size }, b';') => At::Extension { size: *size },
-            // White space may stand before an extension (RFC 9112, 7.1.1), and nothing else.
+            // Only white space is allowed before an extension (RFC 9112, 7.1.1).
             (At::Size { size, digits: 1.. } | At::Blank { size }, b' ' | b'\t') => {
                 let size = *size;
                 self.ignore()?;
                 At::Blank { size }
             }
-            // A line feed alone ends a line for some readers and not for others.
+            // Some readers take a bare line feed as the end of a line, others don't.
             (At::Extension { size }, 1..) if byte != b'\n' => {
                 let size = *size;
                 self.ignore()?;

@@ -1,4 +1,4 @@
-//! Reads an answer from any bytes, in packets of any size.
+//! Reads a response from arbitrary bytes, in packets of any size.
 
 use std::future::poll_fn;
 use std::io;
@@ -11,7 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::Connection;
 
-/// The body of the answer that `bytes` are, if they are one. `packet`: the size of the packets that it comes in.
+/// The body of the response that `bytes` represent, if they are a valid response. `packet`: the size of the
+/// packets they arrive in.
 pub fn answer(bytes: &[u8], packet: usize) -> Option<Vec<u8>> {
     let reading = async {
         let connection = Connection::new(Server { bytes, packet: packet.max(1) });
@@ -24,7 +25,7 @@ pub fn answer(bytes: &[u8], packet: usize) -> Option<Vec<u8>> {
         }
         Some(body)
     };
-    // Nothing here waits.
+    // Nothing here blocks.
     match std::pin::pin!(reading).poll(&mut Context::from_waker(std::task::Waker::noop())) {
         Poll::Ready(answer) => answer,
         Poll::Pending => panic!("the reader waits though there are bytes"),

@@ -1,4 +1,4 @@
-//! The head of a request, written; the head of an answer, read.
+//! Writes the heads of requests and reads the heads of responses.
 
 use std::mem::MaybeUninit;
 
@@ -10,7 +10,7 @@ use httparse::{ParserConfig, Status};
 use crate::error::Error;
 use crate::request::RequestRef;
 
-/// Maximum length of the heads of an answer: those of information before it (1xx) included.
+/// Maximum length of the heads of a response, including informational ones (1xx).
 pub(super) const MOST_BYTES: usize = 128 * 1024;
 const MOST_HEADERS: usize = 128;
 
@@ -31,7 +31,7 @@ pub(super) fn write(request: RequestRef<'_>, server: &Uri) -> Vec<u8> {
         head.extend_from_slice(b"\r\n");
     }
     for (name, value) in request.headers {
-        // What frames the message is ours to say.
+        // Only this client sets the headers that frame the message.
         if [CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING, UPGRADE].contains(name) {
             continue;
         }
@@ -50,7 +50,7 @@ pub(super) fn write(request: RequestRef<'_>, server: &Uri) -> Vec<u8> {
     head
 }
 
-/// The host, with the port unless it is that of the scheme.
+/// The host, with the port unless it is the scheme's default.
 fn write_host(head: &mut Vec<u8>, server: &Uri) {
     head.extend_from_slice(server.host().unwrap_or_default().as_bytes());
     let usual = if server.scheme_str() == Some("https") { 443 } else { 80 };
@@ -60,17 +60,16 @@ fn write_host(head: &mut Vec<u8>, server: &Uri) {
     }
 }
 
-/// Looks for the end of a head. Each byte is looked at once.
+/// Looks for the end of a head. Each byte is examined once.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     seen: Seen,
-    /// The length of the heads of information before the answer.
+    /// The length of the informational heads before the response.
     before: usize,
 }
 
 impl Reader {
-    /// The head of the answer, if it is complete; what is left in `held` comes behind it. Information that comes before
-    /// is skipped.
+    /// The head of the response, if it is complete; `held` then contains the bytes after it. Skips informational heads.
     pub(super) fn read(&mut self, held: &mut BytesMut) -> Result<Option<response::Parts>, Error> {
         while let Some(end) = self.seen.end(held, MOST_BYTES.saturating_sub(self.before)) {
             let parts = parse(&held.split_to(end).freeze())?;
@@ -89,13 +88,13 @@ impl Reader {
     }
 }
 
-/// How much of the bytes at hand has been looked at for the end of a head, in bytes. Each byte is looked at once.
+/// How many of the buffered bytes have been searched for the end of a head. Each byte is examined once.
 #[derive(Debug, Default)]
 pub struct Seen(usize);
 
 impl Seen {
-    /// Where the head at the beginning of `held` ends, if it does within so many bytes; the next one is looked for from its
-    /// beginning.
+    /// Where the head at the beginning of `held` ends, if it does so within `most` bytes; the next search then starts from
+    /// the beginning.
     pub fn end(&mut self, held: &[u8], most: usize) -> Option<usize> {
         let held = &held[..held.len().min(most)];
         let from = self.0.min(held.len());
@@ -158,7 +157,7 @@ mod tests {
         for byte in before {
             held.extend_from_slice(&[*byte]);
             assert!(reader.read(&mut held).expect("a valid head").is_none());
-            // But for what may be the beginning of its end.
+            // Except for bytes that may be the beginning of the end.
             assert!(held.len() - reader.seen.0 <= 2, "{} of {}", reader.seen.0, held.len());
         }
         held.extend_from_slice(&[*last]);

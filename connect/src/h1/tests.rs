@@ -1,4 +1,4 @@
-//! One exchange over a connection in memory, whose other end is a script.
+//! One exchange over an in-memory connection whose other end is scripted.
 
 use std::future::poll_fn;
 
@@ -18,7 +18,7 @@ fn get() -> Request<Bytes> {
     Request::new(Bytes::new())
 }
 
-/// The answer of a server that sends `packets` and closes: status, body, and whether the connection can be used again.
+/// The response of a server that sends `packets` and closes: status, body, and whether the connection can be reused.
 async fn answer(request: Request<Bytes>, packets: &[&[u8]]) -> Result<(StatusCode, Vec<u8>, bool), Error> {
     let (ours, mut theirs) = duplex(1 << 20);
     let packets: Vec<Vec<u8>> = packets.iter().map(|packet| packet.to_vec()).collect();
@@ -85,7 +85,7 @@ async fn a_body_ends_after_its_length_with_its_last_chunk_or_with_the_connection
             "hello",
             true,
         ),
-        // The length beside chunks does not count, and the connection is not trusted any more.
+        // The length next to chunks is ignored, and the connection is no longer trusted.
         (
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
             "hello",
@@ -108,7 +108,7 @@ async fn a_body_ends_after_its_length_with_its_last_chunk_or_with_the_connection
             let (_, body, reusable) = answer(get(), packets).await.expect("an answer");
             let said = String::from_utf8_lossy(sent);
             assert_eq!(String::from_utf8_lossy(&body), expected, "{said}");
-            // What follows an answer in a packet of its own is found when the connection is used again.
+            // Extra data that arrives in a separate packet is noticed when the connection is reused.
             assert!(reusable == is_reusable || (packets.len() > 1 && expected == "he"), "{said}");
         }
     }
@@ -256,7 +256,7 @@ async fn the_rest_of_a_request_is_sent_while_its_answer_is_read() {
 }
 
 proptest! {
-    /// Chunks and packets are cut anywhere, independently of each other.
+    /// Chunks and packets are split anywhere, independently of each other.
     #[test]
     fn a_chunked_body_is_the_same_in_whatever_packets_it_comes(
         chunks in prop::collection::vec(prop::collection::vec(any::<u8>(), 1..50), 0..20),

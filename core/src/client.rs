@@ -1,5 +1,5 @@
-//! The client: built once, cheap to clone, safe to share. Resources with a method per operation hang on it
-//! (generated); the raw front under them is here.
+//! The client: built once, cheap to clone, safe to share. Its resources, with a method per operation, are
+//! generated; the raw interface below them is here.
 
 mod builder;
 mod generated;
@@ -142,7 +142,7 @@ impl Client {
         &self.transport
     }
 
-    /// Knows the client's keys, for what is said of an answer's content.
+    /// Knows the client's keys, for messages about a response's content.
     pub(crate) fn redactor(&self) -> Redactor {
         Secrets::known(self.transport.known_keys()).redactor()
     }

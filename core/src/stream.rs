@@ -1,7 +1,7 @@
 //! A streaming response: events in batches. A stream ends complete or with an error; it is never silently cut short.
 //! sse.rs decodes the framing, stream/reading.rs reads the body, stream/meaning.rs interprets each event,
 //! stream/levels.rs delivers events at each level, stream/shape.rs mends their form, and stream/accumulate.rs merges
-//! them into one document. stream/answer.rs says what the head of the answer says.
+//! them into one document. stream/answer.rs gives access to the head of the response.
 
 mod accumulate;
 pub mod ahead;
@@ -95,9 +95,9 @@ pub struct RawStream {
     turns: Turns,
     /// Whether the reader watches the connection, instead of the runtime.
     is_watched: bool,
-    /// Whether the body has given all that has arrived.
+    /// Whether everything that has arrived has been read from the body.
     is_drained: bool,
-    /// Whether whoever waits is woken when the timer has run out.
+    /// Whether the waiting task is woken when the timer expires.
     is_timed: bool,
 }
 
@@ -128,29 +128,30 @@ impl RawStream {
         }
     }
 
-    /// Has the reader watch the connection: polling then wakes nobody for what arrives. None where there is no
-    /// connection to watch.
+    /// Lets the reader watch the connection: polling then registers no wakeup for incoming data. None if there
+    /// is no connection to watch.
     fn watch(&mut self) -> Option<Watched> {
         let watched = self.body.as_mut()?.watch()?;
         self.is_watched = true;
         Some(watched)
     }
 
-    /// Has the runtime of the caller watch the connection again.
+    /// Hands the connection back to the caller's runtime to watch.
     fn drive(&mut self) {
         self.is_watched = false;
-        // Also where nobody could watch it for us: it may come from a call whose thread did.
+        // Needed even if no reader watched it: the connection may come from a call whose thread watched it.
         if let Some(Err(error)) = self.body.as_mut().map(HeldBody::drive) {
             self.end = Some(Err(body_error(error)));
         }
     }
 
-    /// Has the timer wake whoever polls next: another reader than the one that it would wake.
+    /// Makes the timer wake the next task that polls, which may be another reader.
     fn renew_timer(&mut self) {
         self.is_timed = false;
     }
 
-    /// Whether there is nothing to do until the connection has something, or the timer wakes whoever waits.
+    /// Whether there is nothing to do until the connection has something, or the timer wakes the waiting
+    /// task.
     fn is_at_rest(&self) -> bool {
         self.is_watched && self.is_drained && self.is_timed && !self.timer.is_elapsed()
     }
@@ -490,7 +491,7 @@ impl RawStream {
     fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Error> {
         let Silence { limit, option } = self.bounds.silence;
         let (by_bytes, by_events) = loop {
-            // What arrives only puts the end off, so the timer need not follow before it has run out.
+            // New data only postpones the timeout, so the timer is adjusted when it expires.
             self.is_timed = true;
             ready!(self.timer.as_mut().poll(context));
             let by_bytes = later(self.last_byte, limit);
@@ -541,7 +542,7 @@ impl RawStream {
         if matches!(self.end, Some(Ok(())))
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            // The end has usually come with the last event.
+            // The end has usually arrived with the last event.
             if !matches!(body.next().now_or_never(), Some(Some(Ok(_))) | None) {
                 return;
             }

@@ -1,5 +1,5 @@
-//! How a call travels: its options, the key, connections, attempts and pauses, what is logged and traced of it. Knows
-//! operations, but none of their types, and opens streams without reading them.
+//! How a call travels: its options, the key, connections, attempts and pauses, logging and tracing. Knows operations
+//! but none of their types, and opens streams without reading them.
 
 pub(crate) mod base_url;
 pub(crate) mod clock;

@@ -1,5 +1,5 @@
-//! What both sides of the wire share: errors and their bodies, the rules that requests and answers keep, the framing of
-//! event streams, signatures of webhooks, and what text from outside passes before it is told. Needs no HTTP client.
+//! What both sides of the wire share: errors and their bodies, the rules for requests and responses, the framing of
+//! event streams, webhook signatures, and the redaction of text from outside. Needs no HTTP client.
 
 pub(crate) mod api_key;
 pub(crate) mod error;

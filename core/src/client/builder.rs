@@ -39,8 +39,8 @@ impl ClientBuilder {
         self.build_saying(", or give one to the builder: `.api_key(…)`")
     }
 
-    /// As [`build`](Self::build), for front ends, whose users call no builder. way: how they give a key, in the words of
-    /// their language. It ends the error where there is none, after "set GATEWRIGHT_API_KEY".
+    /// As [`build`](Self::build), for front ends, whose users call no builder. way: how their users set a key, in the
+    /// terms of their language. If there is no key, the error message ends with it, after "set GATEWRIGHT_API_KEY".
     #[doc(hidden)]
     pub fn build_saying(self, way: &str) -> Result<Client, Error> {
         may_panic_on_purpose!(Build);

@@ -1,4 +1,5 @@
-//! One typed call: collects what generated resources give, sends it as a raw call, and parses the answer.
+//! One typed call: collects what the generated resources pass in, sends it as a raw call, and parses the
+//! response.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,13 +18,13 @@ use crate::transport::options::Call;
 use crate::transport::response::{Head, RawResponse, Response};
 use crate::wire::error::{Error, ErrorKind};
 
-/// One typed call, as generated resources make it: its parameters and its body, then the method for the wanted result.
+/// One typed call as generated resources build it: its parameters and body, then the method for the desired result.
 #[derive(Debug)]
 #[must_use]
 pub struct TypedCall<'c> {
     client: &'c Client,
     call: Call,
-    /// Why a value cannot be sent.
+    /// Why a value can't be sent.
     failure: Option<Error>,
 }
 
@@ -74,7 +75,7 @@ impl<'c> TypedCall<'c> {
         self.failure.get_or_insert(failure);
     }
 
-    /// The call and its options, if all that was given can be sent.
+    /// The call and its options, if everything in it can be sent.
     fn sound(mut self) -> Result<(&'c Client, Call, Cow<'c, RequestOptions>), Error> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -99,14 +100,14 @@ impl<'c> TypedCall<'c> {
         raw.parse(operation)
     }
 
-    /// The head of an answer without content.
+    /// The head of a response without content.
     pub async fn nothing(self) -> Result<Response<()>, Error> {
         let (_, raw) = self.send().await?;
         let (head, _) = apart(raw);
         Ok(Response::new((), head))
     }
 
-    /// The body as it is.
+    /// The raw body.
     pub async fn bytes(self) -> Result<Response<Bytes>, Error> {
         let (_, raw) = self.send().await?;
         let (head, body) = apart(raw);

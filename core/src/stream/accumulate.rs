@@ -1,6 +1,6 @@
 //! Merges a stream of chunks into one document: the response as it would have come without streaming. Each protocol has
 //! its own file; this one holds the shared parts. Accepts any JSON: a chunk is first mended to its form, anything that
-//! has no place is left out, and nothing fails.
+//! doesn't fit is dropped, and nothing fails.
 //!
 //! Text is appended in place, so that the work is linear in the size of the chunks.
 

@@ -118,7 +118,7 @@ impl<E: Send + 'static> ReadAhead<E> {
         state.watched.is_some()
     }
 
-    /// Has the time limits wake whoever reads next, in place of who read last.
+    /// Makes the time limits wake the next reader instead of the last one.
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
@@ -133,7 +133,7 @@ impl<E: Send + 'static> ReadAhead<E> {
         }
     }
 
-    /// The connection that the reader watches; none if a task reads, or the stream has ended.
+    /// The connection that the reader watches; none if a task reads, or if the stream has ended.
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
@@ -144,7 +144,7 @@ impl<E: Send + 'static> ReadAhead<E> {
         self.inbox.lock().watched.clone()
     }
 
-    /// Leaves reading to a task from here on.
+    /// Leaves reading to a task from now on.
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
@@ -160,8 +160,8 @@ impl<E: Send + 'static> ReadAhead<E> {
         pump::start(&self.inbox, &mut state);
     }
 
-    /// Reads what has arrived over the connection that the reader watches. `waker` is woken when a time limit of the stream
-    /// is over: it is to be called again then.
+    /// Reads what has arrived on the connection that the reader watches. `waker` is woken when a time limit of the stream
+    /// expires: then call this again.
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
@@ -189,7 +189,7 @@ impl<E: Send + 'static> ReadAhead<E> {
         self.inbox.lock().stream.as_ref().is_some_and(RawStream::is_at_rest)
     }
 
-    /// Says that a reader is there and waits for the connection, so that no caretaker takes its place.
+    /// Registers a reader that waits for the connection, so that no caretaker takes over.
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
@@ -202,8 +202,8 @@ impl<E: Send + 'static> ReadAhead<E> {
         Attending::of(&self.inbox)
     }
 
-    /// For whoever looks after streams whose readers have gone away: to be called from time to time, until it returns
-    /// false. If no reader has come since the last time, a task reads on, until one comes back.
+    /// For the caretaker of streams whose readers have gone away: call it from time to time, until it returns false.
+    /// If no reader has come since the last call, a task reads on until one comes back.
     ///
     /// ```
     /// # fn example(stream: &gatewright::read_ahead::ReadAhead<String>) {
@@ -267,8 +267,8 @@ impl<E: Send + 'static> ReadAhead<E> {
         Taken::Events(events)
     }
 
-    /// Waits until [`ReadAhead::take`] has something to return, or the stream is left to a reader that watches the
-    /// connection itself.
+    /// Waits until [`ReadAhead::take`] has something to return, or until the stream is left to a reader that
+    /// watches the connection itself.
     ///
     /// ```
     /// use gatewright::read_ahead::{Level, ReadAhead, Taken};

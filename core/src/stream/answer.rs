@@ -1,4 +1,4 @@
-//! The answer that a stream is in: what its head says, and the call it belongs to.
+//! The response that carries a stream: the contents of its head, and the call it belongs to.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Typed chunks that differ from the last one only in their text, or in a number or a word beside it: copies of one of
-//! them, each with its own text, which cost less than to parse them.
+//! Typed chunks that differ from the last one only in their text, or also in a number or a word: they are copies of
+//! one chunk, each with its own text, which is cheaper than parsing them.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::pattern::{Like, Vary};
 use crate::api::chunk::Chunk;
 
-/// The chunk of which others are copies.
+/// The chunk that others are copied from.
 pub(super) struct Copies<T> {
-    /// How it differed from the one before it.
+    /// How it differed from the chunk before it.
     like: Option<Like>,
-    /// None if the type has something that differs in another place, so that such chunks have to be parsed.
+    /// None if values of the type also differ elsewhere, so that such chunks must be parsed.
     original: Option<Box<T>>,
 }
 
@@ -23,12 +23,12 @@ impl<T> Default for Copies<T> {
 }
 
 impl<T: Chunk> Copies<T> {
-    /// The chunk as a copy, if it is like the original.
+    /// The chunk as a copy, if it matches the original.
     pub(super) fn copy(&self, data: &str, like: &Like) -> Option<T> {
         copy(self.original.as_deref().filter(|_| self.knows(like))?, data, like)
     }
 
-    /// Learns from a chunk that was parsed, if copies can be made of it.
+    /// Learns from a parsed chunk, if it can be copied.
     pub(super) fn learn(&mut self, data: &str, like: Like, parsed: &T) {
         if !self.knows(&like) {
             let is_original = copies_are_what_is_parsed(parsed, data, &like);
@@ -42,7 +42,7 @@ impl<T: Chunk> Copies<T> {
     }
 }
 
-/// A copy with what differs in a chunk; none if the type has no place for it.
+/// A copy with the parts in which a chunk differs; none if the type has no place for them.
 fn copy<T: Chunk>(original: &T, data: &str, like: &Like) -> Option<T> {
     let mut copy = original.clone();
     let mut is_whole = true;
@@ -59,7 +59,7 @@ fn set<T: Chunk>(chunk: &mut T, vary: Vary, part: &str) -> Option<()> {
     Some(())
 }
 
-/// The string whose inside this is in JSON.
+/// The string whose JSON inside (between the quotes) this is.
 fn string(inside: &str) -> Option<String> {
     if inside.bytes().any(|byte| byte == b'\\') {
         return serde_json::from_str(&format!("\"{inside}\"")).ok();
@@ -67,8 +67,8 @@ fn string(inside: &str) -> Option<String> {
     Some(inside.to_owned())
 }
 
-/// Whether a chunk that has something else wherever it may differ is the same, copied and parsed. If so, this holds for all
-/// that are like it, since no text, word or number changes how the others are read.
+/// Whether copying gives the same result as parsing for a chunk that differs in every place where it may. If so, this holds
+/// for all chunks like it, since no text, word or number changes how the others are read.
 fn copies_are_what_is_parsed<T: Chunk>(original: &T, data: &str, like: &Like) -> bool {
     let mut other = String::with_capacity(data.len());
     let mut copied = 0;
@@ -98,7 +98,7 @@ mod tests {
     use crate::stream::pattern::Patterns;
     use crate::wire::sse::StreamEvent;
 
-    /// Reads a row of chunks that are like the first one, each with what parsing makes of it. Returns how many of them were
+    /// Reads a row of chunks that are like the first one, each together with the parsed form. Returns how many of them were
     /// copied.
     fn read<T: Chunk + std::fmt::Debug>(
         operation: &Operation,
@@ -145,7 +145,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_copy_is_what_parsing_makes_of_the_chunk(texts in prop::collection::vec(".*", 6)) {
-            // A first chunk with escapes is no example for others.
+            // A first chunk with escapes can't serve as the original.
             let texts: Vec<&str> = ["first"].into_iter().chain(texts.iter().map(String::as_str)).collect();
             let all = texts.len() - 2;
             let row = texts.iter().map(|text| chat(text, "padding"));

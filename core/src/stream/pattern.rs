@@ -1,6 +1,6 @@
-//! Makes long streams cheap. Nearly every chunk equals the previous one except for its text, and in some protocols for
-//! a number or a word beside it. Such a chunk is recognized by comparing bytes: its meaning is known, it need not be
-//! parsed, and only its text has to be kept.
+//! Makes long streams cheap. Nearly every chunk equals the previous one except for its text and, in some protocols, a
+//! number or a word. Such a chunk is recognized by comparing bytes: its meaning is known, it need not be parsed, and
+//! only its text has to be kept.
 
 pub(super) mod paths;
 mod places;
@@ -23,28 +23,28 @@ use crate::wire::sse::StreamEvent;
 
 /// Number of consecutive mismatches after which no more patterns are learned.
 const MAX_MISSES: u32 = 16;
-/// Digits of a number that may differ: all such numbers are integers of every language.
+/// Maximum digits of a number that may differ: all such numbers are integers in every language.
 const MAX_DIGITS: usize = 15;
 
-/// Recognizes chunks that equal the last one except for what may differ.
+/// Recognizes chunks that equal the last one except for the parts that may differ.
 #[derive(Debug)]
 pub(super) struct Patterns {
     protocol: Protocol,
     /// The form of a chunk.
     form: &'static Form,
-    /// The last chunk, if the next one may be like it.
+    /// The last chunk, if the next one may match it.
     last: Option<Arc<Pattern>>,
     misses: u32,
 }
 
-/// A chunk without what may differ.
+/// A chunk without the parts that may differ.
 #[derive(Debug)]
 pub(super) struct Pattern {
     /// The name of the event.
     name: Option<String>,
     /// As it arrived.
     came: Pieces,
-    /// As it is delivered, if that differs.
+    /// As delivered, if that differs.
     handed: Option<Pieces>,
     /// Whether the text is that of the first choice.
     is_first: bool,
@@ -53,7 +53,7 @@ pub(super) struct Pattern {
 /// The constant parts of a chunk.
 #[derive(Debug)]
 struct Pieces {
-    /// Each is followed by what may differ.
+    /// Each is followed by a part that may differ.
     before: Vec<(String, Vary)>,
     end: String,
 }
@@ -73,20 +73,20 @@ impl Patterns {
         Self { protocol: operation.protocol, form: chunk_form(operation), last: None, misses: 0 }
     }
 
-    /// Says how the chunk differs from the last one, if it does so only where it may.
+    /// How the chunk differs from the last one, if it differs only where it may.
     pub(super) fn like(&mut self, event: &StreamEvent) -> Option<Like> {
         let pattern = self.last.as_ref().filter(|pattern| pattern.name == event.event)?;
         let text = pattern.came.text_of(&event.data)?;
         let is_plain = is_plain(&event.data[text.clone()]);
         if !is_plain {
-            // A string that cannot be read is for others to report or to mend.
+            // A malformed string is left for others to report or mend.
             parsed(&event.data, &text)?;
         }
         self.misses = 0;
         Some(Like { pattern: Arc::clone(pattern), text, is_plain })
     }
 
-    /// Learns from a chunk that was not like the last one.
+    /// Learns from a chunk that did not match the last one.
     pub(super) fn learn(&mut self, event: &StreamEvent) {
         self.last = None;
         if self.misses < MAX_MISSES {
@@ -95,7 +95,7 @@ impl Patterns {
         }
     }
 
-    /// Notes an event that the next one cannot be compared with.
+    /// Records an event that the next one can't be compared with.
     pub(super) fn forget(&mut self) {
         self.last = None;
     }
@@ -146,7 +146,7 @@ impl Pieces {
         text.filter(|_| rest == self.end)
     }
 
-    /// Tells each part that may differ, and returns what follows the last of them.
+    /// Reports each part that may differ, and returns what follows the last of them.
     fn split<'a>(&self, data: &'a str, mut tell: impl FnMut(Range<usize>, Vary)) -> Option<&'a str> {
         let mut at = 0;
         for (before, vary) in &self.before {
@@ -166,7 +166,7 @@ impl Vary {
         self != Self::Number
     }
 
-    /// The length of such a part at the beginning of a text; none if there is no such part.
+    /// The length of such a part at the beginning of a text; none if there is none.
     fn length(self, text: &str) -> Option<usize> {
         let bytes = text.as_bytes();
         match self {
@@ -199,8 +199,7 @@ impl Like {
         Arc::ptr_eq(&self.pattern, &other.pattern)
     }
 
-    /// What is before, between and after the values of the delivered chunk that may differ: strings with their quotes, and
-    /// numbers.
+    /// The text before, between and after the variable values of the delivered chunk: strings include their quotes.
     pub(super) fn parts(&self) -> Vec<&str> {
         let Pieces { before, end } = self.pattern.handed.as_ref().unwrap_or(&self.pattern.came);
         let mut is_string = false;
@@ -214,7 +213,7 @@ impl Like {
         parts
     }
 
-    /// Tells the values that may differ, as JSON. None if the chunk is not like the last one.
+    /// Reports the values that may differ, as JSON. None if the chunk does not match the last one.
     pub(super) fn each_value<'a>(&self, data: &'a str, mut tell: impl FnMut(&'a str)) -> Option<()> {
         let rest = self.pattern.came.split(data, |range, vary| {
             let quote = usize::from(vary.is_string());
@@ -223,7 +222,7 @@ impl Like {
         (rest == self.pattern.came.end).then_some(())
     }
 
-    /// Tells each part that may differ: a number, or the inside of a string.
+    /// Reports each part that may differ: a number, or the inside of a string.
     pub(super) fn each_part(&self, data: &str, tell: impl FnMut(Range<usize>, Vary)) {
         self.pattern.came.split(data, tell);
     }
@@ -244,13 +243,13 @@ impl Like {
         parsed(data, &self.text).map(Cow::into_owned)
     }
 
-    /// The chunk without its text, before and after it, if more than the text may differ.
+    /// The chunk before and after its text, if more than the text may differ.
     pub(super) fn others<'a>(&self, data: &'a str) -> Option<(&'a str, &'a str)> {
         let has_others = self.pattern.came.before.len() > 1;
         has_others.then(|| (&data[..self.text.start], &data[self.text.end..]))
     }
 
-    /// The chunk as it is to be delivered, if that differs from what arrived.
+    /// The chunk as it should be delivered, if that differs from what arrived.
     pub(super) fn mended(&self, data: &str) -> Option<String> {
         let handed = self.pattern.handed.as_ref()?;
         let mut mended = String::with_capacity(data.len());
@@ -264,9 +263,9 @@ impl Like {
     }
 }
 
-/// Whether the inside of a JSON string stands for itself.
+/// Whether the inside of a JSON string contains no escapes.
 fn is_plain(text: &str) -> bool {
-    // Counted to the end, so that many bytes are compared at once.
+    // Counts to the end, so that the compiler can compare many bytes at once.
     text.bytes().filter(|byte| *byte < b' ' || *byte == b'\\').count() == 0
 }
 

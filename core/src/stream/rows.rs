@@ -1,17 +1,18 @@
-//! Batches as JSON in which chunks that are like each other are written once, with the values in which they differ: a
-//! front end that makes objects of them parses the first, and copies it.
+//! Batches as JSON in which similar chunks are written once, followed by the values in which they differ: a front end
+//! that builds objects parses the first and copies it.
 
 use super::pattern::paths::paths;
 use super::reading::Chunk;
 
-/// Chunks that are worth a row: of fewer, each is parsed as fast as a row is read.
+/// Minimum number of chunks in a row: below this, parsing each is as fast as reading a row.
 const LEAST_CHUNKS: usize = 3;
 
-/// Values in which chunks of a row differ, at most: their paths are searched in each object of the first.
+/// Maximum number of values in which the chunks of a row differ: their paths are searched in each object of
+/// the first.
 const MOST_VALUES: usize = 32;
 
-/// Writes a batch as [`RawStream::next_rows`](super::RawStream::next_rows) delivers it. Chunks that are like the last one
-/// are as they arrived, all others as they are delivered.
+/// Writes a batch as [`RawStream::next_rows`](super::RawStream::next_rows) delivers it. Chunks like the last one are
+/// written as they arrived, all others as they are delivered.
 pub(super) fn to_json(batch: &[Chunk]) -> String {
     let length: usize = batch.iter().map(|chunk| chunk.event.data.len() + 3).sum();
     let mut json = String::with_capacity(length + 2);
@@ -39,7 +40,7 @@ fn are_alike(one: &Chunk, other: &Chunk) -> bool {
     }
 }
 
-/// Appends a row of chunks that are alike. None if it is not known where their values are; nothing is appended then.
+/// Appends a row of similar chunks. None if the positions of their values are unknown; nothing is appended then.
 fn push_row(json: &mut String, chunks: &[Chunk]) -> Option<()> {
     let Chunk { event, like } = chunks.first()?;
     let parts = like.as_ref()?.parts();

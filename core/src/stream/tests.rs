@@ -148,7 +148,7 @@ async fn white_space_before_the_first_event_is_passed_over_once_and_is_bounded()
     }
 }
 
-/// Streams whose chunks are alike, with an odd one among them and what ends them.
+/// Streams of similar chunks with an odd one among them, each with its end.
 fn alike() -> [(&'static Operation, Vec<String>); 4] {
     let texts = ["", "a", "b\\n", "\\\"", "c", "é", "\\ud800", "d"];
     let each = |chunk: fn(usize, &str) -> String| {
@@ -465,7 +465,7 @@ fn chunk() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A chunk built from the tables, in each protocol: the types must not require what the tables leave out.
+/// A chunk built from the tables, in each protocol: the types must not require what the tables omit.
 #[test]
 fn the_tables_say_what_the_generated_types_demand() {
     fn assert_reads<T: serde::de::DeserializeOwned>(form: &'static Form, value: Value) {

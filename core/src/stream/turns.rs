@@ -1,6 +1,6 @@
-//! Decides when the task of the connection gets a turn before a batch is closed. It delivers one packet at a time and
-//! reads on once that is taken: a turn brings together what arrived together. Where packets come one by one, a turn
-//! only costs a wake-up.
+//! Decides when the connection's task gets a turn before a batch is closed. That task delivers one packet at a time
+//! and reads on once it is taken, so a turn collects packets that arrived together. If packets arrive one by one, a
+//! turn only costs a wake-up.
 
 /// Maximum number of batches in a row that are closed without a turn.
 const LONGEST_PAUSE: u8 = 32;
@@ -9,20 +9,20 @@ const LONGEST_PAUSE: u8 = 32;
 pub(super) struct Turns {
     /// Whether the connection has had a turn since the last packet.
     given: bool,
-    /// How many batches go without a turn after the next one that is in vain, and how many still do.
+    /// How many batches skip the turn after the next futile one, and how many still do so now.
     pause: u8,
     left: u8,
 }
 
 impl Turns {
-    /// Notes a packet.
+    /// Records a packet.
     pub(super) fn packet(&mut self) {
         if std::mem::take(&mut self.given) {
             self.pause = 0;
         }
     }
 
-    /// Whether to give a turn now that nothing more is ready.
+    /// Whether to give the task a turn now that nothing more is ready.
     pub(super) fn give(&mut self) -> bool {
         if self.given {
             self.pause = self.pause.saturating_mul(2).clamp(1, LONGEST_PAUSE);
@@ -37,7 +37,7 @@ impl Turns {
         true
     }
 
-    /// Notes the end of a batch.
+    /// Records the end of a batch.
     pub(super) fn close(&mut self) {
         self.given = false;
     }

@@ -41,8 +41,8 @@ pub(crate) enum ProxyOption {
 /// The route to the gateway.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Proxy {
-    /// As HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (or their lower-case forms) say. This machine is always
-    /// reached directly.
+    /// As set by HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY (or their lower-case forms). This machine is
+    /// always reached directly.
     #[default]
     Environment,
     Direct,
@@ -74,7 +74,7 @@ impl Connecting {
         })
     }
 
-    /// Connections of our own to `target`; none where a proxy stands between.
+    /// Our own connections to `target`; none if there is a proxy.
     ///
     /// Errors (Configuration): TLS cannot be set up.
     pub(crate) fn pool(&self, target: &Url) -> Result<Option<Pool>, Error> {
@@ -157,8 +157,8 @@ impl fmt::Debug for ProxyUrl {
     }
 }
 
-/// The proxy that stands before an address, as the variables of the environment say and as a client follows them; without
-/// the name and password that it may need. For those who explain a connection.
+/// The proxy for an address according to the environment variables, as a client interprets them, without the user name
+/// and password it may need. For programs that explain a connection.
 #[doc(hidden)]
 pub fn environment_proxy(target: &Url) -> Option<Url> {
     if is_this_machine(target) {

@@ -48,7 +48,7 @@ pub(crate) struct Settings {
     pub(crate) validate: bool,
     pub(crate) user_agent: String,
     pub(crate) connecting: Connecting,
-    /// The client's own keys, as far as they are known yet.
+    /// The client's own keys known so far.
     pub(crate) known_keys: Arc<KnownKeys>,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -60,7 +60,7 @@ pub(crate) struct Transport {
     route: Route,
     base: BaseUrl,
     key: KeySource,
-    /// The header with a key that is fixed.
+    /// The header with the key, if the key is fixed.
     authorization: Option<HeaderValue>,
     user_agent: HeaderValue,
     pool: Pool,

@@ -1,5 +1,6 @@
-//! The route of requests to the gateway: connections of our own where it is reached directly, the HTTP library where a
-//! proxy stands between. Over our own, whoever waits for an answer reads it from the socket: no other task is woken.
+//! How requests reach the gateway: over our own connections if it is reached directly, through the HTTP library if
+//! there is a proxy. With our own connections, the task that waits for a response reads it from the socket itself, and
+//! no other task is woken.
 
 use std::future::{Ready, ready};
 use std::pin::Pin;
@@ -20,7 +21,7 @@ use url::{Position, Url};
 use crate::transport::connecting::Connecting;
 use crate::wire::error::{Error, ErrorKind};
 
-/// The encodings of content that are read, the densest first.
+/// The content encodings that can be decoded, the most compact first.
 const ENCODINGS: HeaderValue = HeaderValue::from_static("zstd, br, gzip, deflate");
 
 /// How requests reach the gateway.
@@ -29,29 +30,29 @@ pub(crate) enum Route {
     Library(reqwest::Client),
 }
 
-/// An answer whose body has not been read.
+/// A response whose body has not been read.
 pub(crate) struct Incoming {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
 }
 
-/// The bytes of a body, in packets as they come.
+/// The bytes of a body, in packets as they arrive.
 pub(crate) enum Body {
-    /// As they come over a connection of our own.
+    /// As received over our own connection.
     Direct(Box<gatewright_connect::Body>),
     /// Decoded, or through the HTTP library.
     Other(Pin<Box<dyn Stream<Item = Result<Bytes, HttpError>> + Send + Sync>>),
 }
 
-/// Why there is no answer, or not all of it.
+/// Why there is no response, or only part of one.
 #[derive(Debug)]
 pub(crate) enum HttpError {
     Library(reqwest::Error),
     Connection(gatewright_connect::Error),
-    /// Its content encoding is broken, or the connection beneath.
+    /// Its content encoding is broken, or the connection is.
     Content(Box<dyn std::error::Error + Send + Sync>),
-    /// The request has no address that can be sent.
+    /// The request's address can't be sent.
     Address(http::Error),
 }
 
@@ -72,8 +73,8 @@ impl Route {
         Ok(Self::Library(library))
     }
 
-    /// Sends a request and waits for the head of the answer. The request can be sent again; where it does not say which
-    /// encodings of content are read, that is added.
+    /// Sends a request and waits for the head of the response. The request can be sent again. If it has no
+    /// Accept-Encoding, the encodings we can decode are added.
     pub(crate) async fn send(&self, request: &mut reqwest::Request) -> Result<Incoming, HttpError> {
         match self {
             Self::Direct(pool) => {
@@ -86,7 +87,7 @@ impl Route {
 }
 
 impl Body {
-    /// Has the reader watch the connection, as [`gatewright_connect::Body::watch`] does.
+    /// Lets the reader watch the connection, as [`gatewright_connect::Body::watch`] does.
     pub(crate) fn watch(&mut self) -> Option<Watched> {
         match self {
             Self::Direct(body) => body.watch(),
@@ -94,7 +95,7 @@ impl Body {
         }
     }
 
-    /// Has the runtime watch it again.
+    /// Lets the runtime watch it again.
     pub(crate) fn drive(&mut self) -> Result<(), HttpError> {
         match self {
             Self::Direct(body) => body.drive().map_err(HttpError::Connection),
@@ -112,7 +113,7 @@ impl Stream for Body {
             Self::Other(stream) => return stream.as_mut().poll_next(context),
         };
         let frame = std::task::ready!(Pin::new(&mut **body).poll_frame(context));
-        // No other frames come over our own connections.
+        // Our own connections produce no other frames.
         let data = frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()));
         Poll::Ready(data.map(|data| data.map_err(HttpError::Connection)))
     }
@@ -123,7 +124,7 @@ pub(crate) fn copy(request: &reqwest::Request) -> reqwest::Request {
     request.try_clone().expect("the body is bytes, never a stream")
 }
 
-/// Sends a request over our own connections: of its address, the path and the query.
+/// Sends a request over our own connections; they use only the path and query of its URL.
 async fn directly(
     pool: &Pool,
     request: &mut reqwest::Request,
@@ -143,21 +144,21 @@ async fn directly(
 /// The body of a request, which shares its bytes.
 fn bytes(request: &mut reqwest::Request) -> Bytes {
     let Some(body) = request.body_mut().take() else { return Bytes::new() };
-    // The library gives its bytes only with the body.
+    // The library exposes its bytes only through the body.
     let whole = body.collect().now_or_never().and_then(Result::ok);
     let bytes = whole.expect("the body is bytes, never a stream").to_bytes();
     *request.body_mut() = Some(bytes.clone().into());
     bytes
 }
 
-/// Undoes the content encoding, if there is one.
+/// Decodes the content encoding, if there is one.
 async fn decoded(mut response: http::Response<gatewright_connect::Body>) -> Result<Incoming, HttpError> {
     if !response.headers().contains_key(CONTENT_ENCODING) {
         let (head, body) = response.into_parts();
         let body = Body::Direct(Box::new(body));
         return Ok(Incoming { status: head.status, headers: head.headers, body });
     }
-    // Behind the decoder, nobody but the runtime can watch it.
+    // Behind the decoder, only the runtime can watch it.
     response.body_mut().drive().map_err(HttpError::Connection)?;
     let is_stream =
         response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENTS));
@@ -168,14 +169,14 @@ async fn decoded(mut response: http::Response<gatewright_connect::Body>) -> Resu
     Ok(Incoming { status: head.status, headers: head.headers, body })
 }
 
-/// An answer at hand, in the form that the library for content encodings takes.
+/// A received response, in the form that the content-encoding library takes.
 struct Answered(Option<http::Response<Pieces>>);
 
 /// The media type of a stream, without parameters.
 const EVENTS: &[u8] = b"text/event-stream";
 
-/// A body for a decoder. That of a stream comes byte by byte: a decoder that fails within a packet loses what it read of
-/// that packet, and events that came whole are to be delivered.
+/// A body for a decoder. A stream's body is passed byte by byte: a decoder that fails within a packet loses what it has
+/// read of that packet, and complete events must still be delivered.
 struct Pieces {
     body: gatewright_connect::Body,
     rest: Bytes,
@@ -241,7 +242,7 @@ impl HttpError {
         }
     }
 
-    /// Whether the request cannot be sent at all.
+    /// Whether the request itself can't be sent.
     pub(crate) fn is_of_request(&self) -> bool {
         match self {
             Self::Library(error) => error.is_builder(),
@@ -250,7 +251,7 @@ impl HttpError {
         }
     }
 
-    /// Whether the content was being decoded.
+    /// Whether decoding the content failed.
     pub(crate) fn is_of_content(&self) -> bool {
         match self {
             Self::Library(error) => error.is_decode(),
@@ -259,7 +260,7 @@ impl HttpError {
         }
     }
 
-    /// The same without the address of the request, which may hold secrets.
+    /// The same without the URL of the request, which may contain secrets.
     pub(crate) fn without_url(self) -> Self {
         match self {
             Self::Library(error) => Self::Library(error.without_url()),

@@ -1,4 +1,4 @@
-//! The one error of the client. Its kinds are generated from `spec/errors.json`; no type of the transport is in it.
+//! The client's one error type. Its kinds are generated from `spec/errors.json`; it exposes no transport type.
 //!
 //! Text from outside is kept apart in error/foreign.rs. It becomes visible only after [`Error::shown`] has redacted it:
 //! until then an error shows only our own words.
@@ -388,7 +388,7 @@ impl Error {
         self
     }
 
-    /// Sets our own code, where no error body has one.
+    /// Sets our own code for errors that have no error body.
     pub(crate) fn with_code(mut self, code: &'static str) -> Self {
         self.inner.told.code = Some(Shown::ours(code));
         self

@@ -149,7 +149,8 @@ impl Signs {
         says_something(&self.error) || is_empty_error || self.object == "error" || self.r#type == "error"
     }
 
-    /// Whether the document is an object of its own, such as a task, whose `error` says what became of it.
+    /// Whether the document is an object in its own right, such as a task, whose `error` describes its
+    /// outcome.
     pub(crate) fn has_id(&self) -> bool {
         self.id.is_some()
     }

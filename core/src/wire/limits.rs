@@ -83,7 +83,7 @@ pub struct Violation {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Most messages begin with the name of the value, which says what a short pointer would say again.
+        // Most messages begin with the value's name, which would repeat a short pointer.
         if !self.pointer.is_empty() && !begins_with_path(&self.message, &self.pointer) {
             // A pointer holds member names of the request, which may be anything.
             write!(f, "{}: ", visible(&self.pointer))?;
@@ -138,7 +138,7 @@ impl Violations {
         !self.more
     }
 
-    /// The violations, without whether they are all.
+    /// The violations, without whether the list is complete.
     ///
     /// ```
     /// use gatewright::{limits, operations};
@@ -184,7 +184,7 @@ impl IntoIterator for Violations {
 
 impl fmt::Display for Violations {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // First how many, since readers of errors cut long texts.
+        // The count comes first, since readers of errors truncate long texts.
         match (self.len(), self.more) {
             (..=MOST_IN_TEXT, false) => {}
             (all, false) => write!(f, "{all} rules are broken, the first {MOST_IN_TEXT}: ")?,
@@ -211,7 +211,7 @@ impl fmt::Display for Violations {
 pub struct Rules {
     /// Whether a `webhook_url` may point to a private address and use http.
     pub private_webhooks: bool,
-    /// Whether the models are the gateway's own: the catalog says nothing about them.
+    /// Whether the models are the gateway's own, so that the catalog doesn't describe them.
     pub own_models: bool,
 }
 
@@ -229,7 +229,7 @@ impl Rules {
         Self { private_webhooks: allowed, ..self }
     }
 
-    /// These rules for models of the gateway's own, whatever the catalog says of their names, or not.
+    /// These rules for the gateway's own models, whatever the catalog says about their names, or not.
     ///
     /// ```
     /// use gatewright::limits::{Rules, check_with};
@@ -343,7 +343,7 @@ pub fn default_of(operation: &Operation, field: &str) -> &'static Value {
 
 #[cfg(test)]
 mod tests {
-    //! What is accepted and refused, row by row, is in tests/vectors/limits; here is how it is said.
+    //! tests/vectors/limits covers what is accepted and rejected; these tests cover the wording.
 
     use serde_json::json;
 

@@ -76,7 +76,7 @@ pub struct Redactor {
 pub struct ChangingSecrets(Arc<RwLock<Vec<Secret>>>);
 
 impl ChangingSecrets {
-    /// Replaces them.
+    /// Replaces the secrets.
     ///
     /// ```
     /// use gatewright::redact::{ChangingSecrets, Redactor};
@@ -92,7 +92,7 @@ impl ChangingSecrets {
     }
 }
 
-/// Shows none of them.
+/// Shows none of the secrets.
 impl fmt::Debug for ChangingSecrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(REDACTED)
@@ -101,23 +101,24 @@ impl fmt::Debug for ChangingSecrets {
 
 #[derive(Clone)]
 struct Secret {
-    /// In lower case: a service may change the case of what it echoes.
+    /// In lower case, because a service may change the case of what it echoes.
     plain: Vec<u8>,
-    /// What its base64 and hex forms hold whatever stands around it; none of a short secret.
+    /// The parts of its base64 and hex forms that don't depend on the surrounding text; none for a short
+    /// secret.
     encoded: Vec<Vec<u8>>,
 }
 
-/// Which secrets to take out.
+/// Which secrets to redact.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// Those the redactor knows: of a content that is to stay as it is otherwise.
+    /// Only those the redactor knows: for content that must otherwise stay unchanged.
     Own,
-    /// Those, and what looks like somebody else's.
+    /// Those, and anything that looks like somebody else's.
     All,
 }
 
 impl Redactor {
-    /// Knows these secrets; empty ones are none.
+    /// A redactor for these secrets; empty ones are ignored.
     ///
     /// ```
     /// use gatewright::redact::Redactor;
@@ -133,7 +134,7 @@ impl Redactor {
         Self { secrets: secrets.into_iter().map(Secret::new).collect(), changing: None }
     }
 
-    /// The same that also knows secrets that change, as they are when it is used.
+    /// The same redactor, which also knows secrets that change, with their values at the time it is used.
     ///
     /// ```
     /// use gatewright::redact::{ChangingSecrets, Redactor};
@@ -148,13 +149,13 @@ impl Redactor {
         Self { changing, ..self }
     }
 
-    /// One that knows what this one knows now. None where that does not change.
+    /// A redactor with the secrets that this one knows now. None if its secrets don't change.
     fn of_now(&self) -> Option<Self> {
         let changing = self.changing.as_ref()?.0.read().unwrap_or_else(PoisonError::into_inner);
         Some(Self { secrets: self.secrets.iter().chain(changing.iter()).cloned().collect(), changing: None })
     }
 
-    /// Whether a text holds one of the known secrets in some form.
+    /// Whether a text contains one of the known secrets in some form.
     ///
     /// ```
     /// use gatewright::redact::Redactor;
@@ -179,8 +180,8 @@ impl Redactor {
         self.redact_beginning(text, text.len()).0
     }
 
-    /// The beginning of a text with every secret replaced, and whether there is more of it. max_bytes: of the text as
-    /// it was given; a secret across the cut is gone whole.
+    /// The beginning of a text with every secret replaced, and whether the text is longer. max_bytes: limit on the
+    /// original text; a secret across the cut is removed whole.
     ///
     /// ```
     /// use gatewright::redact::Redactor;
@@ -192,15 +193,15 @@ impl Redactor {
     pub fn redact_beginning(&self, text: &str, max_bytes: usize) -> (String, bool) {
         let end = text.floor_char_boundary(max_bytes);
         let clean = match self.without_secrets(text.as_bytes(), end, Whose::All) {
-            // Secrets are taken out at boundaries of characters.
+            // Secrets are removed at character boundaries.
             Some(clean) => String::from_utf8_lossy(&clean).into_owned(),
             None => text[..end].to_owned(),
         };
         (clean, end < text.len())
     }
 
-    /// A short text from outside as an error or a span may hold it: without secrets, and with nothing in it that a
-    /// terminal acts on. max_chars: it is cut there, in characters.
+    /// A short text from outside, in a form that an error or a span may carry: without secrets, and without
+    /// anything that a terminal acts on. max_chars: where it is cut, in characters.
     pub(crate) fn show(&self, text: &str, max_chars: usize) -> Shown {
         // A character has at most four bytes.
         let (clean, _) = self.redact_beginning(text, max_chars.saturating_mul(4));
@@ -211,7 +212,7 @@ impl Redactor {
         Shown(Cow::Owned(visible_lines(clean).into_owned()))
     }
 
-    /// The beginning of a body from outside, which need not be text. max_bytes: bound on what is given.
+    /// The beginning of a body from outside, which need not be text. max_bytes: limit on the result.
     pub(crate) fn show_body(&self, body: &Bytes, max_bytes: usize) -> ShownBytes {
         let end = body.len().min(max_bytes);
         let mut shown =
@@ -220,8 +221,8 @@ impl Redactor {
         ShownBytes(shown)
     }
 
-    /// A JSON document of what a service sent, such as the part of an answer that arrived. It stays as it is but for
-    /// the known secrets; none where it would be no JSON without them.
+    /// A JSON document built from what a service sent, such as the part of a response that arrived. It is unchanged
+    /// except for the known secrets; none if it would no longer be JSON without them.
     pub(crate) fn show_document(&self, document: Bytes) -> Option<ShownBytes> {
         let Some(clean) = self.without_secrets(&document, document.len(), Whose::Own) else {
             return Some(ShownBytes(document));
@@ -230,7 +231,7 @@ impl Redactor {
         is_json.then(|| ShownBytes(clean.into()))
     }
 
-    /// Headers of an answer: of those that are secret by their name no value, of the others no secret in it.
+    /// A response's headers: those with secret names lose their value, the others any secret in it.
     pub(crate) fn show_headers(&self, headers: HeaderMap) -> ShownHeaders {
         let mut shown = headers;
         for (name, value) in &mut shown {
@@ -245,8 +246,8 @@ impl Redactor {
         ShownHeaders(shown)
     }
 
-    /// The text up to `end` without secrets; none where it holds none. What follows is looked at as far as a secret
-    /// that begins before can reach.
+    /// The text up to `end` without secrets; none if it contains none. The text after `end` is searched as far as a
+    /// secret that begins before it can reach.
     fn without_secrets(&self, text: &[u8], end: usize, whose: Whose) -> Option<Vec<u8>> {
         if let Some(now) = self.of_now() {
             return now.without_secrets(text, end, whose);
@@ -267,13 +268,13 @@ impl Redactor {
         Some(clean)
     }
 
-    /// Bytes that the longest known secret takes at most, in whatever form.
+    /// Maximum number of bytes that the longest known secret takes in any form.
     fn margin(&self) -> usize {
         let longest = self.secrets.iter().map(|secret| secret.plain.len()).max().unwrap_or_default();
         longest.saturating_mul(SPELLED_BYTES)
     }
 
-    /// Where secrets stand, in order, without overlaps, at boundaries of characters.
+    /// The positions of secrets: in order, without overlaps, at character boundaries.
     fn spans(&self, text: &[u8], whose: Whose) -> Vec<Range<usize>> {
         if let Some(now) = self.of_now() {
             return now.spans(text, whose);
@@ -295,16 +296,16 @@ impl Redactor {
         spans
     }
 
-    /// Looks through a part of a text.
+    /// Searches a part of a text.
     fn find(&self, text: &[u8], part: Range<usize>, spans: &mut Vec<Range<usize>>) {
-        // What stands beside the part is not seen, so that a word at its edge is not known to stand alone.
+        // Text beside the part is not visible, so a word at the edge may not stand alone.
         let open = (part.start > 0, part.end < text.len());
         let mut level = Level::of(&text[part.clone()]);
         for depth in 0..=LEVELS {
             for secret in &self.secrets {
                 let found = secret.find(&level, open);
                 spans.extend(found.map(|span| span.start + part.start..span.end + part.start));
-                // Many secrets may stand at the same places.
+                // Many secrets may be found at the same places.
                 if spans.len() > STEP_BYTES {
                     merge(text, spans);
                 }
@@ -317,7 +318,7 @@ impl Redactor {
     }
 }
 
-/// Shows none of them.
+/// Shows none of the secrets.
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(REDACTED)
@@ -325,14 +326,14 @@ impl fmt::Debug for Redactor {
 }
 
 impl Secret {
-    /// secret: without space around it.
+    /// secret: without surrounding white space.
     fn new(secret: &str) -> Self {
         let plain = secret.to_ascii_lowercase().into_bytes();
         let encoded = if plain.len() < SHORTEST_DISTINCT { Vec::new() } else { encodings(secret) };
         Self { plain, encoded }
     }
 
-    /// Where it stands in the original of a level. open: whether there is more before and after the level.
+    /// Its positions in the original of a level. open: whether there is more text before and after the level.
     fn find<'a>(&'a self, level: &'a Level, open: (bool, bool)) -> impl Iterator<Item = Range<usize>> + 'a {
         let plain = memmem::find_iter(&level.lower, &self.plain).filter_map(move |at| {
             let end = at + self.plain.len();
@@ -350,7 +351,7 @@ impl Secret {
         plain.chain(encoded)
     }
 
-    /// A text that was cut off may end with half a secret.
+    /// A truncated text may end with half a secret.
     fn beginning_at_end_of(&self, text: &[u8]) -> Option<Range<usize>> {
         let longest = self.plain.len().saturating_sub(1).min(text.len());
         (SHORTEST_BEGINNING..=longest).rev().find_map(|length| {
@@ -360,7 +361,7 @@ impl Secret {
     }
 }
 
-/// Puts spans in order, makes one of those that touch, and widens them to whole characters.
+/// Sorts spans, merges those that touch, and widens them to whole characters.
 fn merge(text: &[u8], spans: &mut Vec<Range<usize>>) {
     spans.sort_unstable_by_key(|span| span.start);
     for span in spans.iter_mut() {
@@ -375,7 +376,7 @@ fn merge(text: &[u8], spans: &mut Vec<Range<usize>>) {
     });
 }
 
-/// The range widened to whole characters of UTF-8.
+/// The range, widened to whole UTF-8 characters.
 fn whole_characters(text: &[u8], Range { mut start, mut end }: Range<usize>) -> Range<usize> {
     let is_inside = |at: usize| text.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
     while start > 0 && is_inside(start) {
@@ -387,12 +388,12 @@ fn whole_characters(text: &[u8], Range { mut start, mut end }: Range<usize>) -> 
     start..end
 }
 
-/// A short text that may be shown: our own words, or what a [`Redactor`] let through.
+/// A short text that may be shown: our own words, or text that a [`Redactor`] passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shown(Cow<'static, str>);
 
 impl Shown {
-    /// A word of ours.
+    /// A text of ours.
     pub(crate) const fn ours(text: &'static str) -> Self {
         Self(Cow::Borrowed(text))
     }
@@ -406,7 +407,7 @@ impl Deref for Shown {
     }
 }
 
-/// Bytes that a [`Redactor`] let through.
+/// Bytes that a [`Redactor`] passed.
 #[derive(Debug, Clone)]
 pub(crate) struct ShownBytes(Bytes);
 
@@ -418,7 +419,7 @@ impl Deref for ShownBytes {
     }
 }
 
-/// Headers that a [`Redactor`] let through.
+/// Headers that a [`Redactor`] passed.
 #[derive(Debug, Clone)]
 pub(crate) struct ShownHeaders(HeaderMap);
 
@@ -491,7 +492,7 @@ mod tests {
                 assert!(redacted.contains(REDACTED), "{name}: {redacted}");
                 assert!(redacted.starts_with(before), "{name}: {redacted}");
                 assert!(redacted.ends_with(after), "{name}: {redacted}");
-                // Of a longer text in base64, what stands before the secret is left.
+                // In a longer base64 text, the part before the secret remains.
                 assert!(
                     redacted.len() <= before.len() + after.len() + REDACTED.len() + 8,
                     "{name}: {redacted}"

@@ -11,7 +11,7 @@ use std::borrow::Cow;
 pub fn is_secret_name(name: &str) -> bool {
     const WORDS: [&str; 6] = ["auth", "cookie", "credential", "passw", "secret", "signature"];
 
-    // What every request and most answers carry: a look at each name tells, before any search.
+    // Every request and most responses carry these: one comparison settles them before any search.
     if matches!(
         name,
         "accept"

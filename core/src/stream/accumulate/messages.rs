@@ -1,5 +1,5 @@
 //! Merges events of the messages protocol into a message. The first event carries the message without content; blocks
-//! and their pieces follow, then what is known at the end.
+//! and their pieces follow, then what is only known at the end.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +76,7 @@ impl Building {
         self.message = message;
     }
 
-    /// Adds what is known at the end. A usage tells again what has changed.
+    /// Adds what is known at the end. A usage repeats only what has changed.
     fn settle(&mut self, mut event: Map<String, Value>) {
         if let Some(Value::Object(delta)) = event.shift_remove("delta") {
             keep_known(&mut self.message, delta);
@@ -128,7 +128,7 @@ impl Block {
             "input_json_delta" => {
                 self.input.extend(delta.shift_remove("partial_json").and_then(text_of));
             }
-            // A signature comes whole.
+            // A signature arrives whole.
             "signature_delta" => keep_known(&mut self.members, delta),
             "citations_delta" => {
                 let Some(citation) = delta.shift_remove("citation") else { return };
@@ -152,14 +152,14 @@ impl Block {
     }
 }
 
-/// The input of a call. A text that was cut short, or that is no JSON, is kept as it arrived.
+/// The input of a call. Text that is truncated or not JSON is kept as it arrived.
 fn input_of(text: &str) -> Value {
     let is_light = json_weight::check(text.as_bytes()).is_ok();
     let input = is_light.then(|| mend::value(text).ok()).flatten();
     input.unwrap_or_else(|| text.into())
 }
 
-/// Replaces members by newer ones that say something.
+/// Replaces members by newer ones that have a value.
 fn keep_known(members: &mut Map<String, Value>, newer: Map<String, Value>) {
     for (name, value) in newer {
         if !value.is_null() {

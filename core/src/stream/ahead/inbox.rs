@@ -1,4 +1,4 @@
-//! What has been read of a stream and not yet taken, and who reads on.
+//! What has been read from a stream but not yet taken, and who reads next.
 
 use std::mem;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -83,9 +83,9 @@ pub(super) struct Inbox<E> {
     returned: Notify,
     /// Signalled when the stream is closed, for the reader of its document.
     pub(super) closing: Notify,
-    /// Signalled when a reader is back that watches the connection itself, for the pump.
+    /// Signalled when a reader that watches the connection itself is back, for the pump.
     pub(super) recalled: Notify,
-    /// How often a reader has come.
+    /// How many times a reader has come.
     pub(super) visits: AtomicU64,
     /// Number of readers that wait for the connection themselves.
     pub(super) attending: AtomicUsize,
@@ -122,7 +122,7 @@ impl<E> State<E> {
         self.end.is_some() || !self.events.is_empty() || self.as_document
     }
 
-    /// Whether nobody reads and the next reader watches the connection itself.
+    /// Whether nobody is reading and the next reader watches the connection itself.
     pub(super) fn is_left_to_its_reader(&self) -> bool {
         self.watched.is_some() && self.stream.is_some()
     }
@@ -236,7 +236,7 @@ impl<E> Inbox<E> {
                 let mut state = self.lock();
                 state.as_document = true;
                 if let Some(stream) = state.stream.take() {
-                    // Whoever watches it has nothing to read any more.
+                    // The watcher has nothing left to read.
                     state.watched = None;
                     state.events.clear();
                     self.wake(state);
@@ -270,7 +270,7 @@ impl<E> Reader<E> {
         self.stream.as_mut().expect("it is returned at the end alone")
     }
 
-    /// Adds what was read last and returns the stream at once, so that nobody reads on in between.
+    /// Adds what was read last and returns the stream in one step, so that nobody else reads in between.
     pub(super) fn settle(mut self, events: Vec<E>, end: Option<Result<(), Error>>) {
         let inbox = Arc::clone(&self.inbox);
         let mut state = inbox.lock();
@@ -338,7 +338,7 @@ impl<E> Drop for Reader<E> {
         // Drop it outside the lock: this closes the connection.
         drop(closed);
         inbox.returned.notify_waiters();
-        // Whoever waits for another reader may read itself now.
+        // Waiters may now read themselves.
         inbox.readable.notify_waiters();
     }
 }

@@ -1,10 +1,10 @@
-//! The task that reads a stream on, whether or not its reader is there.
+//! The task that keeps reading a stream, whether or not its reader is there.
 
 use std::sync::Arc;
 
 use super::inbox::{Inbox, Level, Reader, State};
 
-/// Begins to read on, if nobody does so and the level is known.
+/// Starts the task, if nobody is reading and the level is known.
 pub(super) fn start<E: Send + 'static>(inbox: &Arc<Inbox<E>>, state: &mut State<E>) {
     if state.pump.is_none()
         && state.end.is_none()
@@ -32,7 +32,7 @@ async fn pump<E>(mut reader: Reader<E>, level: Level) {
             }
         };
         if end.is_some() {
-            // The document may be asked for at once.
+            // The document may be requested at once.
             reader.settle(events, end);
             return;
         }
@@ -42,7 +42,7 @@ async fn pump<E>(mut reader: Reader<E>, level: Level) {
     }
 }
 
-/// Prepares the stream for a reader that watches the connection itself; false where that cannot be.
+/// Prepares the stream for a reader that watches the connection itself; false if that's not possible.
 fn hand_back<E>(reader: &mut Reader<E>) -> bool {
     let watched = reader.stream().watch();
     let mut state = reader.inbox.lock();

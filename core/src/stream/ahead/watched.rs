@@ -1,5 +1,5 @@
-//! Streams whose reader watches the connection itself: it reads what has arrived, and nobody else is woken. While it is
-//! away, a caretaker has the stream read on.
+//! Streams whose reader watches the connection itself: it reads what has arrived, and no other task is woken. While it
+//! is away, a caretaker keeps the stream going.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub enum Now {
     Silent,
     /// Events have to be taken before more is read.
     Full,
-    /// Somebody else reads the stream.
+    /// Another reader has the stream.
     Elsewhere,
     /// The stream has ended; its end may still have to be taken.
     Over,

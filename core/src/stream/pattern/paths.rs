@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::places::Vary;
 
-/// Steps of a path, at most, and bytes of a name: paths are small whatever the document is.
+/// Maximum number of steps of a path, and of bytes of a name: paths stay small whatever the document is.
 const MOST_STEPS: usize = 16;
 const LONGEST_NAME: usize = 64;
 
@@ -16,8 +16,8 @@ pub(in crate::stream) enum Step {
     Item(usize),
 }
 
-/// The paths of the values that begin at these offsets of a JSON document; both are in its order. None if one of them is
-/// not found, or if the document is deep or has long names before the last of them.
+/// The paths of the values that begin at these offsets of a JSON document; both are in document order. None if one of
+/// them is not found, or if the document is deep or has long names before the last of them.
 pub(in crate::stream) fn paths(document: &str, starts: &[usize]) -> Option<Vec<Vec<Step>>> {
     let mut paths = Vec::with_capacity(starts.len());
     let mut steps = Vec::new();

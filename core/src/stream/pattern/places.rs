@@ -1,5 +1,5 @@
-//! Finds what may differ between two chunks of a stream, in each protocol. A chunk with anything else that adds up with
-//! the next one has no such places.
+//! Finds what may differ between two chunks of a stream, in each protocol. A chunk with anything else that must be
+//! merged with the next one has no such places.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ pub(in crate::stream) enum Vary {
     Number,
 }
 
-/// Something that may differ, and where it is in the chunk.
+/// A part that may differ, and its position in the chunk.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) range: Range<usize>,
@@ -63,7 +63,7 @@ pub(super) fn places(protocol: Protocol, data: &str) -> Option<(bool, Vec<Place>
     Some((is_first, places))
 }
 
-/// Where a part of the data is in it.
+/// The position of a part within the data.
 fn range(data: &str, part: &str) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(data.as_ptr() as usize)?;
     let range = start..start + part.len();
@@ -104,13 +104,13 @@ fn numbers(data: &str, name: &str) -> Vec<Place> {
     places
 }
 
-/// A chat chunk that has one choice with a text, and nothing else that adds up with the next chunk. Texts are borrowed,
-/// and therefore without escapes.
+/// A chat chunk that has one choice with a text, and nothing else that must be merged with the next chunk. Texts are
+/// borrowed, and therefore contain no escapes.
 #[derive(Deserialize)]
 struct Chat<'a> {
     #[serde(borrow)]
     choices: [Choice<'a>; 1],
-    /// Makes all chunks equally long.
+    /// Padding that makes all chunks equally long.
     #[serde(borrow, default)]
     obfuscation: Option<&'a str>,
 }
@@ -145,7 +145,7 @@ struct Delta<'a> {
     _function_call: (),
 }
 
-/// An event of the responses protocol that adds to a text. Of its other members the response keeps nothing.
+/// An event of the responses protocol that adds to a text. The response keeps none of its other members.
 #[derive(Deserialize)]
 struct TextDelta<'a> {
     r#type: &'a str,
@@ -154,7 +154,7 @@ struct TextDelta<'a> {
     obfuscation: Option<&'a str>,
     #[serde(default, rename = "logprobs")]
     _logprobs: Option<[(); 0]>,
-    /// Would make it an event of another kind.
+    /// Its presence would make the event one of another kind.
     #[serde(default, rename = "response")]
     _response: (),
 }

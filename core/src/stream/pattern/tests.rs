@@ -15,7 +15,7 @@ fn learnt(operation: &Operation, data: &str) -> Patterns {
     patterns
 }
 
-/// The text of the first choice and the delivered form of a chunk that comes after another and is like it.
+/// The text of the first choice and the delivered form of a chunk that follows another and matches it.
 fn after(operation: &Operation, last: &str, data: &str) -> Option<(Option<String>, String)> {
     let like = learnt(operation, last).like(&event(data))?;
     Some((like.first_text(data), like.mended(data).unwrap_or_else(|| data.to_owned())))

@@ -48,8 +48,8 @@ pub(super) fn with_switch(
     with_members(body, &members)
 }
 
-/// Whether no object of the body has a member of this name, as a look at the bytes tells. A name may be written with
-/// escapes, and those of the letters of members begin alike.
+/// Whether no object of the body has a member of this name, judged by its bytes. Any escape of a letter also counts,
+/// because a name may be written with escapes.
 fn certainly_lacks(body: &[u8], member: &str) -> bool {
     let quoted = format!("\"{member}\"");
     [quoted.as_bytes(), b"\\u005", b"\\u006", b"\\u007"]

@@ -14,9 +14,9 @@ use crate::transport::trace::StreamSpan;
 /// A body and the resources that are released when it is over.
 pub(crate) struct HeldBody {
     body: Body,
-    /// None for a body that came over no connection.
+    /// None for a body that did not come over a connection.
     _lease: Option<Lease>,
-    /// None if nobody subscribes.
+    /// None without a subscriber.
     span: Option<StreamSpan>,
 }
 
@@ -25,17 +25,17 @@ impl HeldBody {
         Self { body, _lease: Some(lease), span }
     }
 
-    /// Has the reader watch the connection, if there is one to watch.
+    /// Lets the reader watch the connection, if there is one to watch.
     pub(crate) fn watch(&mut self) -> Option<Watched> {
         self.body.watch()
     }
 
-    /// Has the runtime watch it again.
+    /// Lets the runtime watch it again.
     pub(crate) fn drive(&mut self) -> Result<(), HttpError> {
         self.body.drive()
     }
 
-    /// A body that came over no connection.
+    /// A body that did not come over a connection.
     #[cfg(test)]
     pub(crate) fn free(body: Body) -> Self {
         Self { body, _lease: None, span: None }

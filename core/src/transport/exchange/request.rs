@@ -98,7 +98,7 @@ impl Transport {
         };
         headers.insert(ACCEPT, HeaderValue::from_static(accept));
         if form == Form::Stream {
-            // A proxy that compresses tends to hold events back until its buffer is full.
+            // A compressing proxy tends to buffer events until its buffer is full.
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if has_body {

@@ -35,7 +35,7 @@ pub(super) struct Foreign {
     pub(super) cause: Option<Cause>,
 }
 
-/// What of it an error tells.
+/// The parts of an error that it reports.
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) code: Option<Shown>,
@@ -72,14 +72,14 @@ impl Foreign {
     }
 }
 
-/// The cause itself where nothing has to be taken out of it, so that it can be told by its type; else its words.
+/// The cause itself if nothing in it needs redaction, so that callers can downcast it; otherwise only its text.
 fn shown_cause(cause: Cause, redactor: &Redactor) -> Cause {
     let says = |text: String| redactor.redact(&text) == text;
     let chain = || {
         std::iter::successors(Some(&*cause as &(dyn std::error::Error + 'static)), |cause| cause.source())
             .take(MAX_CAUSES)
     };
-    // Whoever prints the debug form of the first prints those of the others.
+    // Printing the debug form of the first cause prints those of the others.
     if says(format!("{cause:?}")) && chain().all(|cause| says(cause.to_string())) {
         return cause;
     }
@@ -92,7 +92,7 @@ fn shown_cause(cause: Cause, redactor: &Redactor) -> Cause {
     told.map_or(cause, |told| told as Cause)
 }
 
-/// A cause of which only the words are left.
+/// A cause reduced to its text.
 struct Words {
     text: Shown,
     cause: Option<Box<Self>>,

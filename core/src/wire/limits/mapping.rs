@@ -3,8 +3,6 @@
 //!
 //! A member may use its name or its other spelling (`inlineData`, `inline_data`), null means absent, and a number may
 //! be text (`"3"`). Objects without declared members, such as the arguments of a function, are left unchanged.
-//! A member goes by its name or by its other spelling (`inlineData`, `inline_data`), null is absence, and a number may
-//! be text (`"3"`). Objects without members of their own, such as the arguments of a function, are left as they are.
 
 use serde_json::{Map, Number, Value};
 

@@ -12,7 +12,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// Members by name. The names are the generator's: nobody outside can make them collide, so that a fast hash serves.
+/// Members by name. The names come from the generator: nobody outside can make them collide, so a fast hash is
+/// enough.
 type Named<T> = HashMap<String, T, RandomState>;
 /// The same, in the order of the schema.
 type Ordered<T> = IndexMap<String, T, RandomState>;
@@ -92,7 +93,7 @@ pub(super) struct Schema {
     pub(super) min_length: Option<usize>,
     pub(super) max_length: Option<usize>,
     pub(super) pattern: Option<Pattern>,
-    /// What the pattern takes, in words.
+    /// What the pattern accepts, in words.
     #[serde(rename = "x-form", default)]
     pub(super) form: String,
     pub(super) format: Option<Format>,

@@ -1,14 +1,14 @@
-//! What looks like a secret of somebody else's: keys and tokens of known forms, wherever they stand.
+//! Finds what looks like somebody else's secret: keys and tokens of known forms, anywhere in a text.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
-/// Values of `Bearer` and `Basic`, unless they are plain short words: "Bearer token is missing" says no secret.
+/// Values of `Bearer` and `Basic`, except plain short words: "Bearer token is missing" contains no secret.
 static AUTHORIZATION: LazyLock<Regex> =
     LazyLock::new(|| regex(r"(?i)\b(?:bearer|basic)(?:\s+|%20|\+)([a-z0-9._~+/=-]{4,})"));
-/// Keys and tokens as widely used services make them.
+/// Keys and tokens in the formats of widely used services.
 static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
     regex(concat!(
         r"(\bsk-[A-Za-z0-9_-]{6,}",
@@ -30,10 +30,10 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(pattern).expect("a literal pattern compiles")
 }
 
-/// Whether what a pattern found is a secret.
+/// Whether a match of a pattern is a secret.
 type IsSecret = fn(&[u8]) -> bool;
 
-/// Where such secrets stand, in no order.
+/// The positions of such secrets, in no order.
 pub(super) fn spans(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let patterns: [(&'static Regex, IsSecret); 4] = [
         (&AUTHORIZATION, |value| !is_word(value)),
@@ -44,7 +44,7 @@ pub(super) fn spans(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     patterns.into_iter().flat_map(move |(pattern, is_secret)| {
         let found = pattern.captures_iter(text).filter_map(|found| found.get(1));
         found.filter(move |secret| is_secret(secret.as_bytes())).map(|secret| {
-            // The sentence goes on after an address.
+            // Punctuation after an address belongs to the sentence.
             let kept = secret.as_bytes().iter().rposition(|byte| !b",.:!?)".contains(byte));
             secret.start()..kept.map_or(secret.end(), |last| secret.start() + last + 1)
         })
@@ -55,12 +55,12 @@ fn any(_: &[u8]) -> bool {
     true
 }
 
-/// Not taken out already, as [`crate::transport::secret`] does it of the parts of an address.
+/// Not redacted already, as [`crate::transport::secret`] does for parts of an address.
 fn is_left(value: &[u8]) -> bool {
     !value.starts_with(b"redacted") && !value.starts_with(b"[redacted]")
 }
 
-/// A short word of small letters, no secret; also `realm=` of a challenge.
+/// A short lower-case word, which is no secret; also `realm=` of a challenge.
 fn is_word(value: &[u8]) -> bool {
     let end = value.iter().rposition(|byte| !b".-=".contains(byte)).map_or(0, |last| last + 1);
     let letters = &value[..end];

@@ -1,16 +1,16 @@
-//! A text after some rounds of unescaping, and where in the original each byte of it stands: the forms a service may
-//! write a secret in.
+//! A text after some rounds of unescaping, with the position of each byte in the original: covers the forms in which
+//! a service may write a secret.
 
 use std::ops::Range;
 
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD_NO_PAD, BASE64_URL_SAFE_NO_PAD};
 
-/// Shortest run of base64 or hex characters that is taken for a secret's.
+/// Shortest run of base64 or hex characters that is taken as part of a secret.
 const SHORTEST_ENCODED: usize = 8;
 
-/// Forms of a secret other than its own letters: hex, and the part of its base64 that does not depend on what
-/// stands before and after it, for each of the three places it can have in a group of three bytes.
+/// Forms of a secret other than its own letters: hex, and the part of its base64 that does not depend on the
+/// surrounding text, for each of the three positions in a group of three bytes.
 pub(super) fn encodings(secret: &str) -> Vec<Vec<u8>> {
     let digit = |value: u8| char::from_digit(value.into(), 16).expect("four bits are a hex digit");
     let hex: String = secret.bytes().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect();
@@ -18,7 +18,7 @@ pub(super) fn encodings(secret: &str) -> Vec<Vec<u8>> {
     for before in 0..3 {
         let mut bytes = vec![0; before];
         bytes.extend_from_slice(secret.as_bytes());
-        // Characters are 6 bits: those that lie wholly within the secret's bits.
+        // Each character encodes 6 bits; keep those that lie wholly within the secret's bits.
         let (first, end) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
         for encoded in [BASE64_STANDARD_NO_PAD.encode(&bytes), BASE64_URL_SAFE_NO_PAD.encode(&bytes)] {
             let core = encoded.as_bytes()[first..end].to_vec();
@@ -30,7 +30,8 @@ pub(super) fn encodings(secret: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// With the character before and those after that share bits with the secret: base64 pads with up to two more.
+/// Includes the character before and those after that share bits with the secret: base64 pads with up to two
+/// more.
 pub(super) fn widened(bytes: &[u8], start: usize, end: usize) -> (usize, usize) {
     let shares = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(byte);
     let before = usize::from(start > 0 && shares(&bytes[start - 1]));
@@ -38,11 +39,11 @@ pub(super) fn widened(bytes: &[u8], start: usize, end: usize) -> (usize, usize) 
     (start - before, end + after)
 }
 
-/// A text after some rounds of unescaping, and where in the original each byte of it comes from.
+/// A text after some rounds of unescaping, with the position of each byte in the original.
 pub(super) struct Level {
     pub(super) bytes: Vec<u8>,
     pub(super) lower: Vec<u8>,
-    /// Start and end in the original text; none at the first level, where they are the byte's own.
+    /// Start and end in the original text; none at the first level, where they equal the byte's own position.
     sources: Option<Vec<(u32, u32)>>,
 }
 
@@ -51,7 +52,7 @@ impl Level {
         Self { bytes: text.to_vec(), lower: text.to_ascii_lowercase(), sources: None }
     }
 
-    /// Where in the original a part of this level, which is not empty, comes from.
+    /// The range in the original that a non-empty part of this level comes from.
     pub(super) fn source(&self, start: usize, end: usize) -> Range<usize> {
         match &self.sources {
             None => start..end,
@@ -59,8 +60,8 @@ impl Level {
         }
     }
 
-    /// One round: percent escapes, JSON's backslashes, HTML's character references; control characters and those
-    /// that are not seen go. None where nothing changes.
+    /// One round: decodes percent escapes, JSON backslashes and HTML character references, and drops control and
+    /// invisible characters. None if nothing changes.
     pub(super) fn unescaped(&self) -> Option<Self> {
         if !self.bytes.iter().any(|byte| may_mean_another(*byte)) {
             return None;
@@ -92,7 +93,7 @@ impl Level {
     }
 }
 
-/// Offsets are kept in 32 bits: what is looked at in one go is far below that.
+/// Offsets are stored in 32 bits: the text examined at once is far smaller.
 fn offset(offset: usize) -> u32 {
     u32::try_from(offset).unwrap_or(u32::MAX)
 }
@@ -104,12 +105,12 @@ enum Meant {
     Letter(char),
 }
 
-/// Whether an escape can begin with a byte, as [`escape_at`] knows them.
+/// Whether an escape that [`escape_at`] knows can begin with this byte.
 fn may_mean_another(byte: u8) -> bool {
     byte.is_ascii_control() || matches!(byte, b'%' | b'\\' | b'&' | 0xc2 | 0xe2 | 0xef)
 }
 
-/// What the bytes begin with: how many of them belong together, and what they mean.
+/// The escape at the beginning of the bytes: its length and its meaning.
 fn escape_at(bytes: &[u8]) -> (usize, Meant) {
     let hex = |range: Range<usize>| {
         let digits = std::str::from_utf8(bytes.get(range)?).ok()?;

@@ -1,4 +1,4 @@
-//! The address of a Postgres server, which holds its password.
+//! The address of a Postgres server, which contains its password.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,13 +7,13 @@ use std::net::IpAddr;
 use percent_encoding::percent_decode_str;
 use url::Url;
 
-/// What a query of the address may state. Everything else would be a mistake that nobody notices.
+/// The query parameters allowed in the address. Anything else would be a mistake that goes unnoticed.
 const PARAMETERS: [&str; 6] = ["host", "sslmode", "sslrootcert", "sslcert", "sslkey", "application_name"];
-/// The values of `sslmode`, from the least to the most that is checked.
+/// The values of `sslmode`, from the least to the most strict.
 const SSL_MODES: [&str; 6] = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"];
 
-/// What the server does for each connection: a statement that takes longer is stopped, and so is one that waits for a lock; a
-/// gateway that hangs in a transaction does not hold others up. In milliseconds.
+/// Server-side timeouts of each connection, in milliseconds: the server cancels a statement that takes too long or waits too
+/// long for a lock, and a gateway that hangs in a transaction doesn't block others.
 const SERVER_SIDE: [(&str, &str); 3] = [
     ("options[statement_timeout]", "10000"),
     ("options[lock_timeout]", "5000"),
@@ -25,16 +25,16 @@ const SERVER_SIDE: [(&str, &str); 3] = [
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl(Url);
 
-/// A text that is no address of a database. Says what is wrong, without the text.
+/// A text that is not a database address. Explains what is wrong without quoting the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidStoreUrl(String);
 
 impl StoreUrl {
-    /// Reads an address. Its query may state `sslmode` (by default `verify-full`, or `prefer` on this machine), `sslrootcert`,
-    /// `sslcert`, `sslkey`, `application_name`, and as `host` the folder of a Unix socket.
+    /// Parses an address. Its query may set `sslmode` (by default `verify-full`, or `prefer` on this machine),
+    /// `sslrootcert`, `sslcert`, `sslkey`, `application_name`, and as `host` the folder of a Unix socket.
     ///
-    /// Errors: it has another form.
+    /// Errors: it has another format.
     pub fn new(text: &str) -> Result<Self, InvalidStoreUrl> {
         let invalid = |why: &str| InvalidStoreUrl(why.to_owned());
         let form = "must have the form postgres://user:password@host:5432/database";
@@ -63,7 +63,7 @@ impl StoreUrl {
         self.0.query_pairs().find(|(stated, _)| stated == name).map(|(_, value)| value.into_owned())
     }
 
-    /// The name or the address of the server, or the folder of its socket.
+    /// The server's name or address, or the folder of its socket.
     fn host(&self) -> Option<String> {
         let host = self.parameter("host").or_else(|| {
             let host = percent_decode_str(self.0.host_str()?.trim_matches(['[', ']']));
@@ -72,18 +72,18 @@ impl StoreUrl {
         host.filter(|host| !host.is_empty())
     }
 
-    /// Whether only this machine sees what is sent.
+    /// Whether the traffic stays on this machine.
     fn is_local(&self) -> bool {
         let host = self.host().unwrap_or_default();
         let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
         is_loopback || host == "localhost" || host.starts_with('/')
     }
 
-    /// With what all connections of a gateway have in common.
+    /// The address with the settings that all connections of a gateway share.
     pub(super) fn for_connections(&self) -> Url {
         let sslmode = if self.is_local() { "prefer" } else { "verify-full" };
         let host = self.host().unwrap_or_default();
-        // The brackets of an address would go into its name.
+        // Brackets around an IPv6 address would become part of its name.
         let defaults = [("application_name", "gatewright"), ("sslmode", sslmode), ("host", &*host)];
         let absent = defaults.into_iter().filter(|(name, _)| self.parameter(name).is_none());
         let mut url = self.0.clone();

@@ -10,11 +10,11 @@ const LONGEST_PREFIX: usize = 512;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bucket {
-    /// Name of the bucket, and the path in it, such as `s3://bucket/prefix`.
+    /// Name of the bucket and the path in it, such as `s3://bucket/prefix`.
     pub url: String,
     /// Default: `us-east-1`.
     pub region: String,
-    /// Scheme, host and port of the service. Default: that of AWS in the region.
+    /// Scheme, host and port of the service. Default: AWS's endpoint for the region.
     pub endpoint: Option<String>,
     /// The id of the access key.
     pub access_key: ApiKey,
@@ -23,12 +23,12 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// A bucket of AWS in the default region.
+    /// An AWS bucket in the default region.
     pub fn new(url: impl Into<String>, access_key: ApiKey, secret_key: ApiKey) -> Self {
         Self { url: url.into(), region: "us-east-1".to_owned(), endpoint: None, access_key, secret_key }
     }
 
-    /// The name of the bucket and the path in it, which may be empty. `None`: the URL is of another form.
+    /// The bucket's name and the path in it, which may be empty. `None`: the URL has another format.
     pub(crate) fn place(&self) -> Option<(&str, &str)> {
         place_of(&self.url)
     }

@@ -40,24 +40,24 @@ pub(crate) use self::tasks::{
 pub(crate) use self::upkeep::{Lines, UpkeepStore};
 pub(crate) use self::usage::{Batch, SpentByKey, UsageStore, WRITER_KNOWN_FOR};
 
-/// Maximum number of keys that a list shows, and of rows that a report of usage has.
+/// Maximum number of keys in a list, and of rows in a usage report.
 pub(crate) const LONGEST_LIST: usize = 10_000;
 
-/// An operation of the store that has not ended.
+/// A store operation in progress.
 pub(crate) type Stored<'s, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 's>>;
 
-/// Why the store failed. The text is the database's own, without any value of a query.
+/// Why the store failed. The text is the database's own and contains no query values.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum StoreError {
     /// It may work later.
     #[error("the store failed: {0}")]
     Failed(String),
-    /// It will not work until somebody changes it, or the configuration.
+    /// It won't work until somebody changes the store or the configuration.
     #[error("the store cannot be used: {0}")]
     Refused(String),
 }
 
-/// All that lasts.
+/// All durable data.
 pub(crate) trait Store:
     KeyStore
     + UsageStore

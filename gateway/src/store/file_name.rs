@@ -1,4 +1,4 @@
-//! Names of generated files. Only what reads as one becomes a path.
+//! Names of generated files. Only valid names become paths.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Number of hexadecimal digits in a name: 122 of their bits are random.
+/// Number of hex digits in a name: 122 of their bits are random.
 const DIGITS: usize = 32;
 
 /// Kind of a generated file.
@@ -17,7 +17,7 @@ pub(crate) enum Kind {
     Webm,
 }
 
-/// The name of a generated file, which nobody can guess: 32 hexadecimal digits, and the kind as its extension.
+/// The unguessable name of a generated file: 32 hex digits, with the kind as its extension.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct FileName {
@@ -25,7 +25,7 @@ pub(crate) struct FileName {
     kind: Kind,
 }
 
-/// A text is not the name of a generated file.
+/// A text that is not the name of a generated file.
 #[derive(Debug, thiserror::Error)]
 #[error("it is not the name of a generated file")]
 pub(crate) struct NoFileName;
@@ -33,7 +33,7 @@ pub(crate) struct NoFileName;
 impl Kind {
     const ALL: [Self; 3] = [Self::Png, Self::Mp4, Self::Webm];
 
-    /// The name of the format, also in the name of the file.
+    /// The name of the format, which is also the file extension.
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Self::Png => "png",
@@ -97,7 +97,7 @@ impl From<FileName> for String {
     }
 }
 
-/// A generated file that lasts until it expires.
+/// A generated file that is kept until it expires.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KeptFile {
     pub(crate) name: FileName,

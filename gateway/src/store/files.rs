@@ -59,7 +59,7 @@ pub(crate) struct OpenFile<'f> {
 }
 
 impl Files {
-    /// `key`: signs the addresses. `max_bytes`: maximum size of all files together.
+    /// `key`: signs the URLs. `max_bytes`: maximum size of all files together.
     pub(crate) fn new(
         contents: Contents,
         store: Arc<dyn Store>,
@@ -71,7 +71,7 @@ impl Files {
         Arc::new(Self { contents, store, signer: Signer::new(key), max_bytes, promises, counts })
     }
 
-    /// The same, with a task that removes what has expired, until the files are gone. Needs a Tokio runtime.
+    /// The same, with a task that removes expired files for as long as this exists. Needs a Tokio runtime.
     pub(crate) fn start(
         contents: Contents,
         store: Arc<dyn Store>,
@@ -103,7 +103,7 @@ impl Files {
         }
     }
 
-    /// The error for a file that is not there.
+    /// The error for a missing file.
     async fn missing(&self, name: &FileName) -> ApiError {
         match self.store.has_file(name).await {
             Ok(false) => ApiError::new(&ErrorCode::FILE_EXPIRED, "the file is no longer kept"),
@@ -116,12 +116,12 @@ impl Files {
     }
 }
 
-/// The names of files that are recorded, have not expired, and are not in their place.
+/// The names of files that are recorded and have not expired, but whose contents are missing.
 pub(crate) async fn missing_files(contents: &Contents, store: &dyn Store) -> Result<Vec<String>, StoreError> {
     let (begun, mut missing) = (Instant::now(), Vec::new());
     for Expiring { file, left } in store.first_to_expire(None, u32::MAX).await? {
         let size = contents.size(&file.name).await;
-        // What expires while this looks may be swept.
+        // Files that expire during this check may be swept.
         let left = left.saturating_sub(begun.elapsed().as_secs() + 1);
         if left > 0 && !matches!(size, Ok(Some(bytes)) if bytes == file.bytes) {
             missing.push(file.name.as_str().to_owned());
@@ -131,7 +131,7 @@ pub(crate) async fn missing_files(contents: &Contents, store: &dyn Store) -> Res
 }
 
 impl OpenFile<'_> {
-    /// A part of the file, piece by piece, each read when it is asked for.
+    /// A part of the file in pieces, each read on demand.
     pub(crate) async fn read(&self, part: Range<u64>) -> Result<Pieces, ApiError> {
         self.files.contents.read(&self.name, part).await.map_err(Failure::unread)
     }

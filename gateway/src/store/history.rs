@@ -1,12 +1,13 @@
 //! Stored responses, which later requests continue by `previous_response_id`: kept in memory, within limits.
 //!
-//! Of a response the gateway has a copy, or knows the upstream that stores it, or both. Copies take room, so that old ones
-//! give way; where their upstream still has the response, its place stays known. Both outlive the process in a store that lasts
-//! (`history_keeper.rs`): what is here is then what this process has not written yet, and what it was asked for last.
+//! The gateway has a copy of a response, or knows the upstream that stores it, or both. Copies take space, so old ones are
+//! evicted; if their upstream still has the response, its place remains known. With a durable store, both survive the
+//! process (`history_keeper.rs`): memory then holds what this process has not written yet, and what it was asked for
+//! recently.
 //!
-//! Stored as JSON text, not as trees: a tree takes up to forty times the memory of its text, and the limit would not
-//! match the memory held. Response and items are separate documents, so that neither is nested deeper here than in the
-//! request: whatever could be parsed once can be parsed again.
+//! Documents are stored as JSON text, not as trees: a tree takes up to forty times the memory of its text, and the
+//! limit would not match the memory used. Response and items are separate documents, so neither is nested deeper here
+//! than in the request: whatever could be parsed once can be parsed again.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,50 +25,50 @@ pub(crate) const LONGEST: usize = 10 * 1024 * 1024;
 const OVERHEAD: usize = 256;
 /// Maximum number of responses of which only the place is known: some 40 MB.
 pub(crate) const MOST_PLACES: usize = 100_000;
-/// Maximum number of changes that wait for the spool: places and copies.
+/// Maximum number of changes waiting for the spool: places and copies.
 const MOST_UNSPOOLED: usize = 2 * MOST_PLACES;
-/// Maximum length of an id that an upstream gives.
+/// Maximum length of an id from an upstream.
 const LONGEST_ID: usize = 128;
 
 /// The stored responses by id.
 pub(crate) struct History {
     kept: Mutex<Kept>,
-    /// Whether places outlive the process.
+    /// Whether places survive the process.
     lasts: bool,
-    /// Whether those of the process before are known.
+    /// Whether the places of the previous process have been loaded.
     is_complete: AtomicBool,
 }
 
 #[derive(Default)]
 struct Kept {
     responses: HashMap<Arc<str>, Stored>,
-    /// Those with a copy by their numbers: oldest first.
+    /// Responses with a copy, by number: the oldest first.
     copies: BTreeMap<u64, Arc<str>>,
-    /// Those of which only the place is known.
+    /// Responses of which only the place is known.
     places: BTreeMap<u64, Arc<str>>,
     /// How many have been stored.
     count: u64,
     bytes: usize,
-    /// What is to be written.
+    /// Changes to be written.
     changes: Changes,
-    /// The memory of copies that are to be written.
+    /// Memory of the copies to be written.
     unwritten: usize,
-    /// What neither the store nor the spool has, by its number. None: there is no spool.
+    /// Changes that neither the store nor the spool has, by number. None: there is no spool.
     unspooled: Option<VecDeque<(u64, Noted)>>,
-    /// How many were deleted, by a byte that ids are spread over.
+    /// Number of deletions, by a byte that hashes the id.
     removals: HashMap<u8, u64>,
 }
 
-/// What a store does not have yet.
+/// Changes that the store doesn't have yet.
 #[derive(Default)]
 pub(super) struct Changes {
     pub(super) places: Vec<Change>,
     pub(super) copies: Vec<CopyNote>,
-    /// How many there have been.
+    /// Number of changes so far.
     pub(super) count: u64,
 }
 
-/// A change of what copies there are.
+/// A change to the set of copies.
 #[derive(Debug, Clone)]
 pub(super) enum CopyNote {
     Kept { owner: Arc<str>, id: Arc<str>, stamp: i64, documents: Documents },
@@ -81,10 +82,10 @@ pub(super) enum Noted {
     Copy(CopyNote),
 }
 
-/// What a store says of the copy of a response.
+/// The store's result for the copy of a response.
 pub(super) enum Found {
     None,
-    /// It is the one that is known.
+    /// The copy that is already known.
     Same,
     Other {
         stamp: i64,
@@ -92,16 +93,16 @@ pub(super) enum Found {
     },
 }
 
-/// What is known of a response before a store is asked.
+/// What is known of a response before the store is asked.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Glance {
     number: Option<u64>,
     removals: u64,
-    /// Of the copy.
+    /// The copy's stamp.
     pub(super) stamp: Option<i64>,
 }
 
-/// A response, and the id of the API key that it belongs to.
+/// A response, and the id of the API key that owns it.
 struct Stored {
     owner: Arc<str>,
     number: u64,
@@ -114,7 +115,7 @@ pub(crate) struct Known {
     pub(crate) documents: Option<Documents>,
     /// None if no upstream stores it.
     pub(crate) holder: Option<Holder>,
-    /// Tells the copy from others of the same id. None: the store has none of it.
+    /// Distinguishes the copy from others with the same id. None: the store doesn't have it.
     stamp: Option<i64>,
 }
 
@@ -122,7 +123,7 @@ pub(crate) struct Known {
 #[derive(Debug, Clone)]
 pub(crate) struct Holder {
     pub(crate) upstream: Arc<str>,
-    /// The mark of the upstream's key that it was made with.
+    /// The mark of the upstream key that it was made with.
     pub(crate) key: Option<i64>,
     /// The model as the client called it.
     pub(crate) model: Arc<str>,
@@ -132,12 +133,12 @@ pub(crate) struct Holder {
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) id: Arc<str>,
-    /// The id of the API key that it belongs to.
+    /// The id of the API key that owns it.
     pub(crate) owner: Arc<str>,
     pub(crate) holder: Holder,
 }
 
-/// A change of what is known of places.
+/// A change to the known places.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Kept(Place),
@@ -156,7 +157,7 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
-    /// The memory that they take while a request continues them, in bytes.
+    /// The memory they take while a request continues them, in bytes.
     pub(crate) fn weight(&self) -> usize {
         self.response.len() + self.items.len() + self.tree
     }
@@ -167,7 +168,7 @@ impl Documents {
 }
 
 impl History {
-    /// `lasts`: whether responses outlive the process.
+    /// `lasts`: whether responses survive the process.
     pub(crate) fn new(lasts: bool) -> Self {
         Self { kept: Mutex::default(), lasts, is_complete: AtomicBool::new(!lasts) }
     }
@@ -176,12 +177,12 @@ impl History {
         self.lasts
     }
 
-    /// Whether all is known that the process before knew.
+    /// Whether everything the previous process knew has been loaded.
     pub(crate) fn is_complete(&self) -> bool {
         self.is_complete.load(Ordering::Relaxed)
     }
 
-    /// Takes what the process before knew; the oldest first. What came since is newer.
+    /// Loads what the previous process knew, the oldest first. Anything added since is newer.
     pub(crate) fn recall(&self, places: Vec<Place>) {
         let mut kept = self.lock();
         for Place { id, owner, holder } in places {
@@ -194,39 +195,38 @@ impl History {
         self.is_complete.store(true, Ordering::Relaxed);
     }
 
-    /// The changes since the last time.
+    /// The changes since the last call.
     pub(super) fn take_changes(&self) -> Changes {
         let mut kept = self.lock();
         let count = kept.changes.count;
         std::mem::replace(&mut kept.changes, Changes { count, ..Changes::default() })
     }
 
-    /// From now on, changes are noted for a spool, too. `before`: how many those are that it has already.
+    /// From now on, changes are also recorded for a spool. `before`: the number of changes already in it.
     pub(super) fn spool(&self, before: u64) {
         let mut kept = self.lock();
         kept.changes.count += before;
         kept.unspooled = Some(VecDeque::new());
     }
 
-    /// The oldest change that neither the store nor the spool has, if it is one of the first `count`. It is the spool's from then
-    /// on.
+    /// The oldest change that neither the store nor the spool has, if it is among the first `count`. The spool then owns it.
     pub(super) fn next_unspooled(&self, count: u64) -> Option<(u64, Noted)> {
         self.lock().unspooled.as_mut()?.pop_front_if(|(number, _)| *number <= count)
     }
 
-    /// The store has so many changes.
+    /// The store has the first `count` changes.
     pub(super) fn stored(&self, count: u64) {
         if let Some(unspooled) = &mut self.lock().unspooled {
             while unspooled.pop_front_if(|(number, _)| *number <= count).is_some() {}
         }
     }
 
-    /// How many changes there have been.
+    /// Number of changes so far.
     pub(crate) fn changed(&self) -> u64 {
         self.lock().changes.count
     }
 
-    /// A copy that was to be written takes no room for that any more.
+    /// Frees the memory of a copy that was waiting to be written.
     pub(super) fn written(&self, bytes: usize) {
         let mut kept = self.lock();
         kept.unwritten = kept.unwritten.saturating_sub(bytes);
@@ -236,8 +236,8 @@ impl History {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stores a response of an API key: a copy, unless it is too large, and where its upstream has it. Old ones give way.
-    /// Providers give ids, too: one that stands for a response already is stored anew, but never for another API key.
+    /// Stores a response of an API key: a copy, unless it is too large, and the upstream that has it. Old ones are
+    /// evicted. Providers assign ids, too: an existing id is replaced, but never for another API key.
     pub(crate) fn keep(
         &self,
         owner: &Arc<str>,
@@ -246,7 +246,7 @@ impl History {
         holder: Option<Holder>,
     ) {
         let documents = documents.filter(|documents| documents.size() <= LONGEST);
-        // It becomes part of a path at the upstream, and places have to be small.
+        // The id becomes part of an upstream path, and places must be small.
         let holder = holder.filter(|_| is_id(&id));
         if documents.is_none() && holder.is_none() {
             return;
@@ -278,14 +278,14 @@ impl History {
         kept.make_room();
     }
 
-    /// Where nobody takes the changes for long, the rest is not noted.
+    /// If nobody takes the changes for a long time, further ones are dropped.
     fn note_place(&self, kept: &mut Kept, change: Change) {
         if self.lasts && kept.changes.places.len() < MOST_PLACES {
             kept.note(Noted::Place(change));
         }
     }
 
-    /// Returns the stamp of the copy. None: it stays here alone.
+    /// Returns the copy's stamp. None: it exists only here.
     fn note_copy(
         &self,
         kept: &mut Kept,
@@ -324,7 +324,7 @@ impl History {
         true
     }
 
-    /// What is known before a store is asked for a response of an API key.
+    /// What is known of an API key's response before the store is asked.
     pub(super) fn glance(&self, owner: &str, id: &str) -> Glance {
         let kept = self.lock();
         let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner);
@@ -333,8 +333,8 @@ impl History {
         Glance { number, removals: kept.removals_of(id), stamp }
     }
 
-    /// Learns what a store says of a response of an API key. False if it may have been stored anew or deleted here, or its copy
-    /// given way, meanwhile: then nothing is learned.
+    /// Learns the store's result for an API key's response. False, and nothing is learned, if the response may have been
+    /// replaced or deleted here in the meantime, or its copy evicted.
     pub(super) fn learn(
         &self,
         owner: &str,
@@ -355,7 +355,7 @@ impl History {
         let (documents, stamp) = match (found, known) {
             (Found::Other { stamp, documents }, _) => (Some(documents), Some(stamp)),
             (Found::Same, Some(known)) => (known.documents, known.stamp),
-            // What the store never had, it does not know better.
+            // The store never had this copy, so it can't know better.
             (_, Some(known)) if known.stamp.is_none() => (known.documents, None),
             _ => (None, None),
         };
@@ -366,7 +366,7 @@ impl History {
         true
     }
 
-    /// What is known of a response of an API key; its documents are shared and not copied.
+    /// What is known of an API key's response; its documents are shared, not copied.
     pub(crate) fn get(&self, owner: &str, id: &str) -> Option<Known> {
         let kept = self.lock();
         let stored = kept.responses.get(id).filter(|stored| *stored.owner == *owner)?;
@@ -379,7 +379,7 @@ impl Kept {
         self.changes.count += 1;
         if let Some(unspooled) = &mut self.unspooled {
             unspooled.push_back((self.changes.count, change.clone()));
-            // The newest matter most, while neither takes any.
+            // If neither accepts changes, the newest matter most.
             if unspooled.len() > MOST_UNSPOOLED {
                 unspooled.pop_front();
             }
@@ -425,7 +425,7 @@ impl Kept {
             if let Some(documents) = stored.known.documents.take() {
                 self.bytes -= documents.size();
             }
-            // Its upstream still has it. Whoever looks for the copy sees by the number that it went.
+            // Its upstream still has it. The number shows callers that the copy is gone.
             if stored.known.holder.is_some() {
                 stored.number = self.count;
                 self.count += 1;
@@ -445,12 +445,12 @@ fn spread(id: &str) -> u8 {
     id.bytes().fold(0, |sum: u8, byte| sum.wrapping_mul(31).wrapping_add(byte))
 }
 
-/// Whether an id may become part of a path at the upstream, and is small.
+/// Whether an id is small and may become part of an upstream path.
 pub(super) fn is_id(id: &str) -> bool {
     (1..=LONGEST_ID).contains(&id.len()) && id.bytes().all(is_plain)
 }
 
-/// Whether an id may hold a byte.
+/// Whether an id may contain a byte.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
 }

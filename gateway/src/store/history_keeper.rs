@@ -1,7 +1,8 @@
-//! Stored responses, kept beyond the process: a client goes on with its conversation after a restart, or on another gateway of
-//! the store, and no key gets at what is another's. A response is written before its end is told. Whoever asks for one asks the
-//! store, since it may have been made, stored anew or deleted elsewhere. While the store does not answer, what this process knows
-//! holds; answers are told, and written when it is back. Until then they are in the spool, if there is one (`spooling.rs`).
+//! Stored responses that survive the process: a client continues its conversation after a restart or on another gateway of
+//! the store, and no key can access another key's responses. A response is written before its end is reported. Lookups ask
+//! the store, since a response may have been created, replaced or deleted elsewhere. While the store is away, this process
+//! uses what it knows; answers are sent, and written when the store is back. Until then they are in the spool, if there is
+//! one (`spooling.rs`).
 
 mod copies;
 mod spooling;
@@ -24,13 +25,13 @@ use super::store_health::StoreHealth;
 use crate::clock::{millis, unix_millis};
 use crate::supervised::supervise;
 
-/// How often changes are written at least, also those that nobody waits for.
+/// Maximum interval between writes, even if nobody waits for them.
 const PAUSE: Duration = Duration::from_millis(500);
-/// Maximum number of requests that the store is asked for at once. Further ones wait for these.
+/// Maximum number of concurrent lookups in the store. Further ones wait.
 const MOST_LOOK_UPS: usize = 4;
-/// How often a response is looked for that changes here at the same moment.
+/// How many times a lookup is retried if the response changes here in the meantime.
 const TRIES: u32 = 3;
-/// How much of copies is written at once, in bytes.
+/// Maximum size of copies written at once, in bytes.
 const BATCH: usize = 8 * 1024 * 1024;
 /// How often old copies are removed, and after how many bytes at the latest.
 const SWEEPING: Duration = Duration::from_mins(1);
@@ -38,41 +39,41 @@ const SWEEPING_BYTES: usize = 16 * 1024 * 1024;
 /// How long an answer waits for the spool, whose disk may hang.
 const LONGEST_SAVING: Duration = Duration::from_secs(2);
 
-/// Keeps the history and the store in step.
+/// Keeps the history and the store in sync.
 pub(crate) struct HistoryKeeper {
     history: Arc<History>,
     store: Arc<dyn Store>,
     sealer: Arc<Sealer>,
-    /// How much of the room for copies one API key may take, in hundredths.
+    /// The share of the space for copies that one API key may take, in hundredths.
     part: Box<dyn Fn() -> u8 + Send + Sync>,
-    /// What the store does not have yet.
+    /// Changes that the store doesn't have yet.
     waiting: Mutex<Waiting>,
-    /// Somebody waits until it has.
+    /// Signals that somebody waits for them to be written.
     wake: Notify,
-    /// How many changes are written.
+    /// Number of changes written.
     written: watch::Sender<u64>,
     look_ups: Semaphore,
     health: StoreHealth,
-    /// None: what waits is in memory alone.
+    /// None: waiting changes are only in memory.
     spooling: Option<Spooling>,
 }
 
 #[derive(Default)]
 struct Waiting {
-    /// What earlier processes left.
+    /// What earlier processes left behind.
     left: VecDeque<Left>,
     places: Vec<Change>,
     notes: VecDeque<CopyNote>,
     copies: Vec<CopyChange>,
-    /// Bytes of copies that were written since old ones were removed.
+    /// Bytes of copies written since old ones were last removed.
     unswept: usize,
 }
 
-/// Marks a response whose content is stored: its end waits until it is.
+/// Marks a response whose content is stored: its end is not reported before.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Storing;
 
-/// The store does not say in time which responses there are.
+/// The store does not answer in time which responses it has.
 #[derive(Debug)]
 pub(crate) struct StoreUnavailable;
 
@@ -107,9 +108,9 @@ impl HistoryKeeper {
         }
     }
 
-    /// Starts a task that reads what lasted and writes what changes, until the keeper is gone. `part`: how much of the room for
-    /// copies one API key may take, in hundredths. `spool`: where what waits for the store outlives the process. Needs a Tokio
-    /// runtime.
+    /// Starts a task that loads what was stored and writes changes, until the keeper is dropped. `part`: the share of the
+    /// space for copies that one API key may take, in hundredths. `spool`: where changes waiting for the store survive the
+    /// process. Needs a Tokio runtime.
     pub(crate) fn start(
         history: Arc<History>,
         store: Arc<dyn Store>,
@@ -125,12 +126,14 @@ impl HistoryKeeper {
         keeper
     }
 
-    /// How many changes the store does not have yet: copies, places and removals. Waits for nobody who asks the store.
+    /// Number of changes that the store doesn't have yet: copies, places and removals. Does not wait for store
+    /// operations.
     pub(crate) fn unwritten(&self) -> u64 {
         self.history.changed().saturating_sub(*self.written.borrow())
     }
 
-    /// Waits until the store has what changed until now. False if it does not take it in time: then the spool has it.
+    /// Waits until the store has all changes made so far. False if it doesn't accept them in time: then they are
+    /// spooled.
     pub(crate) async fn written(self: &Arc<Self>) -> bool {
         if !self.history.lasts() {
             return true;
@@ -147,25 +150,26 @@ impl HistoryKeeper {
         }
         if self.spooling.is_some() {
             let keeper = Arc::clone(self);
-            // A client that leaves takes nothing back.
+            // Continues even if the client disconnects.
             _ = timeout(LONGEST_SAVING, tokio::spawn(async move { keeper.save().await })).await;
         }
         false
     }
 
-    /// Learns what the store knows of a response of an API key. Errors: it does not say, and nothing is known here.
+    /// Learns what the store knows of an API key's response. Errors: the store doesn't answer, and nothing is known
+    /// here.
     pub(crate) async fn seek(self: &Arc<Self>, owner: &str, id: &str) -> Result<(), StoreUnavailable> {
         if !self.history.lasts() || !is_id(id) {
             return Ok(());
         }
-        // Its own changes first: what was deleted here is not found again.
+        // Write own changes first, so that a response deleted here is not found again.
         for _ in 0..TRIES {
             if !self.written().await {
                 break;
             }
             match self.look_up(owner, id).await {
                 Some(true) => return Ok(()),
-                // It changed here meanwhile.
+                // It changed here in the meantime.
                 Some(false) => {}
                 None => break,
             }
@@ -173,7 +177,8 @@ impl HistoryKeeper {
         if self.history.get(owner, id).is_some() { Ok(()) } else { Err(StoreUnavailable) }
     }
 
-    /// False: what is known here changed meanwhile. None: the store does not say in time, or too many ask it.
+    /// False: the response changed here in the meantime. None: the store doesn't answer in time, or too many
+    /// requests are waiting for it.
     async fn look_up(&self, owner: &str, id: &str) -> Option<bool> {
         let _place = self.health.place(&self.look_ups).await?;
         self.health.ask(self.learn(owner, id)).await
@@ -196,8 +201,8 @@ impl HistoryKeeper {
         Ok(self.history.learn(owner, id, before, place.map(|place| place.holder), found))
     }
 
-    /// Reads what lasted, if that has not been done, and writes what waits. Errors: the store fails; it waits again, in the spool,
-    /// too.
+    /// Loads what was stored, if that has not been done, and writes waiting changes. Errors: the store fails; the changes
+    /// keep waiting, also in the spool.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
         let settled = self.settle_with_store().await;
         if settled.is_err() {
@@ -208,12 +213,12 @@ impl HistoryKeeper {
 
     async fn settle_with_store(&self) -> Result<(), StoreError> {
         let mut waiting = self.waiting.lock().await;
-        // It is older than all that there is here.
+        // These are older than everything here.
         self.hand_over(&mut waiting.left).await?;
         if !self.history.is_complete() {
             self.history.recall(self.store.places().await?);
         }
-        // While the store is away, the history itself bounds what waits.
+        // While the store is away, the history itself bounds the waiting changes.
         let changes =
             if waiting.notes.len() < MOST_PLACES { Some(self.history.take_changes()) } else { None };
         let count = changes.as_ref().map(|changes| changes.count);
@@ -236,7 +241,7 @@ impl HistoryKeeper {
         Ok(())
     }
 
-    /// Copies go first: a place is of no use to whoever looks for the copy.
+    /// Copies are written first: a place is no use to a lookup of the copy.
     async fn write(&self, waiting: &mut Waiting) -> Result<(), StoreError> {
         loop {
             let mut bytes = waiting.copies.iter().map(copies::size).sum::<usize>();
@@ -264,7 +269,7 @@ impl HistoryKeeper {
         Ok(())
     }
 
-    /// Removes old copies, and the oldest of too many.
+    /// Removes old copies, and the oldest ones beyond the limit.
     async fn sweep(&self) -> Result<(), StoreError> {
         self.waiting.lock().await.unswept = 0;
         let kept_before = unix_millis().saturating_sub(millis(COPIES_KEPT_FOR));

@@ -1,4 +1,4 @@
-//! Keys, usage, the records of files and answers by idempotency keys in memory, until the process ends.
+//! Keys, usage, file records and answers by idempotency key in memory, until the process ends.
 
 mod configs;
 mod files;
@@ -22,7 +22,7 @@ use crate::clock::monotonic_millis;
 use crate::keys::{Digest, Key};
 use crate::usage::{Day, Place, ResolvedUsageQuery, Rows, Spent, Totals, UsageRow};
 
-/// Maximum number of rows of usage; those of the oldest days are removed first.
+/// Maximum number of usage rows; those of the oldest days are removed first.
 const MOST_ROWS: usize = 100_000;
 
 /// See the module.
@@ -41,11 +41,11 @@ impl Store for MemoryStore {}
 #[derive(Debug, Default)]
 struct Kept {
     revision: i64,
-    /// Oldest first. A key that is revoked is removed: nothing else bounds their number.
+    /// The oldest first. Revoked keys are removed: nothing else bounds their number.
     keys: Vec<KeyRecord>,
     /// By day first, so that the oldest can be removed.
     usage: BTreeMap<(Day, [String; 3]), Totals>,
-    /// The last batch of each writer of usage. There is one in a process.
+    /// The last batch of each usage writer. A process has one.
     batches: HashMap<Arc<str>, u64>,
 }
 
@@ -55,10 +55,10 @@ impl MemoryStore {
     }
 }
 
-/// What the clock of [`now`] said when the process began, so that tests can make what is kept older.
+/// Value of the clock of [`now`] at process start, so that tests can backdate entries.
 const BEGINNING_MS: u64 = 60 * 24 * 60 * 60 * 1000;
 
-/// Milliseconds of a clock that only goes forward.
+/// Milliseconds of a monotonic clock.
 fn now() -> u64 {
     BEGINNING_MS + monotonic_millis()
 }

@@ -4,10 +4,11 @@
 //! Idempotency keys are scoped per operation and API key. Only complete and final responses are stored: no streams, no
 //! transient errors (5xx, 408, 409, 425, 429), nothing longer than [`LONGEST_ANSWER`].
 //!
-//! A key is taken in this process first, and an answer stays here, too, within the bounds of memory. So while the store does not
-//! answer, keys hold in this process as they do without a store: a database that is away stops no request, and nothing that
-//! began or ended here is carried out twice here. An answer waits then, until the store takes it, in the spool, too: the next
-//! process gives it again. What the client wants nowhere stored stays here alone.
+//! A key is first taken in this process, and an answer is also kept here, within the bounds of memory. So while the store
+//! does not answer, keys work in this process as they would without a store: a database that is away blocks no request, and
+//! nothing that began or ended here is executed twice here. An answer then waits, also in the spool, until the store accepts
+//! it: after a restart, the next process replays it. Answers that the client doesn't want stored anywhere stay in this
+//! process.
 
 mod record;
 mod spooling;
@@ -48,15 +49,16 @@ pub(crate) const REPLAYED_HEADER: HeaderName = HeaderName::from_static("idempote
 const LONGEST_KEY: usize = 255;
 /// Maximum size of a stored response body, in bytes.
 const LONGEST_ANSWER: usize = 1024 * 1024;
-/// Lifetime of a stored response: not longer than that of the files it may name.
+/// Lifetime of a stored response: no longer than that of the files it may refer to.
 const LIFETIME: Duration = files::LIFETIME;
 /// The `retry-after` for a repeated request whose first one is still running.
 const RETRY_AFTER_S: u64 = 1;
-/// How long a key waits for a process that has died. Those under way are renewed three times as often.
+/// How long a key stays taken after its process dies. Leases of running requests are renewed three times as
+/// often.
 const LEASE: Duration = Duration::from_secs(30);
-/// Pause before an answer that the store did not take is handed to it again.
+/// Pause before an answer that the store rejected is offered to it again.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often what has run out is forgotten, in turns of renewal.
+/// How often expired entries are removed, in renewal turns.
 const TURNS: u32 = 6;
 
 /// See the module.
@@ -64,19 +66,19 @@ pub(crate) struct Replays {
     store: Arc<dyn Store>,
     /// What this process knows.
     own: Answers,
-    /// Seals answers for a store that outlives the process.
+    /// Seals answers for a durable store.
     sealer: Option<Arc<Sealer>>,
     /// Makes the digests of keys and requests.
     digests: hmac::Key,
-    /// Leases of the store that this process renews.
+    /// Leases in the store that this process renews.
     held: Mutex<HashSet<Lease>>,
     waiting: Mutex<Waiting>,
     health: StoreHealth,
-    /// None: answers that wait are in memory alone.
+    /// None: waiting answers are only in memory.
     spool: Option<Arc<Spool>>,
 }
 
-/// What a request is, for its digest.
+/// What identifies a request, for its digest.
 #[derive(Clone, Copy)]
 pub(crate) struct IdempotentRequest<'r> {
     pub(crate) operation: &'static Operation,
@@ -97,7 +99,7 @@ pub(crate) enum Begun {
     Again(Response),
 }
 
-/// Who knows an answer.
+/// Where an answer is known.
 enum Place {
     Store,
     /// This process.
@@ -108,24 +110,24 @@ enum Place {
 pub(crate) struct UnderWay {
     replays: Arc<Replays>,
     keyed: Keyed,
-    /// Of its lease in the store, whether or not that says that it has one.
+    /// Number of its lease in the store, whether or not the store has confirmed it.
     number: i64,
-    /// Of this process. None once it is answered.
+    /// Its lease in this process. None once it is answered.
     own: Option<Lease>,
-    /// Of the store, where it has one there.
+    /// Its lease in the store, if it has one.
     lease: Option<Lease>,
     /// Whether its answer may be in the store.
     may_be_stored: bool,
 }
 
 impl Wish {
-    /// Whether the answer may be kept: nothing of a stream is.
+    /// Whether the answer may be stored: streams never are.
     fn is_stored(&self) -> bool {
         self.store != Some(false) && self.stream != Some(true)
     }
 }
 
-/// What a request says of its answer. One that cannot be read is answered by an error, of which nothing has to be stored.
+/// The request's members that affect storing its answer. An unreadable request gets an error, which need not be stored.
 #[derive(Default, serde::Deserialize)]
 struct Wish {
     store: Option<bool>,
@@ -154,9 +156,9 @@ impl Replays {
         Self { store, own, sealer, digests, held, waiting, health, spool: None }
     }
 
-    /// Starts a task that renews the leases of requests under way, until the replays are gone. `sealer`: seals answers for a
-    /// store that outlives the process. `digests`: what the digests of requests are made with. `spool`: where answers that wait for
-    /// the store outlive the process. Needs a Tokio runtime.
+    /// Starts a task that renews the leases of requests in progress, until the replays are dropped. `sealer`: seals answers
+    /// for a durable store. `digests`: keys the digests of requests. `spool`: where answers waiting for the store survive
+    /// the process. Needs a Tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn Store>,
         sealer: Option<Arc<Sealer>>,
@@ -179,14 +181,14 @@ impl Replays {
         let Some(key) = key(headers)? else { return Ok(Begun::Unkeyed) };
         let keyed = self.keyed(key, asked);
         let wish = self.wish(asked.body);
-        // What this process knows goes first: the store does not know better.
+        // This process's knowledge takes precedence: the store can't know better.
         let (place, reserved) = match self.own.reserve(&keyed, Duration::MAX) {
             Reserved::First(own) => {
-                // It is given back in any case: no lease of this process outlives its request.
+                // Released in any case: no lease of this process outlives its request.
                 let (replays, own, may_be_stored) = (Arc::clone(self), Some(own), wish.is_stored());
                 let (keyed, number) = (keyed.clone(), rand::random());
                 let mut first = UnderWay { replays, keyed, number, own, lease: None, may_be_stored };
-                // Nothing of a stream is kept: it costs the store no work.
+                // Streams are not stored, so they need no store operation.
                 let asked = match wish.stream {
                     Some(true) => None,
                     _ => self.health.ask(self.store.reserve_as(&first.keyed, number, LEASE)).await,
@@ -210,7 +212,7 @@ impl Replays {
                     "this idempotency-key was used for a different request; use a new key for each request";
                 Err(ApiError::new(&ErrorCode::IDEMPOTENCY_KEY_REUSED, message).param(KEY_HEADER.as_str()))
             }
-            // The first lease of this process is returned above.
+            // The first lease of this process was returned above.
             Reserved::UnderWay | Reserved::First(_) => {
                 let message =
                     "the first request with this idempotency-key is still running; retry for its response";
@@ -221,7 +223,7 @@ impl Replays {
         }
     }
 
-    /// What a request says of its answer; only a store that lasts asks for it.
+    /// The request's settings for its answer; only needed with a durable store.
     fn wish(&self, body: &[u8]) -> Wish {
         match self.sealer {
             Some(_) => serde_json::from_slice(body).unwrap_or(Wish { store: Some(false), stream: None }),
@@ -231,7 +233,7 @@ impl Replays {
 
     fn keyed(&self, key: &str, asked: IdempotentRequest<'_>) -> Keyed {
         let IdempotentRequest { operation, caller, path, query, body } = asked;
-        // No part has a space: the keys of two callers never meet.
+        // No part contains a space, so the keys of two callers never collide.
         let slot = hmac::sign(&self.digests, format!("{} {caller} {key}", operation.id).as_bytes());
         let slot = slot.as_ref().iter().fold(String::new(), |mut digits, byte| {
             _ = write!(digits, "{byte:02x}");
@@ -260,7 +262,7 @@ impl Replays {
         Ok(Begun::Again(response))
     }
 
-    /// Renews the leases of requests under way here.
+    /// Renews the leases of requests in progress here.
     async fn renew(&self) {
         let leases: Vec<Lease> = self.held().iter().cloned().collect();
         if !leases.is_empty()
@@ -300,7 +302,8 @@ async fn attend(replays: Weak<Replays>) {
 }
 
 impl UnderWay {
-    /// Stores the response if it is final, and returns it. `room`: for it and its like.
+    /// Stores the response if it is final, and returns it. `room`: for it and the other answers of its
+    /// operation.
     pub(crate) async fn answered(mut self, response: Response, room: AnswerRoom) -> Response {
         let length = http_body::Body::size_hint(response.body()).exact();
         let short = length.is_some_and(|length| length <= LONGEST_ANSWER as u64);
@@ -326,13 +329,13 @@ impl UnderWay {
         let (made, replays) = (Instant::now(), Arc::clone(&self.replays));
         let lease = self.lease.take();
         if !self.may_be_stored {
-            // First here: a request that comes in between must not find the key free.
+            // Store it here first: a request that comes in between must not find the key free.
             _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             self.lease = lease;
             return self.free().await;
         }
         let (keyed, number) = (self.keyed.clone(), self.number);
-        // A client that leaves takes nothing back.
+        // Continues even if the client disconnects.
         let keeping = async move {
             let answer = match &replays.sealer {
                 Some(sealer) => sealer.seal_apart(keyed.slot.clone(), record.clone()).await,
@@ -345,17 +348,17 @@ impl UnderWay {
                 None => None,
             };
             if kept == Some(true) && replays.sealer.is_none() {
-                // It is in this memory already.
+                // It is already in this memory.
                 replays.own.free_key(&own);
             } else {
-                // It answers here while the store is away.
+                // It is replayed from here while the store is away.
                 _ = replays.own.keep_answer(&own, &record, LIFETIME, room);
             }
             if kept.is_none() {
                 let expires = made + LIFETIME;
                 let kept = OnceLock::new();
                 let late = Late { keyed, number, lease, answer, expires, room, kept };
-                // If the spool cannot take it, that is tried again while it waits.
+                // If the spool can't accept it, that is retried while it waits.
                 _ = replays.spool_one(&late).await;
                 replays.keep_later(late);
             } else if let Some(lease) = &lease {
@@ -369,7 +372,7 @@ impl UnderWay {
     async fn free(&mut self) {
         if let Some(lease) = self.lease.take() {
             self.replays.held().remove(&lease);
-            // If the store does not answer, the key is free when its lease has run out.
+            // If the store does not answer, the key is free once its lease expires.
             _ = self.replays.health.ask(self.replays.store.free_key(&lease)).await;
         }
         if let Some(own) = self.own.take() {

@@ -1,5 +1,5 @@
-//! Texts of clients at rest: compressed, and sealed with a key made of the pepper. Whoever has the database alone reads nothing
-//! of them, and nothing can be put in the place of something else.
+//! Client texts at rest: compressed, and sealed with a key derived from the pepper. The database alone reveals nothing of
+//! them, and no text can be substituted for another.
 
 use std::fmt;
 use std::io::{self, Read as _, Write as _};
@@ -12,15 +12,16 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use crate::random::random_bytes;
 
-/// A longer text is worked on in a thread of its own, in bytes.
+/// Longer texts are processed in a separate thread, in bytes.
 const LONG: usize = 64 * 1024;
-/// The form of what is sealed: a byte for the form, a nonce, and what AES-256-GCM makes of the compressed text.
+/// Format version of sealed text: a byte for the version, a nonce, and the AES-256-GCM ciphertext of the
+/// compressed text.
 const FORM: u8 = 1;
 
-/// What seals and opens. `Debug` hides its key.
+/// Seals and opens texts. `Debug` hides its key.
 pub(crate) struct Sealer(LessSafeKey);
 
-/// Something that was not sealed here for this place, or with another pepper.
+/// Something that was not sealed for this place, or with another pepper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it was sealed with another pepper, or was changed")]
 pub(crate) struct Unreadable;
@@ -30,7 +31,7 @@ impl Sealer {
         Self(LessSafeKey::new(UnboundKey::new(&AES_256_GCM, &key).expect("a key of 32 bytes")))
     }
 
-    /// `place`: what it is, and whose; it opens as that alone.
+    /// `place`: what the text is, and whose; it opens only as that.
     pub(crate) fn seal(&self, place: &str, text: &[u8]) -> Vec<u8> {
         let random = random_bytes();
         let mut nonce = [0; NONCE_LEN];
@@ -45,13 +46,13 @@ impl Sealer {
         sealed
     }
 
-    /// The same, away from the threads that serve everybody where the text is long.
+    /// The same, off the threads that serve requests if the text is long.
     pub(crate) async fn seal_apart(self: &Arc<Self>, place: String, text: Vec<u8>) -> Vec<u8> {
         let own = Arc::clone(self);
         apart(text.len(), move || own.seal(&place, &text)).await
     }
 
-    /// The same as [`open`](Self::open), away from the threads that serve everybody where the text is long.
+    /// Like [`open`](Self::open), off the threads that serve requests if the text is long.
     pub(crate) async fn open_apart(
         self: &Arc<Self>,
         place: String,
@@ -59,11 +60,11 @@ impl Sealer {
         most: usize,
     ) -> Result<Vec<u8>, Unreadable> {
         let own = Arc::clone(self);
-        // It is some times as long when it is open.
+        // The opened text is several times as long.
         apart(4 * sealed.len(), move || own.open(&place, &sealed, most)).await
     }
 
-    /// `most`: the largest length of the text.
+    /// `most`: maximum length of the text.
     pub(crate) fn open(&self, place: &str, sealed: &[u8], most: usize) -> Result<Vec<u8>, Unreadable> {
         let rest = sealed.strip_prefix(&[FORM]).ok_or(Unreadable)?;
         let (nonce, packed) = rest.split_at_checked(NONCE_LEN).ok_or(Unreadable)?;
@@ -114,7 +115,7 @@ mod tests {
         assert_eq!(one.open("copy key resp_1", &sealed, text.len()).as_deref(), Ok(text.as_bytes()));
         assert_eq!(one.open("copy other resp_1", &sealed, text.len()), Err(Unreadable));
         assert_eq!(Sealer::new([8; 32]).open("copy key resp_1", &sealed, text.len()), Err(Unreadable));
-        // The same text looks different each time.
+        // The same text is sealed differently each time.
         assert_ne!(one.seal("copy key resp_1", text.as_bytes()), sealed);
         assert_eq!(one.open("x", &one.seal("x", b""), 0), Ok(Vec::new()));
     }

@@ -1,14 +1,15 @@
-//! A small disk for a test, which may be full. The test runs once more, in a namespace where it may mount one.
+//! A small disk that a test can fill up. The test runs again in a namespace in which it may mount one.
 
 use std::path::Path;
 use std::process::Command;
 
 const INSIDE: &str = "GATEWRIGHT_TEST_MAY_MOUNT";
 
-/// Whether a test may mount. If not, it has just passed where it may. `test`: its name, with its modules.
+/// Whether this process may mount. If not, the test has just passed in one that may. `test`: its name, with
+/// its modules.
 ///
 /// # Panics
-/// It failed there, or this machine permits no namespaces.
+/// Panics if it failed there, or if this machine permits no namespaces.
 pub(crate) fn may_mount(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -32,7 +33,7 @@ pub(crate) fn mount(folder: &Path, size: &str) {
     run(&["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", text(folder)]);
 }
 
-/// Lets nobody write to the disk any more.
+/// Makes the disk read-only.
 pub(crate) fn make_read_only(folder: &Path) {
     run(&["-o", "remount,ro", text(folder)]);
 }

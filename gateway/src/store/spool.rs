@@ -1,12 +1,12 @@
-//! The spool: a folder with what the store did not take in time, so that it outlives a gateway that is killed.
+//! The spool: a folder for what the store did not accept in time, so that it survives a killed gateway.
 //!
-//! An item is a file of its own. It is whole and on the disk before anybody is told what it holds, and it is removed once the store
-//! has it. While the store answers, there are none. A process that starts takes over the items of those that have ended, in
-//! their order. What an item holds is what the store would get, sealed where that is sealed. A digest with a key made of the
-//! pepper tells it from what is cut, changed, foreign, or has the name of another one.
+//! Each item is a separate file. It is completely on the disk before its content is acknowledged, and is removed once the
+//! store has it. While the store answers, there are none. A starting process takes over the items of ended processes, in
+//! order. An item's content is what the store would get, sealed if the store's is sealed. A digest keyed from the pepper
+//! distinguishes it from files that are truncated, modified, foreign or renamed.
 //!
-//! A process may be killed after the store took an item and before its file is removed: the store gets it once more then, and has
-//! to bear that.
+//! A process may be killed after the store accepted an item and before its file is removed: the store then gets it again and
+//! must tolerate that.
 
 mod claim;
 mod inherited;
@@ -34,41 +34,41 @@ use crate::clock::unix_millis;
 use crate::crash;
 use crate::disk::{UNFINISHED, private_file, private_folder, sync_folder};
 
-/// Form of a file: this byte, the digest of its name and of what follows, and that.
+/// Format version of a file: this byte, the digest of its name and of the content, and the content.
 const FORM: u8 = 1;
-/// Bytes before what an item holds.
+/// Bytes before an item's content.
 const HEAD: usize = 1 + 32;
 /// Maximum size of an item, in bytes.
 const LONGEST: usize = 24 * 1024 * 1024;
-/// Maximum number of items of a process, and of those that it takes over.
+/// Maximum number of items of a process, including those it takes over.
 const MOST_ITEMS: usize = 2_000;
-/// Maximum size of them all, in bytes.
+/// Maximum size of all of them, in bytes.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
-/// How long an answer waits for the disk, which may hang. Then nobody else waits for it.
+/// How long an answer waits for the disk, which may hang. After that, no other answer waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many write at once. Further ones wait for these.
+/// Maximum number of concurrent writes. Further ones wait.
 const MOST_WRITING: usize = 8;
 
 /// See the module.
 pub(crate) struct Spool {
     folder: PathBuf,
-    /// Makes the digests of files.
+    /// Keys the digests of files.
     key: hmac::Key,
-    /// The name of this process. Names sort by the time at which processes began.
+    /// The name of this process. Names sort by the start time of the processes.
     writer: String,
-    /// That the files of that name are its own. None until there is one.
+    /// Proves that the files with that name belong to this process. None until there is one.
     claim: Mutex<Option<Claim>>,
     taken: Arc<Mutex<Taken>>,
-    /// What processes left that have ended, until somebody asks for it.
+    /// Items left behind by ended processes, until they are taken.
     inherited: Mutex<Vec<Inherited>>,
     writing: Arc<Semaphore>,
-    /// Whether a write takes so long that others do not wait for it.
+    /// Whether a write is so slow that others don't wait for it.
     is_slow: AtomicBool,
-    /// Whether the log says that items are in memory alone.
+    /// Whether the log reports that items are only in memory.
     is_failing: AtomicBool,
 }
 
-/// What an item holds.
+/// The kind of an item's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Changes of stored responses.
@@ -82,11 +82,11 @@ pub(super) enum Kind {
 struct Taken {
     items: usize,
     bytes: usize,
-    /// How many there have been.
+    /// Number of items created.
     count: u64,
 }
 
-/// An item. Its file stays where it is dropped, and goes where it is [removed](Self::remove).
+/// An item. Dropping it keeps its file; [removing](Self::remove) it deletes the file.
 #[derive(Clone)]
 pub(super) struct Kept(Arc<Item>);
 
@@ -95,7 +95,7 @@ struct Item {
     bytes: usize,
     taken: Arc<Mutex<Taken>>,
     stage: Mutex<Stage>,
-    /// That of the process which left it: as long as it is here, nobody else takes it over.
+    /// The claim of the process that left it: while this exists, nobody else takes it over.
     _claim: Option<Arc<Claim>>,
 }
 
@@ -110,7 +110,7 @@ enum Stage {
 impl Kind {
     const ALL: [Self; 2] = [Self::Changes, Self::Answer];
 
-    /// Ending of the names of files.
+    /// Extension of the file names.
     fn ending(self) -> &'static str {
         match self {
             Self::Changes => "changes",
@@ -120,8 +120,8 @@ impl Kind {
 }
 
 impl Spool {
-    /// Opens the spool of a data folder, and reads what processes left in it that have ended. Nothing is created yet. `key`: makes the
-    /// digests of files, the same for all that share the folder.
+    /// Opens the spool of a data folder, and reads what ended processes left in it. Creates nothing yet. `key`: keys the
+    /// digests of files; it is the same for all processes that share the folder.
     pub(crate) fn open(folder: &Path, key: [u8; 32]) -> Arc<Self> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
         let taken = Arc::default();
@@ -139,18 +139,18 @@ impl Spool {
         })
     }
 
-    /// What processes left that have ended, in its order. Whoever asks has it from then on.
+    /// Items left behind by ended processes, in order. The caller then owns them.
     pub(super) fn inherited(&self, kind: Kind) -> Vec<Inherited> {
         lock(&self.inherited).extract_if(.., |one| one.kind == kind).collect()
     }
 
-    /// Whether what it got last is on the disk.
+    /// Whether the latest item is on the disk.
     pub(super) fn works(&self) -> bool {
         !self.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Writes an item. Returns when it is on the disk, or soon if that takes too long. None: it stays in memory, and the log says
-    /// so. Whoever no longer waits for it loses it: it is to be called from a task that ends.
+    /// Writes an item. Returns once it is on the disk, or soon if that takes too long. None: it stays in memory, which is
+    /// logged. Not cancel-safe: call it from a spawned task.
     pub(super) async fn keep(self: &Arc<Self>, kind: Kind, content: impl Into<Bytes>) -> Option<Kept> {
         let content = content.into();
         let Some(kept) = self.begin(kind, HEAD + content.len()) else {
@@ -184,7 +184,7 @@ impl Spool {
                 self.fails(&error);
                 None
             }
-            // It may be there later, and is removed in time all the same.
+            // It may still be written, and is removed in time in any case.
             Err(_) => {
                 self.is_slow.store(true, Ordering::Relaxed);
                 self.fails(&"its disk does not answer");
@@ -193,7 +193,7 @@ impl Spool {
         }
     }
 
-    /// Takes room for an item. None: there is none.
+    /// Reserves space for an item. None: there is none.
     fn begin(&self, kind: Kind, bytes: usize) -> Option<Kept> {
         let mut taken = lock(&self.taken);
         if bytes > LONGEST || taken.items >= MOST_ITEMS || taken.bytes + bytes > MOST_BYTES {
@@ -205,7 +205,7 @@ impl Spool {
         Some(Kept::new(self.folder.join(name), bytes, &self.taken, Stage::Unwritten, None))
     }
 
-    /// A place to write from. None: the disk seems to hang.
+    /// A slot for writing. None: the disk seems to hang.
     async fn place(&self) -> Option<OwnedSemaphorePermit> {
         let writing = Arc::clone(&self.writing);
         if self.is_slow.load(Ordering::Relaxed) {
@@ -247,7 +247,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Makes the folder, and makes it known that files of this process are its own.
+    /// Creates the folder, and claims the files of this process.
     fn claim(&self) -> io::Result<()> {
         let mut claim = lock(&self.claim);
         if claim.is_none() {
@@ -286,12 +286,12 @@ impl Kept {
         }))
     }
 
-    /// The store has it, or nobody wants it any more: removes its file.
+    /// The store has it, or nobody needs it any more: removes its file.
     pub(super) async fn remove(&self) {
         Self::remove_all(vec![self.clone()]).await;
     }
 
-    /// The same of several. A disk that hangs is not waited for.
+    /// The same for several. Doesn't wait for a disk that hangs.
     pub(super) async fn remove_all(items: Vec<Self>) {
         if !items.is_empty() {
             let removing = spawn_blocking(move || items.iter().for_each(|item| item.0.remove()));
@@ -327,10 +327,10 @@ impl Drop for Item {
     }
 }
 
-/// What proves that an item was written for this name, by somebody with the pepper.
+/// Proves that an item was written under this name by a holder of the pepper.
 fn digest(key: &hmac::Key, path: &Path, content: &[u8]) -> hmac::Tag {
     let mut digest = hmac::Context::with_key(key);
-    // No name has the end of a line.
+    // No name contains a line break.
     digest.update(path.file_name().unwrap_or_default().as_encoded_bytes());
     digest.update(b"\n");
     digest.update(content);
@@ -341,12 +341,13 @@ fn unfinished(path: &Path) -> PathBuf {
     path.with_added_extension(UNFINISHED)
 }
 
-/// Creates a file for its owner alone.
+/// Creates a file with access for its owner only.
 fn create(path: &Path) -> io::Result<File> {
     private_file().write(true).create(true).truncate(true).open(path)
 }
 
-/// Creates a folder for its owner alone, if it is missing; not the data folder, which may be away and come back.
+/// Creates a folder with access for its owner only, if it is missing; but not the data folder, which may be away
+/// and come back.
 fn create_folder(folder: &Path) -> io::Result<()> {
     crash::point();
     match private_folder().create(folder) {

@@ -1,5 +1,5 @@
-//! The store in an SQL database, SQLite or Postgres. Several processes may use one database. Each subject has a file here, with
-//! statements that both databases understand, and a migration for each of the two.
+//! The store in an SQL database, SQLite or Postgres. Several processes may use one database. Each subject has a file here,
+//! with statements that both databases understand, and migrations for each of the two.
 
 mod configs;
 mod connections;
@@ -37,7 +37,7 @@ use super::address::StoreUrl;
 use super::durable::{Store, StoreError, Stored};
 use crate::crash;
 
-/// Longest time of an operation. A network that swallows what is sent would hold it for many minutes.
+/// Time limit of an operation. A network that drops packets would block it for many minutes.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// See the module.
@@ -64,12 +64,13 @@ impl From<sqlx::Error> for StoreError {
     }
 }
 
-/// Whether Postgres refuses user or password, has no such database, or does not let the user make tables.
+/// Whether Postgres rejects the user or password, doesn't have the database, or doesn't let the user create
+/// tables.
 fn is_refusal(error: &sqlx::Error) -> bool {
     has_code(error, &["28000", "28P01", "3D000", "42501"])
 }
 
-/// Whether SQLite finds its file damaged (`SQLITE_CORRUPT`), or no database (`SQLITE_NOTADB`).
+/// Whether SQLite finds its file damaged (`SQLITE_CORRUPT`), or not a database (`SQLITE_NOTADB`).
 fn is_damage(error: &sqlx::Error) -> bool {
     has_code(error, &["11", "26"])
 }
@@ -79,7 +80,7 @@ fn has_code(error: &sqlx::Error, codes: &[&str]) -> bool {
     code.is_some_and(|code| codes.contains(&&*code))
 }
 
-/// An operation of bounded time.
+/// An operation with a time limit.
 fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send + 's) -> Stored<'s, T> {
     Box::pin(async {
         crash::point();
@@ -89,25 +90,25 @@ fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send +
     })
 }
 
-/// The row of a statement that changes one and returns it. All rows are read first: SQLite commits at the end of the statement, and
-/// whoever stops at the first row is not told that this fails.
+/// The row of a statement that changes one and returns it. Reads all rows first: SQLite commits at the end of the statement,
+/// and a reader that stops at the first row would miss a failed commit.
 fn changed(rows: Vec<AnyRow>) -> Option<AnyRow> {
     rows.into_iter().next()
 }
 
 impl SqlStore {
-    /// Opens an SQLite file, which is created if it is missing, for its owner alone. Connects when it is first used. Needs a
-    /// Tokio runtime.
+    /// Opens an SQLite file, which is created if it is missing, with access for its owner only. Connects on first use. Needs
+    /// a Tokio runtime.
     pub(crate) fn in_file(file: &Path) -> io::Result<Self> {
         Ok(Self { database: Database::in_file(file)?, kept_since: KeptSince::default() })
     }
 
-    /// Opens a Postgres database. Connects when it is first used. Needs a Tokio runtime.
+    /// Opens a Postgres database. Connects on first use. Needs a Tokio runtime.
     pub(crate) fn at(url: &StoreUrl) -> Result<Self, StoreError> {
         Ok(Self { database: Database::at(url)?, kept_since: KeptSince::default() })
     }
 
-    /// Connections to the database, with the tables of this version.
+    /// Connections to the database, with the tables migrated to this version.
     pub(super) async fn connections(&self) -> Result<AnyPool, StoreError> {
         self.database.connections().await
     }
@@ -116,7 +117,7 @@ impl SqlStore {
         self.database.dialect()
     }
 
-    /// Keeps what a transaction has changed.
+    /// Commits a transaction.
     async fn commit(&self, writing: Transaction<'static, Any>) -> Result<(), StoreError> {
         crash::point();
         Ok(writing.commit().await?)
@@ -128,12 +129,12 @@ impl SqlStore {
     }
 }
 
-/// A count as databases keep it.
+/// A count as databases store it.
 fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-/// A count as it was kept.
+/// A count as it was stored.
 fn unsigned(count: i64) -> u64 {
     u64::try_from(count).unwrap_or(0)
 }

@@ -12,16 +12,17 @@ use super::durable::{Store, StoreError};
 
 /// Maximum time that a request waits for the store.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the store rests after a failure: longer each time, unless it worked for [`LONG`] in between.
+/// How long the store is left alone after a failure: longer each time, unless it worked for [`LONG`] in
+/// between.
 const SHORTEST_REST: Duration = Duration::from_millis(500);
 const LONGEST_REST: Duration = Duration::from_secs(5);
-/// How long the store has to work until earlier failures no longer count.
+/// How long the store must work before earlier failures no longer count.
 const LONG: Duration = Duration::from_secs(10);
 
 /// Whether a store is usable. See the module.
 pub(super) struct StoreHealth {
     store: Weak<dyn Store>,
-    /// What its absence means, for the log.
+    /// The consequence of its absence, for the log.
     consequence: &'static str,
     state: Arc<Mutex<State>>,
 }
@@ -51,7 +52,8 @@ impl StoreHealth {
         None
     }
 
-    /// Waits for one of a few slots for operations. None: no slot is free in time (not the store's fault), or the store rests.
+    /// Waits for one of a few slots for operations. None: no slot is free in time (not the store's fault), or the store is
+    /// being left alone.
     pub(super) async fn place<'p>(&self, places: &'p Semaphore) -> Option<SemaphorePermit<'p>> {
         if self.rests() {
             return None;
@@ -59,7 +61,7 @@ impl StoreHealth {
         timeout(PATIENCE, places.acquire()).await.ok()?.ok()
     }
 
-    /// Whether the store rests: operations are skipped.
+    /// Whether the store is being left alone: operations are skipped.
     pub(super) fn rests(&self) -> bool {
         lock(&self.state).rests
     }
@@ -106,7 +108,7 @@ mod tests {
         ready(Err(StoreError::Failed("it is away".to_owned())))
     }
 
-    /// How long the store rests after a failure.
+    /// How long the store is left alone after a failure.
     async fn rest(health: &StoreHealth) -> Duration {
         assert_eq!(health.ask(failed()).await, None);
         let begun = Instant::now();
@@ -140,7 +142,7 @@ mod tests {
         let health = StoreHealth::new(&store, "nothing follows");
         assert_eq!(health.ask(std::future::pending::<Result<(), _>>()).await, None);
         assert!(health.rests());
-        // Nothing is done then.
+        // The operation is not run.
         assert_eq!(health.ask(async { unreachable!("it rests") }).await, None::<()>);
     }
 }

@@ -1,4 +1,4 @@
-//! One suite for every store, and what only databases promise.
+//! One suite for every store, plus guarantees that only databases make.
 
 #[macro_use]
 mod kinds;

@@ -9,22 +9,22 @@ use super::Stored;
 pub(crate) const MOST_COPIES: u64 = 100_000;
 /// Maximum size of all copies, in bytes.
 pub(crate) const MOST_COPY_BYTES: u64 = 512 * 1024 * 1024;
-/// How long a copy stays.
+/// How long a copy is kept.
 pub(crate) const COPIES_KEPT_FOR: Duration = Duration::from_hours(30 * 24);
 
-/// A copy, by the id of its API key and its own.
+/// A copy, identified by the id of its API key and its own id.
 #[derive(Debug, Clone)]
 pub(crate) struct Copy {
     pub(crate) owner: Arc<str>,
     pub(crate) id: Arc<str>,
-    /// Tells it from others of the same id.
+    /// Distinguishes it from other copies with the same id.
     pub(crate) stamp: i64,
     /// Milliseconds since 1970.
     pub(crate) kept: u64,
     pub(crate) content: Vec<u8>,
 }
 
-/// A change of what copies there are.
+/// A change to the set of copies.
 #[derive(Debug, Clone)]
 pub(crate) enum CopyChange {
     Kept(Copy),
@@ -39,11 +39,11 @@ impl CopyChange {
     }
 }
 
-/// What the store has in place of a copy that somebody knows.
+/// The store's copy, compared with the one that the caller knows.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum FoundCopy {
     None,
-    /// The very same.
+    /// The same copy.
     Same,
     Other {
         stamp: i64,
@@ -53,13 +53,13 @@ pub(crate) enum FoundCopy {
 
 /// The store of copies.
 pub(crate) trait CopyStore {
-    /// The copy of a response of an API key. `known`: the stamp of the one that need not be read again.
+    /// An API key's copy of a response. `known`: the stamp of the copy that need not be read again.
     fn copy<'s>(&'s self, owner: &'s str, id: &'s str, known: Option<i64>) -> Stored<'s, FoundCopy>;
 
-    /// Takes changes over: of each copy, in their order.
+    /// Applies changes; those to the same copy in order.
     fn change_copies<'s>(&'s self, changes: &'s [CopyChange]) -> Stored<'s, ()>;
 
-    /// Forgets copies that were kept before a time, in milliseconds since 1970, and the oldest of too many. `hundredths`: how much
-    /// of the room those of one API key may take.
+    /// Removes copies stored before a time, in milliseconds since 1970, and the oldest ones beyond the limits. `hundredths`:
+    /// the share of the limits that the copies of one API key may take.
     fn forget_copies(&self, kept_before: u64, hundredths: u8) -> Stored<'_, ()>;
 }

@@ -1,14 +1,14 @@
-//! Notifications that wait for their delivery (section 6): written in the transaction that ends their task, so that none is
-//! lost and none is sent of what did not happen.
+//! Notifications that wait for delivery (section 6): written in the transaction that ends their task, so that none is lost
+//! and none reports something that didn't happen.
 
 use std::time::Duration;
 
 use super::Stored;
 use super::leases::Lease;
 
-/// Maximum number of notifications that were delivered, and of those that were given up; the oldest are removed first.
+/// Maximum number of delivered notifications, and of those given up; the oldest are removed first.
 pub(crate) const MOST_TOLD: usize = 10_000;
-/// How long they stay known.
+/// How long they are kept.
 pub(crate) const TOLD_FOR: Duration = Duration::from_hours(30 * 24);
 
 /// A notification.
@@ -29,15 +29,15 @@ pub(crate) struct Notice {
 pub(crate) struct Due {
     pub(crate) notice: Notice,
     pub(crate) lease: Lease,
-    /// How many attempts have failed.
+    /// Number of failed attempts.
     pub(crate) attempts: u32,
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone)]
 pub(crate) enum Attempted {
     Delivered,
-    /// It is due again after some time.
+    /// It is due again after this time.
     Again {
         after: Duration,
         problem: String,
@@ -60,7 +60,7 @@ pub(crate) struct Delivery {
     pub(crate) ended: Option<u64>,
 }
 
-/// How far a notification is.
+/// The state of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     Pending,
@@ -85,28 +85,30 @@ impl Status {
     }
 }
 
-/// The store of notifications. What time it is, the store says, as for tasks.
+/// The store of notifications. As for tasks, the store's clock counts.
 pub(crate) trait DeliveryStore {
-    /// Takes leases of notifications that are due, for some time, at most so many, the longest waiting first. Each is due
-    /// again then, should nobody tell what came of it.
+    /// Takes leases on at most `most` notifications that are due, the longest waiting first. Each is due again when its
+    /// lease expires, unless the outcome of the attempt is recorded before.
     fn due_deliveries(&self, last: Duration, most: usize) -> Stored<'_, Vec<Due>>;
 
-    /// How long it is until a notification is due.
+    /// Time until a notification is due.
     fn next_delivery(&self) -> Stored<'_, Option<Duration>>;
 
-    /// Keeps what came of an attempt. False if somebody else has taken the next lease.
+    /// Records the outcome of an attempt. False if somebody else has taken the next lease.
     fn attempted<'s>(&'s self, lease: &'s Lease, attempted: &'s Attempted) -> Stored<'s, bool>;
 
-    /// Notifications, the newest first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only such.
+    /// The newest notifications first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only those
+    /// with this status.
     fn deliveries(&self, status: Option<Status>) -> Stored<'_, Vec<Delivery>>;
 
-    /// Makes a notification due now, as if it had never been tried, whatever came of it before. False if there is none.
+    /// Makes a notification due now, as if it had never been attempted, whatever its state. False if there is none.
     fn redeliver<'s>(&'s self, id: &'s str) -> Stored<'s, bool>;
 
-    /// Forgets notifications that were delivered or given up [`TOLD_FOR`] ago, and the oldest of too many.
+    /// Removes notifications that were delivered or given up [`TOLD_FOR`] ago, and the oldest ones beyond the
+    /// limit.
     fn forget_deliveries(&self) -> Stored<'_, ()>;
 
-    /// Makes all of them, and their leases, so much older, for tests.
+    /// Makes all notifications and their leases older by this much, for tests.
     #[cfg(test)]
     fn age_deliveries(&self, by: Duration) -> Stored<'_, ()>;
 }

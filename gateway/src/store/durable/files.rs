@@ -1,4 +1,4 @@
-//! What generated files there are.
+//! The records of generated files.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Stored;
 use crate::store::file_name::FileName;
 
-/// A generated file, without what is in it.
+/// A generated file, without its contents.
 #[derive(Debug, Clone)]
 pub(crate) struct FileRecord {
     pub(crate) name: FileName,
@@ -15,7 +15,7 @@ pub(crate) struct FileRecord {
     pub(crate) bytes: u64,
 }
 
-/// What files take together.
+/// What several files take in total.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) files: u64,
@@ -23,35 +23,35 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// The same with more files.
+    /// The total with more files.
     pub(crate) fn with(self, more: Self) -> Self {
         let (files, bytes) = (self.files.saturating_add(more.files), self.bytes.saturating_add(more.bytes));
         Self { files, bytes }
     }
 }
 
-/// A generated file, and how long it stays.
+/// A generated file, and when it expires.
 #[derive(Debug, Clone)]
 pub(crate) struct Expiring {
     pub(crate) file: FileRecord,
-    /// Seconds until it expires; none: it has.
+    /// Seconds until it expires; 0 if it has expired.
     pub(crate) left: u64,
 }
 
-/// The store of what generated files there are. A file that has expired is there until it is removed. What time it is, the store says:
-/// the clocks of the processes that use it differ.
+/// The store of file records. An expired file is listed until it is removed. The store's clock counts, because the clocks of
+/// the processes that use it differ.
 pub(crate) trait FileStore {
     /// The clock of the store, in milliseconds since 1970.
     fn clock(&self) -> Stored<'_, u64>;
 
-    /// Adds files, which expire after `lifetime`: all of them, or none. One that is there already is the same one, told again: it gets
-    /// the expiry. Returns that, in seconds since 1970.
+    /// Adds files, which expire after `lifetime`: all of them, or none. A file that already exists is the same one, recorded
+    /// again: it gets the new expiry. Returns the expiry, in seconds since 1970.
     fn add_files<'s>(&'s self, files: &'s [FileRecord], lifetime: Duration) -> Stored<'s, u64>;
 
-    /// What all files take, and what those of an API key take.
+    /// What all files take in total, and those of one API key.
     fn taken_by_files<'s>(&'s self, owner: &'s str) -> Stored<'s, (Taken, Taken)>;
 
-    /// The files that expire first, in this order, at most so many. `owner`: only those of this API key.
+    /// The files that expire first, in order, at most `most`. `owner`: only those of this API key.
     fn first_to_expire<'s>(&'s self, owner: Option<&'s str>, most: u32) -> Stored<'s, Vec<Expiring>>;
 
     fn has_file<'s>(&'s self, name: &'s FileName) -> Stored<'s, bool>;

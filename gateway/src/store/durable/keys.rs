@@ -5,22 +5,22 @@ use std::pin::Pin;
 use super::Stored;
 use crate::keys::{Digest, Key};
 
-/// Maximum number of keys that are not revoked: all are in memory.
+/// Maximum number of keys that are not revoked: all of them are in memory.
 pub(crate) const MOST_KEYS: usize = 100_000;
 
-/// A key with what its secret is recognised by.
+/// A key with the digest that its secret is recognized by.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyRecord {
     pub(crate) key: Key,
     pub(crate) digest: Digest,
-    /// The digest of the secret before, and until when it works, in seconds since 1970.
+    /// The digest of the previous secret, and how long it remains valid, in seconds since 1970.
     pub(crate) old: Option<(Digest, u64)>,
 }
 
 /// Why a key was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NotAdded {
-    /// Another key in use has the name.
+    /// Another active key has the name.
     NameTaken,
     /// There are [`MOST_KEYS`] already.
     Full,
@@ -28,25 +28,25 @@ pub(crate) enum NotAdded {
 
 /// The store of keys.
 pub(crate) trait KeyStore {
-    /// A number that changes with every change of a key, in whatever process.
+    /// A number that changes whenever a key changes, in any process.
     fn revision(&self) -> Stored<'_, i64>;
 
-    /// Waits until another process may have changed keys. A store that is told of nothing waits without end: whoever waits
-    /// looks at the revision from time to time. One waits at a time.
+    /// Waits until another process may have changed keys. A store without notifications waits forever, so callers must
+    /// also poll the revision. At most one task waits at a time.
     fn keys_changed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(std::future::pending())
     }
 
-    /// Keeps the check of the pepper if there is none yet. Returns the one that is kept.
+    /// Stores the check of the pepper if there is none yet. Returns the stored one.
     fn pepper_check(&self, check: Digest) -> Stored<'_, Digest>;
 
     /// The keys that are not revoked.
     fn keys_in_use(&self) -> Stored<'_, Vec<KeyRecord>>;
 
-    /// The keys, the newest first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `revoked`: with those that are revoked.
+    /// The newest keys first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `revoked`: includes revoked keys.
     fn list_keys(&self, revoked: bool) -> Stored<'_, Vec<Key>>;
 
-    /// The key with this id, or the one in use with this name.
+    /// The key with this id, or the active one with this name.
     fn find_key<'s>(&'s self, name: &'s str) -> Stored<'s, Option<Key>>;
 
     fn add_key(&self, record: KeyRecord) -> Stored<'_, Result<(), NotAdded>>;
@@ -60,6 +60,6 @@ pub(crate) trait KeyStore {
         old_until: Option<u64>,
     ) -> Stored<'s, Option<Key>>;
 
-    /// Revokes a key in use. Returns the key, if there is one.
+    /// Revokes an active key. Returns the key, if there is one.
     fn revoke_key<'s>(&'s self, id: &'s str, now: u64) -> Stored<'s, Option<Key>>;
 }

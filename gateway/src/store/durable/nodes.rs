@@ -1,8 +1,8 @@
-//! Which gateways use a store.
+//! The gateways that use a store.
 
 use super::Stored;
 
-/// How long a gateway is listed that says nothing more, in seconds.
+/// How long a gateway is listed after its last report, in seconds.
 pub(crate) const NODE_KNOWN_FOR_S: u64 = 60;
 
 /// A gateway that runs, as it says of itself. Times are in seconds since 1970.
@@ -12,13 +12,13 @@ pub(crate) struct NodeRecord {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
-    /// Where it listens.
+    /// The addresses it listens on.
     pub(crate) addresses: Vec<String>,
     pub(crate) started: u64,
     pub(crate) seen: u64,
     /// Requests that it is answering.
     pub(crate) in_flight: u64,
-    /// Tasks that it works on.
+    /// Number of tasks it works on.
     pub(crate) leases: u64,
     /// The revision of the shared configuration that it uses.
     pub(crate) config: Option<u64>,
@@ -26,12 +26,12 @@ pub(crate) struct NodeRecord {
 
 /// The store of which gateways use it.
 pub(crate) trait NodeStore {
-    /// Keeps what a gateway says of itself in place of what it said before, and forgets those that were seen before a time.
+    /// Replaces a gateway's report, and removes gateways last seen before a time.
     fn report_node<'s>(&'s self, node: &'s NodeRecord, seen_before: u64) -> Stored<'s, ()>;
 
-    /// The gateways that were seen at a time or later, by name and id.
+    /// The gateways seen at a time or later, by name and id.
     fn nodes(&self, seen_since: u64) -> Stored<'_, Vec<NodeRecord>>;
 
-    /// Forgets a gateway.
+    /// Removes a gateway.
     fn remove_node<'s>(&'s self, id: &'s str) -> Stored<'s, ()>;
 }

@@ -3,7 +3,7 @@
 use super::Stored;
 use crate::store::history::{Change, Place};
 
-/// The store of the places of responses.
+/// The store that records which upstream stores which response.
 pub(crate) trait PlaceStore {
     /// All places, the oldest first. Their number is bounded.
     fn places(&self) -> Stored<'_, Vec<Place>>;
@@ -11,6 +11,6 @@ pub(crate) trait PlaceStore {
     /// The place of one response of an API key.
     fn place<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Place>>;
 
-    /// Takes changes over, in their order.
+    /// Applies changes in order.
     fn change_places<'s>(&'s self, changes: &'s [Change]) -> Stored<'s, ()>;
 }

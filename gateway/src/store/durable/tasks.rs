@@ -1,5 +1,5 @@
-//! Video tasks (section 3) as the store keeps them. Whoever works on one has its lease: until it runs out, nobody
-//! else takes the task over, and once somebody has, the lease before changes nothing any more. So a task ends once, whoever
+//! Video tasks (section 3) in the store. Whoever works on a task holds its lease: nobody else takes the task over before
+//! the lease expires, and once somebody has, the old lease can no longer change anything. So a task ends only once, whoever
 //! worked on it.
 
 use std::sync::Arc;
@@ -14,22 +14,22 @@ use crate::store::file_name::KeptFile;
 
 /// Maximum number of tasks in progress.
 pub(crate) const MOST_TASKS: usize = 1_000;
-/// Maximum number of tasks that have ended; the oldest are removed first.
+/// Maximum number of ended tasks; the oldest are removed first.
 pub(crate) const MOST_ENDED: usize = 100_000;
-/// How long a task that has ended stays known.
+/// How long an ended task is kept.
 pub(crate) const KNOWN_FOR: Duration = Duration::from_hours(7 * 24);
-/// Maximum number of notifications that are promised or wait.
+/// Maximum number of notifications that are promised or waiting.
 pub(crate) const MOST_NOTICES: usize = 10_000;
 
 /// One task.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
     pub(crate) id: String,
-    /// Id of the API key that it belongs to.
+    /// Id of the API key that owns it.
     pub(crate) owner: Arc<str>,
     /// Seconds since 1970.
     pub(crate) created: u64,
-    /// As the client called it.
+    /// As the client named it.
     pub(crate) model: Arc<str>,
     pub(crate) state: State,
 }
@@ -45,28 +45,28 @@ pub(crate) struct Output {
 /// The states of section 3.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Waits for a free encoder, or at its provider.
+    /// Waiting for a free encoder, or at its provider.
     Pending,
     Processing,
     Completed(Output),
     Failed(Problem),
 }
 
-/// What went wrong, and the word for programs.
+/// What went wrong, with an error code for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Problem {
     pub(crate) message: String,
     pub(crate) code: String,
 }
 
-/// The word for a failure without one of its own.
+/// The code of a failure without a specific one.
 const GENERATION_FAILED: &str = "generation_failed";
 
 impl State {
-    /// The words for the states, in their order.
+    /// The names of the states, in order.
     pub(crate) const NAMES: [&'static str; 4] = ["pending", "processing", "completed", "failed"];
 
-    /// The word of section 3.
+    /// The name used in section 3.
     pub(crate) fn name(&self) -> &'static str {
         let [pending, processing, completed, failed] = Self::NAMES;
         match self {
@@ -77,7 +77,7 @@ impl State {
         }
     }
 
-    /// A failure without a word of its own.
+    /// A failure without a specific code.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Self::Failed(Problem { message: message.into(), code: GENERATION_FAILED.to_owned() })
     }
@@ -88,26 +88,26 @@ impl State {
 pub(crate) struct Resumed {
     pub(crate) task: Task,
     pub(crate) lease: Lease,
-    /// When it was taken over by the clock of the store, in milliseconds since 1970.
+    /// When it was taken over by the store's clock, in milliseconds since 1970.
     pub(crate) now: u64,
-    /// What is left to do, as it was kept.
+    /// The remaining work, as it was stored.
     pub(crate) task_payload: String,
 }
 
-/// How many tasks there may be.
+/// Limits on the number of tasks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Most {
-    /// Of the key of the task.
+    /// For the task's key.
     pub(crate) of_key: usize,
     pub(crate) of_all: usize,
     pub(crate) notices: usize,
     pub(crate) notices_of_key: usize,
-    /// How much of the places of tasks that have ended those of its key may take, in hundredths.
+    /// The share of ended tasks that its key may keep, in hundredths.
     pub(crate) ended_hundredths: u8,
 }
 
 impl Most {
-    /// How many of so many tasks that have ended stay when one of the same key is added: it takes the place of the oldest.
+    /// How many of at most `most` ended tasks of the key remain when another one is added: it replaces the oldest.
     pub(crate) fn ended_of_key(self, most: usize) -> usize {
         (most * usize::from(self.ended_hundredths) / 100).saturating_sub(1)
     }
@@ -116,23 +116,23 @@ impl Most {
 /// Why a task was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// So many tasks of its key are in progress.
+    /// The key has this many tasks in progress.
     OfKey(usize),
-    /// So many tasks are in progress.
+    /// This many tasks are in progress.
     OfAll(usize),
-    /// So many notifications are promised or wait.
+    /// This many notifications are promised or waiting.
     Notices(usize),
-    /// So many of them are of its key.
+    /// This many of them belong to the key.
     NoticesOfKey(usize),
 }
 
-/// The store of tasks. What time it is, the store says: the clocks of the processes that use it differ. What is done with a lease
-/// returns false if it is no longer the last one, the task has ended, or it is in no state that this one follows: nothing has
-/// changed then. So a change that arrives late, after others of the same lease, does no harm.
+/// The store of tasks. The store's clock counts, because the clocks of the processes that use it differ. An operation on a
+/// lease returns false, and changes nothing, if the lease is no longer the latest, if the task has ended, or if the new
+/// state can't follow its current one. So a change that arrives late, after others with the same lease, does no harm.
 pub(crate) trait TaskStore {
-    /// Adds a task that is being submitted, with its first lease for some time; too many of its key that have ended give way.
-    /// Nobody takes it over: if its lease runs out before it has a payload, it is forgotten. `announced`: whether somebody is
-    /// told of its end.
+    /// Adds a task that is being submitted, with its first lease for some time; excess ended tasks of its key are evicted.
+    /// Nobody takes the task over: if its lease expires before it has a payload, it is removed. `announced`: whether a
+    /// notification is sent when it ends.
     fn add_task<'s>(
         &'s self,
         task: &'s Task,
@@ -141,7 +141,8 @@ pub(crate) trait TaskStore {
         lasts: Duration,
     ) -> Stored<'s, Result<Lease, Full>>;
 
-    /// Accepts a task: whoever takes it over continues with the payload. True if the same acceptance was kept before, and nothing since.
+    /// Accepts a task: whoever takes it over continues with the payload. True if the same acceptance was recorded before and
+    /// nothing has changed since.
     fn accept_task<'s>(
         &'s self,
         lease: &'s Lease,
@@ -149,20 +150,21 @@ pub(crate) trait TaskStore {
         task_payload: &'s str,
     ) -> Stored<'s, bool>;
 
-    /// Forgets a task that nobody was told of, whether or not its acceptance was kept.
+    /// Removes a task that nobody has been told about, whether or not its acceptance was recorded.
     fn drop_task<'s>(&'s self, lease: &'s Lease) -> Stored<'s, ()>;
 
     /// A task of an API key.
     fn task<'s>(&'s self, owner: &'s str, id: &'s str) -> Stored<'s, Option<Task>>;
 
-    /// Tasks of all API keys, without those that are being submitted, and when each ended, in seconds since 1970: the newest
-    /// first, at most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only those of this word.
+    /// Tasks of all API keys, except those being submitted, and when each ended, in seconds since 1970: the newest first, at
+    /// most [`LONGEST_LIST`](super::LONGEST_LIST). `status`: only those with this status.
     fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>>;
 
-    /// Changes the state of a task, which goes on: what is processing does not wait again. True if it is in that state already.
+    /// Changes the state of a task in progress: one that is processing never goes back to waiting. True if it is already in
+    /// that state.
     fn advance_task<'s>(&'s self, lease: &'s Lease, state: &'s State) -> Stored<'s, bool>;
 
-    /// Ends a task. In the same transaction, its notification begins to wait for its delivery.
+    /// Ends a task. In the same transaction, its notification is queued for delivery.
     fn end_task<'s>(
         &'s self,
         lease: &'s Lease,
@@ -170,22 +172,22 @@ pub(crate) trait TaskStore {
         notice: Option<&'s Notice>,
     ) -> Stored<'s, bool>;
 
-    /// Renews leases: from now on, they last so long. Returns those that are no longer the last ones, or whose tasks have ended.
+    /// Renews leases: they now last this long. Returns those that are no longer the latest, or whose tasks have ended.
     fn renew_leases<'s>(&'s self, leases: &'s [Lease], last: Duration) -> Stored<'s, Vec<Lease>>;
 
-    /// Takes tasks over whose leases have run out, for some time, at most so many, the longest waiting first.
+    /// Takes over at most `most` tasks whose leases have expired, for some time, the longest waiting first.
     fn resume_tasks(&self, last: Duration, most: usize) -> Stored<'_, Vec<Resumed>>;
 
-    /// Forgets tasks that were never accepted and whose leases have run out, those that ended [`KNOWN_FOR`] ago, and the oldest
-    /// of too many.
+    /// Removes tasks that were never accepted and whose leases have expired, those that ended [`KNOWN_FOR`] ago, and the
+    /// oldest ones beyond the limit.
     fn forget_tasks(&self) -> Stored<'_, ()>;
 
-    /// Makes all of them, and their leases, so much older, for tests.
+    /// Makes all tasks and their leases older by this much, for tests.
     #[cfg(test)]
     fn age_tasks(&self, by: Duration) -> Stored<'_, ()>;
 }
 
-/// A state as the store keeps it: the word of section 3, and how the task ended.
+/// A state as the store records it: the name used in section 3, and how the task ended.
 pub(crate) fn written(state: &State) -> (&'static str, Option<String>) {
     let json = |outcome: Result<String, serde_json::Error>| Some(outcome.expect("plain values"));
     let outcome = match state {
@@ -196,7 +198,7 @@ pub(crate) fn written(state: &State) -> (&'static str, Option<String>) {
     (state.name(), outcome)
 }
 
-/// The state that was written. Errors: it is none.
+/// Parses a recorded state. Errors: it is not one.
 pub(crate) fn read(status: &str, outcome: Option<&str>) -> Result<State, String> {
     let outcome = outcome.unwrap_or_default();
     let unreadable = |error| format!("the end of a task cannot be read: {error}");

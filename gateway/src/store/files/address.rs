@@ -1,5 +1,5 @@
-//! Signed addresses of files: every gateway with the same key reads them, and none looks anything up to write or to judge
-//! one.
+//! Signed URLs of files: every gateway with the same key can verify them, and neither signing nor verifying needs a
+//! lookup.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -11,7 +11,7 @@ use crate::clock::unix_seconds;
 use crate::store::file_name::{FileName, KeptFile};
 use crate::wire::ApiError;
 
-/// What signs addresses.
+/// Signs the URLs.
 pub(super) struct Signer(hmac::Key);
 
 impl Signer {
@@ -25,7 +25,7 @@ impl Signer {
         format!("{PREFIX}{name}?exp={expires}&sig={}", BASE64_URL_SAFE_NO_PAD.encode(signature))
     }
 
-    /// The file of an address, by its name and query. Errors: the signature is invalid, or the file has expired.
+    /// The file of a URL, by its name and query. Errors: the signature is invalid, or the file has expired.
     pub(super) fn read(&self, name: &str, query: &[(String, String)]) -> Result<FileName, ApiError> {
         let parameter = |wanted| query.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.as_str());
         let unsigned =

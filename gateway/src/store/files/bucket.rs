@@ -1,4 +1,4 @@
-//! Files in a bucket of S3, or of a service like it.
+//! Files in a bucket on S3 or a compatible service.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,13 +13,13 @@ use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use crate::crash;
 use crate::store::bucket::Bucket;
 
-/// Maximum time to connect, and of silence in an answer.
+/// Maximum time to connect, and maximum silence in a response.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// How often, and for how long, a request that failed is repeated: a client waits meanwhile.
+/// How many times, and for how long, a failed request is retried: a client waits meanwhile.
 const RETRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Opens a bucket. Nothing is asked of it yet. Errors: its settings cannot be used.
+/// Opens a bucket, without sending a request yet. Errors: its settings can't be used.
 pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, String> {
     let (name, prefix) = bucket.place().ok_or("it must have the form s3://bucket or s3://bucket/prefix")?;
     let retry = RetryConfig { max_retries: RETRIES, retry_timeout: PATIENCE, ..RetryConfig::default() };
@@ -29,7 +29,7 @@ pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, String> {
         .with_access_key_id(bucket.access_key.expose())
         .with_secret_access_key(bucket.secret_key.expose())
         .with_retry(retry)
-        // One file is removed at a time, and not all services remove several.
+        // Files are removed one at a time, and not all services support bulk deletion.
         .with_disable_bulk_delete(true)
         .with_http_connector(Connector(client()?));
     if let Some(endpoint) = &bucket.endpoint {
@@ -39,7 +39,7 @@ pub(super) fn open(bucket: &Bucket) -> Result<Arc<dyn ObjectStore>, String> {
     Ok(if prefix.is_empty() { Arc::new(store) } else { Arc::new(PrefixStore::new(store, prefix)) })
 }
 
-/// Connections that trust what all others of the gateway trust.
+/// Connections that trust the same authorities as the rest of the gateway.
 #[derive(Debug)]
 struct Connector(reqwest::Client);
 
@@ -50,12 +50,12 @@ impl HttpConnector for Connector {
     }
 }
 
-/// Has a point before and after each request that changes the bucket. In debug builds only.
+/// Has a crash point before and after each request that changes the bucket. In debug builds only.
 #[derive(Debug)]
 struct Stopping(reqwest::Client);
 
 impl HttpService for Stopping {
-    // As `async_trait` has it.
+    // The signature that `async_trait` generates.
     fn call<'s, 'a>(&'s self, request: HttpRequest) -> BoxFuture<'a, Result<HttpResponse, HttpError>>
     where
         's: 'a,

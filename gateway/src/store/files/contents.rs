@@ -1,5 +1,5 @@
-//! Where the contents of files lie: in a folder, in a bucket, or in memory. What is written appears under its name when all
-//! of it is on the disk, so that nobody reads a part of it, whenever the process or the machine ends.
+//! Where the contents of files are: in a folder, in a bucket, or in memory. A file appears under its name once all of it is
+//! on the disk, so that nobody reads part of it, whenever the process or the machine fails.
 
 use std::io;
 use std::ops::Range;
@@ -23,23 +23,24 @@ use crate::disk::{private_folder, sync_folder};
 use crate::store::bucket::Bucket;
 use crate::store::file_name::FileName;
 
-/// A file that is larger is written in parts of this size, in bytes, of which one is in memory while the next one comes.
+/// A larger file is written in parts of this size, in bytes; one part is in memory while it arrives.
 pub(super) const PART: usize = 5 * 1024 * 1024;
-/// The size of the pieces that a file of the folder is read in, in bytes. Each costs a way to another thread and back.
+/// The size of the pieces in which a file is read from the folder, in bytes. Each takes a round trip to another
+/// thread.
 const PIECE: usize = 64 * 1024;
 
 /// See the module. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Contents {
     store: Arc<dyn ObjectStore>,
-    /// Where they are in a folder.
+    /// The folder, if they are in one.
     folder: Option<Arc<Folder>>,
 }
 
 /// Pieces of a file, in order.
 pub(crate) type Pieces = BoxStream<'static, Result<Bytes, Failure>>;
 
-/// Something that lies among the files.
+/// Something found among the files.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) name: FileName,
@@ -52,28 +53,28 @@ impl Contents {
         Self { store: Arc::new(InMemory::new()), folder: None }
     }
 
-    /// In a folder, which is created if it is missing, for its owner alone.
+    /// In a folder, which is created if it is missing, with access for its owner only.
     pub(crate) fn in_folder(folder: &Folder) -> io::Result<Self> {
         crash::point();
         private_folder().recursive(true).create(folder)?;
         crash::point();
-        // Else a power cut might take the folder with all that is in it.
+        // Otherwise a power failure might lose the folder and everything in it.
         if let Some(parent) = folder.parent() {
             sync_folder(parent)?;
         }
         let store = LocalFileSystem::new_with_prefix(folder).map_err(io::Error::from)?.with_fsync(true);
-        // By itself, it reads 8 KiB at a time.
+        // By default, it reads 8 KiB at a time.
         let store = Arc::new(ChunkedStore::new(Arc::new(store), PIECE));
         Ok(Self { store, folder: Some(folder.into()) })
     }
 
-    /// In a bucket. Nothing is asked of it yet. Errors: its settings cannot be used.
+    /// In a bucket, without sending a request yet. Errors: its settings can't be used.
     pub(crate) fn in_bucket(bucket: &Bucket) -> io::Result<Self> {
         let store = super::bucket::open(bucket).map_err(io::Error::other)?;
         Ok(Self { store, folder: None })
     }
 
-    /// Errors: the folder is not there. Whatever wrote into it then would make another one, for everybody.
+    /// Errors: the folder is missing. A write would then create a new one, accessible to everybody.
     async fn in_place(&self) -> Result<(), Failure> {
         let Some(folder) = &self.folder else { return Ok(()) };
         match tokio::fs::metadata(folder).await {
@@ -91,14 +92,14 @@ impl Contents {
         Ok(())
     }
 
-    /// What writes a file as its bytes come. It is there once the writer was shut down.
+    /// A writer for a file whose bytes arrive over time. The file appears once the writer has been shut down.
     pub(super) async fn writer(&self, name: &FileName) -> Result<BufWriter, Failure> {
         self.in_place().await?;
         let writer = BufWriter::with_capacity(Arc::clone(&self.store), path(name), PART);
         Ok(writer.with_max_concurrency(1))
     }
 
-    /// The size of a file, in bytes; `None` if there is none of this name.
+    /// The size of a file, in bytes; `None` if no file has this name.
     pub(super) async fn size(&self, name: &FileName) -> Result<Option<u64>, Failure> {
         match self.store.head(&path(name)).await {
             Ok(meta) => Ok(Some(meta.size)),
@@ -107,11 +108,11 @@ impl Contents {
         }
     }
 
-    /// Reads a part of a file, piece by piece, each when it is asked for.
+    /// Reads a part of a file in pieces, each on demand.
     pub(super) async fn read(&self, name: &FileName, part: Range<u64>) -> Result<Pieces, Failure> {
         let options = GetOptions { range: Some(GetRange::Bounded(part)), ..GetOptions::default() };
         let found = self.store.get_opts(&path(name), options).await?;
-        // A file that was cut short would give nothing without end.
+        // A truncated file would yield empty pieces forever.
         let is_cut = |piece: Bytes| if piece.is_empty() { Err(Failure::cut()) } else { Ok(piece) };
         Ok(found.into_stream().map(move |piece| piece.map_err(Failure::from).and_then(is_cut)).boxed())
     }
@@ -127,7 +128,7 @@ impl Contents {
         }
     }
 
-    /// All files. What has no name of a file is somebody else's.
+    /// All files. Anything without a valid file name belongs to somebody else.
     pub(super) fn list(&self) -> BoxStream<'static, Result<Found, Failure>> {
         let found = self.store.list(None).try_filter_map(async |meta| {
             let name = meta.location.as_ref().parse().ok();
@@ -137,8 +138,8 @@ impl Contents {
         found.map_err(Failure::from).boxed()
     }
 
-    /// Removes what a process that ended left of files that it was writing: what nobody has written to since `before`, a time
-    /// since 1970. At most so many. Returns how many.
+    /// Removes unfinished files of processes that have ended: those not written to since `before`, a time since 1970, at
+    /// most `most`. Returns how many.
     pub(super) async fn remove_unfinished(&self, before: Duration, most: usize) -> Result<usize, Failure> {
         let Some(folder) = self.folder.clone() else { return Ok(0) };
         let removed = tokio::task::spawn_blocking(move || {
@@ -159,7 +160,7 @@ fn path(name: &FileName) -> Path {
     Path::from(name.as_str())
 }
 
-/// What was begun in a folder and not written to since a time since 1970.
+/// The unfinished files in a folder that were not written to since a time since 1970.
 fn unfinished(folder: &Folder, before: Duration) -> io::Result<impl Iterator<Item = PathBuf>> {
     let is_idle = move |entry: &std::fs::DirEntry| {
         let written = entry.metadata().and_then(|found| found.modified()).ok();
@@ -170,7 +171,7 @@ fn unfinished(folder: &Folder, before: Duration) -> io::Result<impl Iterator<Ite
     Ok(entries.filter(|entry| is_unfinished(&entry.file_name())).filter(is_idle).map(|entry| entry.path()))
 }
 
-/// Whether a file of the folder is one that `object_store` has not finished: `NAME#1`.
+/// Whether a file in the folder is an unfinished one of `object_store`: `NAME#1`.
 fn is_unfinished(name: &std::ffi::OsStr) -> bool {
     let parts = name.to_str().and_then(|name| name.split_once('#'));
     parts.is_some_and(|(name, number)| {

@@ -1,5 +1,5 @@
-//! What files take, as it was counted last. The store counts the longer, the more files there are: it is asked again where the room
-//! is not plentiful, and once a second where it is.
+//! Caches the latest count of the space taken by files. Counting gets slower the more files there are, so the store counts
+//! again only if space is scarce, or once a second if it is plentiful.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::store::durable::Taken;
 
-/// How long a count holds. What other gateways keep meanwhile is not in it.
+/// How long a count is valid. It doesn't include files that other gateways store in the meantime.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// By the id of the API key.
@@ -25,21 +25,21 @@ impl Counts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What all files and those of an API key take, if that was counted just now.
+    /// What all files take and those of an API key, if that was counted recently.
     pub(super) fn fresh(&self, owner: &str) -> Option<(Taken, Taken)> {
         let counts = self.lock();
         let count = counts.get(owner).filter(|count| count.since.elapsed() < FRESH)?;
         Some((count.all, count.own))
     }
 
-    /// Notes what was counted.
+    /// Caches a count.
     pub(super) fn note(&self, owner: &Arc<str>, since: Instant, (all, own): (Taken, Taken)) {
         let mut counts = self.lock();
         counts.retain(|_, count| count.since.elapsed() < FRESH);
         counts.insert(Arc::clone(owner), Count { since, all, own });
     }
 
-    /// Adds files that are kept since.
+    /// Adds files stored since the count.
     pub(super) fn add(&self, owner: &str, files: Taken) {
         for (key, count) in &mut *self.lock() {
             count.all = count.all.with(files);
@@ -64,7 +64,7 @@ mod tests {
         let stale = Instant::now().checked_sub(FRESH).expect("a machine that runs for a second");
         counts.note(&one, stale, (taken(3, 30), taken(1, 10)));
         assert_eq!(counts.fresh(&one), None);
-        // Long enough for a machine that is busy.
+        // Long enough for a busy machine.
         let ahead = Instant::now() + Duration::from_mins(1);
         counts.note(&one, ahead, (taken(3, 30), taken(1, 10)));
         counts.note(&other, ahead, (taken(3, 30), taken(2, 20)));

@@ -1,4 +1,4 @@
-//! Why files cannot be written or read: the log says it with the place, a client learns no more than when to come back.
+//! Why files can't be written or read: the log gets the reason with the place, a client only learns when to retry.
 
 use std::error::Error;
 use std::io;
@@ -8,10 +8,10 @@ use gatewright::ErrorCode;
 use crate::store::durable::StoreError;
 use crate::wire::ApiError;
 
-/// The `retry-after` of a failure that an operator has to end.
+/// The `retry-after` of a failure that an operator must resolve.
 const WAIT_S: u64 = 30;
 
-/// Why the contents of a file cannot be written or read.
+/// Why the contents of a file can't be written or read.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Failure {
@@ -44,18 +44,18 @@ impl Failure {
         Self { is_full, message: error.to_string() }
     }
 
-    /// Nothing lies at the place of the files.
+    /// The place for the files is missing.
     pub(super) fn away(place: &std::path::Path, error: &io::Error) -> Self {
         let message = format!("the folder of the files, {}, is away: {error}", place.display());
         Self { is_full: false, message }
     }
 
-    /// A file ended before its end.
+    /// A file is shorter than recorded.
     pub(super) fn cut() -> Self {
         Self { is_full: false, message: "a file is shorter than it was".to_owned() }
     }
 
-    /// The error of a request whose file cannot be written. The log gets the reason.
+    /// The error of a request whose file can't be written. The reason is logged.
     pub(super) fn unwritten(self) -> ApiError {
         if self.is_full {
             tracing::error!("{self}: a generated file is not kept; make room where the files are");
@@ -66,14 +66,14 @@ impl Failure {
         unavailable("written")
     }
 
-    /// The error of a request whose file cannot be read. The log gets the reason.
+    /// The error of a request whose file can't be read. The reason is logged.
     pub(super) fn unread(self) -> ApiError {
         tracing::error!("{self}: a generated file is not served");
         unavailable("read")
     }
 }
 
-/// The error of a request about files while the store fails. The log gets the reason.
+/// The error of a request about files while the store fails. The reason is logged.
 pub(crate) fn untold(error: &StoreError) -> ApiError {
     tracing::error!("{error}: no generated file is kept");
     unavailable("kept")

@@ -44,7 +44,7 @@ async fn on_a_small_disk() {
     drop(file);
     drop(room);
     nothing_else_stays().await;
-    // It was not the last word: the disk has room again once a write that was under way has ended, too.
+    // The disk may fill up again: it has room only once a write in progress has ended, too.
     let more = loop {
         match keep(&files, "key", &[1_000]).await {
             Ok(kept) => break kept,
@@ -57,11 +57,11 @@ async fn on_a_small_disk() {
     let refused = keep(&files, "key", &[10]).await.expect_err("read-only");
     assert_eq!(refusal(refused), (503, Some(30)));
     assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 1_000]));
-    // What cannot be removed goes on taking its room.
+    // A file that can't be removed still takes up space.
     assert_eq!(files.remove_expired().await.expect("a store"), 0);
 }
 
-/// The client learns that the disk is full, and nothing of where it is.
+/// The client learns that the disk is full, but not where it is.
 fn is_full(error: ApiError, folder: &Path) {
     let message = error.to_string();
     assert!(message.contains("disk") && !message.contains(folder.to_str().expect("text")), "{message}");

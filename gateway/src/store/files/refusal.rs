@@ -1,4 +1,4 @@
-//! What a client is told when there is no room for its files: how much is taken, and when there will be room.
+//! The error for a client whose files don't fit: how much is taken, and when there will be room.
 
 use gatewright::ErrorCode;
 
@@ -6,35 +6,35 @@ use super::Files;
 use crate::store::durable::{Expiring, Taken};
 use crate::wire::ApiError;
 
-/// The `retry-after` when unfinished work, not files, takes the room.
+/// The `retry-after` if the space is taken by unfinished work rather than files.
 const SHORT_WAIT_S: u64 = 1;
-/// How many files are looked at to tell when there will be room.
+/// How many files are examined to predict when there will be room.
 const MOST_LOOKED_AT: u32 = 1_000;
 
-/// What there is no room in.
+/// Which limit is reached.
 #[derive(Clone, Copy)]
 pub(super) enum Bound<'o> {
-    /// The room that all share.
+    /// The space that all keys share.
     All,
-    /// The part of it that the API key with this id has (0048).
+    /// The share of it for the API key with this id (0048).
     Part(&'o str),
-    /// What the API key with this id was issued for.
+    /// The limit of the API key with this id.
     Limit(&'o str),
 }
 
-/// What is to fit into a bound.
+/// A request for space, with the limit it must stay within.
 pub(super) struct Full<'o> {
     pub(super) bound: Bound<'o>,
     pub(super) taken: Taken,
-    /// To work under way, in bytes, with what is asked for.
+    /// Promised to work in progress, in bytes, including this request.
     pub(super) promised: u64,
-    /// What is asked for.
+    /// Requested, in bytes.
     pub(super) more: u64,
     pub(super) most: Taken,
 }
 
 impl<'o> Bound<'o> {
-    /// The id of the API key whose files it is for; `None`: those of all.
+    /// The id of the API key whose files count; `None`: all files count.
     fn owner(self) -> Option<&'o str> {
         match self {
             Self::All => None,
@@ -48,18 +48,18 @@ impl Full<'_> {
         self.taken.files >= self.most.files || self.missing() > 0
     }
 
-    /// Whether half of the room is left, at least: no gateway fills as much before it counts again.
+    /// Whether at least half of the space is left: no gateway fills that much before it counts again.
     pub(super) fn is_plentiful(&self) -> bool {
         let bytes = self.taken.bytes.saturating_add(self.promised);
         self.taken.files < self.most.files / 2 && bytes < self.most.bytes / 2
     }
 
-    /// How many bytes too many there would be.
+    /// By how many bytes the limit would be exceeded.
     fn missing(&self) -> u64 {
         self.taken.bytes.saturating_add(self.promised).saturating_sub(self.most.bytes)
     }
 
-    /// The error of a request.
+    /// The error for the request.
     pub(super) async fn refusal(self, files: &Files) -> ApiError {
         let Self { taken, promised, more, most, .. } = self;
         let held = taken.bytes.saturating_add(promised).saturating_sub(more);
@@ -83,13 +83,13 @@ impl Full<'_> {
                 most.bytes
             ),
         };
-        // Beyond its part or its limit, it is the key's own doing.
+        // If its own share or limit is exceeded, the key itself is the cause.
         let code = match self.bound {
             Bound::All => &ErrorCode::FILE_STORAGE_FULL,
             Bound::Part(_) | Bound::Limit(_) => &ErrorCode::RATE_LIMIT_EXCEEDED,
         };
         if more > most.bytes {
-            // Waiting does not help.
+            // Waiting doesn't help.
             let message = match self.bound {
                 Bound::All | Bound::Part(_) => full,
                 Bound::Limit(_) => format!("{full}; ask for less, or for a key with a larger limit"),
@@ -101,11 +101,11 @@ impl Full<'_> {
         ApiError::new(code, message).retry_after(wait)
     }
 
-    /// The seconds until there is room.
+    /// Seconds until there is room.
     async fn wait(&self, files: &Files) -> u64 {
         let (mut missing, mut is_one_too_many) = (self.missing(), self.taken.files >= self.most.files);
         let mut wait = SHORT_WAIT_S;
-        // If the store has gone since, nobody knows better.
+        // If the store has become unavailable, there is no better estimate.
         let files = files.store.first_to_expire(self.bound.owner(), MOST_LOOKED_AT).await.unwrap_or_default();
         for Expiring { file, left } in files {
             if missing == 0 && !is_one_too_many {

@@ -1,5 +1,5 @@
-//! The room for files: what all files take, those of all gateways that share the store, and what work under way in this
-//! process was promised. One key takes no more than its part of it, and than its own limit.
+//! Space for files: what the files of all gateways that share the store take, and what was promised to work in progress
+//! in this process. One key takes no more than its share, and no more than its own limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,10 +14,10 @@ use crate::wire::ApiError;
 
 /// Maximum number of files.
 const MOST_FILES: u64 = 100_000;
-/// How much room is reserved at once while nobody knows how large a file is, in bytes.
+/// Space reserved at a time while the size of a file is unknown, in bytes.
 const STEP: u64 = 4 * 1024 * 1024;
 
-/// Room reserved for work in progress, of one API key. Released when dropped.
+/// Space reserved for work in progress of one API key. Released when dropped.
 pub(crate) struct Room {
     pub(super) files: Arc<Files>,
     most: MostOfKey,
@@ -27,13 +27,13 @@ pub(crate) struct Room {
 /// How much the files of one API key may take.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MostOfKey {
-    /// Of all room.
+    /// As a share of the total.
     pub(crate) hundredths: u8,
-    /// The limit of the key itself, if it has one.
+    /// The key's own limit, if it has one.
     pub(crate) bytes: Option<u64>,
 }
 
-/// What was promised to work in progress, in bytes.
+/// Space promised to work in progress, in bytes.
 #[derive(Default)]
 pub(super) struct Promises(Mutex<Promised>);
 
@@ -44,7 +44,7 @@ struct Promised {
     own: HashMap<Arc<str>, u64>,
 }
 
-/// A promise. Taken back when dropped.
+/// A promise. Withdrawn when dropped.
 struct Promise {
     files: Arc<Files>,
     owner: Arc<str>,
@@ -58,7 +58,7 @@ impl Promises {
 }
 
 impl Promise {
-    /// Returns also what was promised until then, with this: to all, and to its API key.
+    /// Also returns the totals promised so far, including this one: overall, and to its API key.
     fn new(files: &Arc<Files>, owner: &Arc<str>, bytes: u64) -> (Self, u64, u64) {
         let mut promised = files.promises.lock();
         promised.all = promised.all.saturating_add(bytes);
@@ -69,7 +69,7 @@ impl Promise {
         (Self { files: Arc::clone(files), owner: Arc::clone(owner), bytes }, all, own)
     }
 
-    /// Makes one promise of two to the same key.
+    /// Merges another promise to the same key into this one.
     fn join(&mut self, mut other: Self) {
         self.bytes += std::mem::take(&mut other.bytes);
     }
@@ -94,11 +94,11 @@ impl Drop for Promise {
 }
 
 impl MostOfKey {
-    /// All that there is room for.
+    /// All the space there is.
     #[cfg(test)]
     pub(crate) const ALL: Self = Self::part(100);
 
-    /// A part of all room, without a limit of the key.
+    /// A share of the total, without a limit of the key.
     #[cfg(test)]
     pub(crate) const fn part(hundredths: u8) -> Self {
         Self { hundredths, bytes: None }
@@ -106,7 +106,7 @@ impl MostOfKey {
 }
 
 impl Files {
-    /// Promises room for files of about `bytes`, before the work of making them.
+    /// Promises space for files of about `bytes` before the work that produces them.
     ///
     /// Errors: there is no room until files expire, with the seconds until then; the store does not answer.
     pub(crate) async fn reserve(
@@ -129,19 +129,19 @@ impl Files {
 }
 
 impl Room {
-    /// The size of the largest file that could ever be kept.
+    /// The size of the largest file that could ever be stored.
     pub(crate) fn most(&self) -> u64 {
         let part = self.part().bytes;
         self.most.bytes.map_or(part, |limit| limit.min(part))
     }
 
-    /// Whether it is the limit of the key that allows no larger file.
+    /// Whether that size comes from the key's own limit.
     pub(crate) fn is_limited(&self) -> bool {
         self.most.bytes.is_some_and(|limit| limit < self.part().bytes)
     }
 
-    /// Reserves more as the bytes of a file come, to so many in all and some ahead, so that the store is not asked for each
-    /// packet. Errors: see [`Files::reserve`].
+    /// Reserves more as a file's bytes arrive, to `bytes` in total and some in advance, so that the store is not queried
+    /// for each packet. Errors: see [`Files::reserve`].
     pub(super) async fn claim(&mut self, bytes: u64) -> Result<(), ApiError> {
         let ahead = bytes.next_multiple_of(STEP).min(self.most());
         if bytes <= self.promised.bytes || ahead > bytes && self.grow(ahead).await.is_ok() {
@@ -150,22 +150,23 @@ impl Room {
         self.grow(bytes).await
     }
 
-    /// Reserves more, to so many bytes in all. Errors: see [`Files::reserve`].
+    /// Reserves more, up to `bytes` in total. Errors: see [`Files::reserve`].
     pub(crate) async fn grow(&mut self, bytes: u64) -> Result<(), ApiError> {
         let more = bytes.saturating_sub(self.promised.bytes);
         if more == 0 {
             return Ok(());
         }
-        // Promised first, judged then: what others keep meanwhile counts twice, and never not at all.
+        // Promise first, then check: files that others store in between are counted twice rather than not at
+        // all.
         let (promise, all, own) = Promise::new(&self.files, &self.promised.owner, more);
         self.judge(all, own, more).await?;
         self.promised.join(promise);
         Ok(())
     }
 
-    /// Keeps files for `lifetime` from now: all of them, or none.
+    /// Stores files for `lifetime` from now: all of them, or none.
     ///
-    /// Errors: they are larger than the reservation, and there is no room for the rest; they cannot be written.
+    /// Errors: they are larger than the reservation, and there is no room for the rest; they can't be written.
     pub(crate) async fn keep(
         mut self,
         kind: Kind,
@@ -187,8 +188,7 @@ impl Room {
         Ok(written.into_iter().map(|(name, _)| KeptFile { name, expires }).collect())
     }
 
-    /// Lets files that are written be known, in place of the room that was reserved for them. Returns when they expire, by the
-    /// clock of the store.
+    /// Records written files, which replace the space reserved for them. Returns when they expire, by the store's clock.
     pub(super) async fn record(
         &mut self,
         written: &[(FileName, u64)],
@@ -201,25 +201,25 @@ impl Room {
             bytes: *bytes,
         };
         let records: Vec<_> = written.iter().map(record).collect();
-        // If that fails, they may be recorded all the same. Those that are not are removed when they have lain there for a while.
+        // If this fails, they may have been recorded anyway. Those that were not are removed by a later sweep.
         let added = self.files.store.add_files(&records, lifetime).await;
         let expires = added.map_err(|error| untold(&error))?;
         let bytes = records.iter().map(|record| record.bytes).sum();
         self.files.counts.add(owner, Taken { files: records.len() as u64, bytes });
-        // Only now: until they were known, the reservation counted for them.
+        // Only now: the reservation counted for them until they were recorded.
         self.promised.take_back();
         Ok(expires)
     }
 
-    /// The part of all room that the files of the key may take.
+    /// The share of the total that the key's files may take.
     fn part(&self) -> Taken {
         let hundredths = u64::from(self.most.hundredths.min(100));
-        // No product is too large.
+        // These products can't overflow.
         let of = |most: u64| most / 100 * hundredths + most % 100 * hundredths / 100;
         Taken { files: of(MOST_FILES), bytes: of(self.files.max_bytes) }
     }
 
-    /// Whether there is room for what was promised to all and to the key, `more` of it just now.
+    /// Whether there is room for what has been promised overall and to the key, `more` of it by this request.
     async fn judge(&self, all: u64, own: u64, more: u64) -> Result<(), ApiError> {
         let owner = &self.promised.owner;
         if let Some(taken) = self.files.counts.fresh(owner)
@@ -236,13 +236,13 @@ impl Room {
             if swept {
                 return Err(full.refusal(&self.files).await);
             }
-            // What has expired makes room at once, whoever has removed it.
+            // Removing expired files frees space at once, no matter who removes them.
             self.files.remove_expired().await.map_err(|error| untold(&error))?;
             swept = true;
         }
     }
 
-    /// What has to fit: the files of all and of the key, with what was promised to both.
+    /// The limits to check: for all files and for the key's, including the promises to both.
     fn bounds(&self, taken: (Taken, Taken), all: u64, own: u64, more: u64) -> impl Iterator<Item = Full<'_>> {
         let owner = &*self.promised.owner;
         let most = Taken { files: MOST_FILES, bytes: self.files.max_bytes };
@@ -251,7 +251,7 @@ impl Room {
         let part = of_key(Bound::Part(owner), self.part());
         let limit = self.most.bytes.map(|bytes| Taken { files: u64::MAX, bytes });
         let limit = limit.map(|most| of_key(Bound::Limit(owner), most));
-        // The limit of the key first: it stays, whatever room others leave.
+        // The key's limit comes first: it applies no matter how much space others leave.
         limit.into_iter().chain([whole, part])
     }
 }

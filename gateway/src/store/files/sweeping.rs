@@ -1,6 +1,6 @@
-//! Removes files that have expired, and what a process that ended left: files that were written and never known, and
-//! parts of files. Several gateways may sweep at the same time: what one has removed, another does not miss. The clock of one of them
-//! may be wrong: what has expired, the store says.
+//! Removes expired files, and leftovers of processes that have ended: files that were written but never recorded, and
+//! partial files. Several gateways may sweep at the same time: a file already removed is not an error. Expiry uses the
+//! store's clock, because the clock of one of them may be wrong.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -16,17 +16,18 @@ use crate::store::durable::StoreError;
 use crate::store::file_name::FileName;
 use crate::supervised::supervise;
 
-/// How often expired files are looked for, a fifth more or less, so that not all gateways do it at the same time.
+/// Interval between sweeps for expired files, plus or minus a fifth so that gateways don't all sweep at the same
+/// time.
 const PAUSE: Duration = Duration::from_secs(10);
-/// In how many turns what was left over is looked for once.
+/// Every how many turns leftovers are looked for.
 const TURNS: u32 = 30;
 /// Maximum number of files removed in a turn.
 const MOST_A_TURN: u32 = 200;
-/// Maximum number of files looked at in a turn that looks for what was left over.
+/// Maximum number of files examined in a turn that looks for leftovers.
 const MOST_LOOKED_AT: usize = 2_000;
-/// How many files are removed at once.
+/// How many files are removed concurrently.
 const AT_ONCE: usize = 8;
-/// Nobody is still at work on what has not been written to for so long, nor will make it known.
+/// A file not written to for this long is no longer being worked on, and won't be recorded any more.
 pub(super) const LEFT: Duration = Duration::from_hours(1);
 
 /// Why a turn ended early.
@@ -38,10 +39,10 @@ pub(super) enum Unswept {
     Contents(#[from] Failure),
 }
 
-/// Where the last turn that looked for what was left over stopped.
+/// Where the last search for leftovers stopped.
 pub(super) type Listing = Option<BoxStream<'static, Result<Found, Failure>>>;
 
-/// Starts the sweeping, until the files are gone. Needs a Tokio runtime.
+/// Starts sweeping, until the files are dropped. Needs a Tokio runtime.
 pub(super) fn start(files: &Arc<Files>) {
     let files = Arc::downgrade(files);
     supervise("files", PAUSE, move || follow(Weak::clone(&files)));
@@ -59,14 +60,14 @@ async fn follow(files: Weak<Files>) {
         }
         failing = swept.is_err();
         turn = turn.wrapping_add(1);
-        // Where there is more to remove, it does not wait for long.
+        // If there is more to remove, it continues soon.
         let pause = if swept.is_ok_and(|is_done| !is_done) { PAUSE / 10 } else { PAUSE };
         tokio::time::sleep(pause.mul_f64(rand::random_range(0.8..1.2))).await;
     }
 }
 
 impl Files {
-    /// One turn. True if all that has expired is removed.
+    /// One turn. True if all expired files are removed.
     async fn turn(&self, with_left_over: bool, listing: &mut Listing) -> Result<bool, Unswept> {
         let removed = self.remove_expired().await?;
         if with_left_over {
@@ -75,11 +76,11 @@ impl Files {
         Ok(removed < usize::try_from(MOST_A_TURN).unwrap_or(usize::MAX))
     }
 
-    /// Removes files that have expired, the oldest first, as many as a turn may. Returns how many.
+    /// Removes expired files, the oldest first, as many as a turn may. Returns how many.
     pub(super) async fn remove_expired(&self) -> Result<usize, StoreError> {
         let first = self.store.first_to_expire(None, MOST_A_TURN).await?;
         let expired = first.into_iter().filter(|one| one.left == 0).map(|one| one.file.name);
-        // What is in them goes first: a file that cannot be removed goes on taking its room.
+        // Contents are removed first: a file that can't be removed still takes up space.
         let removed: Vec<_> = stream::iter(expired)
             .map(async |name| self.remove(&name).await.then_some(name))
             .buffer_unordered(AT_ONCE)
@@ -92,15 +93,16 @@ impl Files {
         Ok(removed.len())
     }
 
-    /// Removes what nobody has written to for so long and nobody knows, of the next `most` files.
+    /// Removes files, among the next `most`, that are not recorded and were last written to at least `left`
+    /// ago.
     pub(super) async fn remove_left_over(
         &self,
         left: Duration,
         most: usize,
         listing: &mut Listing,
     ) -> Result<(), Unswept> {
-        // Old by the clock of the store as well as by that of this machine, which may be that of the folder: a wrong one removes
-        // nothing that another gateway is writing.
+        // Uses the earlier of the store's clock and this machine's, which may be the folder's: a wrong clock then never
+        // removes a file that another gateway is still writing.
         let now = unix_millis().min(self.store.clock().await?);
         let before = Duration::from_millis(now).saturating_sub(left);
         let removed = self.contents.remove_unfinished(before, most).await?;
@@ -109,7 +111,7 @@ impl Files {
         }
         let mut rest = listing.take().unwrap_or_else(|| self.contents.list());
         for _ in 0..most {
-            // At the end, the next turn begins anew.
+            // At the end of the list, the next turn starts over.
             let Some(found) = rest.next().await else { return Ok(()) };
             let Found { name, written } = found?;
             if written <= before.as_secs() && !self.store.has_file(&name).await? && self.remove(&name).await {
@@ -120,7 +122,7 @@ impl Files {
         Ok(())
     }
 
-    /// Removes a file that is known here alone before it expires. If that fails, it expires.
+    /// Removes a file that only this process knows, before it expires. If that fails, it expires.
     pub(crate) async fn discard(&self, name: FileName) {
         if self.remove(&name).await
             && let Err(error) = self.store.remove_files(&[name]).await
@@ -129,14 +131,14 @@ impl Files {
         }
     }
 
-    /// Removes files that were written and are not to be known, as far as possible.
+    /// Removes files that were written but won't be recorded, as far as possible.
     pub(super) async fn forget(&self, written: &[(FileName, u64)]) {
         for (name, _) in written {
             self.remove(name).await;
         }
     }
 
-    /// Removes what is in a file. False if that fails; the log says why.
+    /// Removes a file's contents. False if that fails; the reason is logged.
     async fn remove(&self, name: &FileName) -> bool {
         let removed = self.contents.remove(name).await;
         if let Err(failure) = &removed {

@@ -1,4 +1,4 @@
-//! What files promise, over real folders and databases.
+//! Guarantees for files, tested with real folders and databases.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -18,7 +18,7 @@ impl Files {
         Self::new(Contents::in_memory(), Arc::new(MemoryStore::default()), key(), max_bytes)
     }
 
-    /// The size of a file in its place.
+    /// The size of a file's contents.
     pub(crate) async fn size(&self, file: &KeptFile) -> u64 {
         self.contents.size(&file.name).await.expect("readable").expect("a file")
     }
@@ -40,7 +40,7 @@ fn parts(address: &str) -> (String, Vec<(String, String)>) {
     (url.path().trim_start_matches(PREFIX).to_owned(), url.query_pairs().into_owned().collect())
 }
 
-/// What is in a file behind its address, or the status of the error.
+/// The contents served at a file's URL, or the error's status.
 pub(super) async fn served(files: &Files, file: &KeptFile) -> Result<Vec<u8>, u16> {
     let (name, query) = parts(&files.address(file));
     let status = |error: ApiError| error.into_response(ErrorStyle::Standard).status().as_u16();
@@ -85,7 +85,7 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Makes a file look as if it had been written so long ago.
+/// Makes a file look as if it had been written this long ago.
 fn age(file: &Path, age: Duration) {
     let file = std::fs::OpenOptions::new().append(true).open(file).expect("a file");
     file.set_modified(SystemTime::now() - age).expect("a time");
@@ -103,10 +103,10 @@ async fn files_and_their_addresses_outlive_the_process() {
     let second = in_folder(folder.path(), 100);
     let file: KeptFile = serde_json::from_str(&stored).expect("a file");
     assert_eq!((second.address(&file), served(&second, &file).await), (address, Ok(vec![7; 4])));
-    // What was kept before counts.
+    // Files stored before count.
     let refused = keep(&second, "key", &[94]).await.expect_err("no room");
     assert!(matches!(refusal(refused), (503, Some(1..=60))));
-    // Another key signs other addresses.
+    // Another key produces other signatures.
     let contents = Contents::in_folder(&folder.path().join("files")).expect("a folder");
     let other = hmac::Key::new(hmac::HMAC_SHA256, b"another key");
     let stranger = Files::new(contents, Arc::new(MemoryStore::default()), other, 100);
@@ -159,7 +159,7 @@ async fn a_key_takes_no_more_than_its_part_of_the_room() {
     assert!(refused.to_string().contains("this API key"), "{refused}");
     assert!(matches!(refusal(refused), (429, Some(1..=60))));
     files.reserve(&other, MostOfKey::part(50), 50).await.expect("the part of another");
-    // Alone, it may have the rest, too.
+    // Alone, it may use the rest, too.
     files.reserve(&mine, MostOfKey::ALL, 50).await.expect("all of it");
     drop(room);
     assert_eq!(files.reserve(&mine, MostOfKey::part(50), 0).await.expect("nothing").most(), 50);
@@ -192,15 +192,15 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
         let refused = files.reserve(&mine, limited(100, 20), 21).await.err().expect("never");
         assert!(refused.to_string().ends_with("ask for less, or for a key with a larger limit"), "{refused}");
         assert_eq!(refusal(refused), (429, None), "no wait helps");
-        // Other keys have what they had.
+        // Other keys are unaffected.
         files.reserve(&"other".into(), MostOfKey::ALL, 83).await.expect("the rest of the room");
     }
-    // The smaller one holds, of the limit and of the part that each key has.
+    // The smaller of the key's limit and its share applies.
     let largest = async |most| gateways[0].reserve(&mine, most, 0).await.expect("nothing").most();
     assert_eq!((largest(limited(100, 20)).await, largest(limited(10, 20)).await), (20, 10));
     let refused = gateways[0].reserve(&mine, limited(15, 200), 1).await.err().expect("beyond its part");
     assert!(refused.to_string().contains("that one key may take"), "{refused}");
-    // A limit beyond all the room is none.
+    // A limit larger than the total has no effect.
     let refused = gateways[0].reserve(&mine, limited(100, 1_000), 84).await.err().expect("no room");
     assert_eq!(refusal(refused).0, 503);
 }
@@ -251,7 +251,7 @@ async fn all_that_is_promised_at_once_fits() {
         room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.ok()
     });
     let kept = futures_util::future::join_all(work).await.into_iter().flatten().count();
-    // While a file becomes known it counts twice: that may refuse one, and lets none too many in.
+    // A file counts twice while it is being recorded: that may reject one, but never lets too many in.
     assert!((1..=10).contains(&kept), "{kept}");
     assert_eq!((names(folder.path()).len(), files.promised()), (kept, (0, 0)));
     while keep(&files, "key", &[10]).await.is_ok() {}
@@ -269,7 +269,7 @@ async fn a_file_is_there_when_it_is_whole_and_not_before() {
         file.put(&piece).await.expect("written");
     }
     assert!(names(folder.path()).iter().all(|name| name.ends_with("#1")), "{:?}", names(folder.path()));
-    // The upstream broke off.
+    // The upstream broke off the transfer.
     drop(file);
     while !names(folder.path()).is_empty() {
         tokio::task::yield_now().await;
@@ -295,7 +295,7 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     std::fs::rename(&database, &away).expect("taken");
     let deadline = Instant::now() + MINUTE;
     let (kept, written) = tokio::join!(file.finish(MINUTE, deadline), async {
-        // One listing decides: between two, the file may appear.
+        // Must be one listing: a file may appear between two.
         let written = loop {
             let there = names(folder.path());
             if !there.is_empty() && there.iter().all(|name| !name.contains('#')) {
@@ -310,14 +310,14 @@ async fn a_file_that_is_written_waits_for_a_store_that_is_away() {
     let kept = kept.expect("it is recorded");
     assert_eq!(written, [kept.name.to_string()], "it is written once");
     assert_eq!(served(&files, &kept).await.expect("a file").len(), 100);
-    // Beyond the deadline, whoever waits is told.
+    // After the deadline, the caller gets an error.
     let mut room = files.reserve(&"key".into(), MostOfKey::ALL, 100).await.expect("room");
     std::fs::rename(&database, &away).expect("taken");
     let file = room.write(Kind::Mp4).await.expect("begun");
     assert!(file.finish(MINUTE, Instant::now()).await.is_err());
 }
 
-/// Another gateway may have removed it by then, as nobody knows it.
+/// Another gateway may have removed it by then, because it was not recorded.
 #[tokio::test]
 async fn a_file_that_waited_for_the_store_for_too_long_is_not_recorded_any_more() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -337,7 +337,7 @@ async fn what_a_crash_left_is_removed_and_nothing_else() {
     let files = in_folder(folder.path(), 100);
     let kept = keep(&files, "key", &[3]).await.expect("room");
     let lies = folder.path().join("files");
-    // A file that nobody was told of, parts of files, and what is not the gateway's.
+    // A file that was never recorded, partial files, and something that is not the gateway's.
     let unknown = lies.join(FileName::random(Kind::Mp4).as_str());
     let part = lies.join(format!("{}#1", FileName::random(Kind::Mp4)));
     let (fresh, fresh_part) = (
@@ -385,7 +385,7 @@ async fn a_file_larger_than_the_memory_is_read_piece_by_piece() {
     let kept = keep(&files, "key", &[3]).await.expect("room");
     let place = folder.path().join("files").join(kept[0].name.as_str());
     let file = std::fs::OpenOptions::new().write(true).open(place).expect("a file");
-    // It takes no room on the disk: nobody wrote what is in it.
+    // It takes no disk space: its contents were never written.
     file.set_len(TEBIBYTE).expect("a sparse file");
     let (name, query) = parts(&files.address(&kept[0]));
     let open = files.open(&name, &query).await.expect("a file");
@@ -395,7 +395,7 @@ async fn a_file_larger_than_the_memory_is_read_piece_by_piece() {
     let mut pieces = open.read(2..TEBIBYTE).await.expect("all but two bytes");
     let first = pieces.try_next().await.expect("readable").expect("a piece");
     assert!(first.starts_with(&[7, 0]) && first.len() <= 1024 * 1024, "{}", first.len());
-    // Somebody cuts it short: that is an error, and no end.
+    // Truncating it causes an error, not a regular end.
     file.set_len(3).expect("a short file");
     assert!(pieces.try_collect::<Vec<_>>().await.is_err());
 }
@@ -414,7 +414,7 @@ async fn a_folder_that_is_away_is_told_and_not_made_anew() {
     assert!(!here.exists());
     std::fs::rename(&away, &here).expect("put back");
     assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
-    // A folder that another one lies over.
+    // Another folder is mounted over this one.
     std::fs::rename(here.join(kept[0].name.as_str()), folder.path().join("elsewhere")).expect("moved");
     assert_eq!(served(&files, &kept[0]).await, Err(503));
     assert_eq!(files.promised(), (0, 0));
@@ -429,8 +429,8 @@ async fn without_the_store_no_file_is_kept() {
     std::fs::rename(folder.path().join("a.db"), folder.path().join("b.db")).expect("taken away");
     let refused = room.keep(Kind::Png, vec![vec![7; 10]], MINUTE).await.expect_err("no store");
     assert_eq!((refusal(refused), files.promised()), ((503, Some(30)), (0, 0)));
-    // It may be recorded for all that is known here: the sweep removes it when it has lain there for a while.
+    // It may have been recorded as far as we know; a later sweep removes it.
     assert_eq!(names(folder.path()).len(), 2);
-    // What is there is served.
+    // Files that exist are served.
     assert_eq!(served(&files, &kept[0]).await, Ok(vec![7; 3]));
 }

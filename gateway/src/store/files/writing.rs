@@ -1,4 +1,4 @@
-//! A file that is written as its bytes come.
+//! A file that is written as its bytes arrive.
 
 use std::time::Duration;
 
@@ -15,22 +15,22 @@ use crate::crash;
 use crate::store::file_name::{FileName, KeptFile, Kind};
 use crate::wire::ApiError;
 
-/// Pause before a file that the store does not take is recorded again.
+/// Pause before recording a file is retried if the store doesn't accept it.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Later, a file is recorded no more: gateways remove what nobody knows after [`LEFT`].
+/// After this time, a file is no longer recorded: gateways remove unrecorded files after [`LEFT`].
 const LATEST: Duration = LEFT.checked_div(2).expect("not zero");
 
-/// A file under way. Nothing of it stays unless it is finished.
+/// A file being written. It disappears unless it is finished.
 pub(crate) struct Writing<'r> {
     room: &'r mut Room,
     name: FileName,
     bytes: u64,
-    /// `None`: finished, or given up.
+    /// `None`: finished or abandoned.
     writer: Option<BufWriter>,
 }
 
 impl Room {
-    /// Begins a file. The room stays reserved if it is not finished.
+    /// Begins a file. If it is not finished, the space stays reserved.
     pub(crate) async fn write(&mut self, kind: Kind) -> Result<Writing<'_>, ApiError> {
         let name = FileName::random(kind);
         let writer = self.files.contents.writer(&name).await.map_err(Failure::unwritten)?;
@@ -45,7 +45,7 @@ impl Writing<'_> {
         self.bytes = self.bytes.saturating_add(u64::try_from(more.len()).unwrap_or(u64::MAX));
         self.room.claim(self.bytes).await?;
         if let Some(writer) = &mut self.writer {
-            // Until a part is whole, it is in memory.
+            // A part is in memory until it is complete.
             let ends_part = self.bytes / PART as u64 > before / PART as u64;
             if ends_part {
                 crash::point();
@@ -58,8 +58,9 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Keeps the file for `lifetime` from now, in place of the room that was reserved for it. What is written is not made anew
-    /// because the store is away: it is tried again until `deadline`, or until it is so old that another gateway may remove it.
+    /// Stores the file for `lifetime` from now, in place of the space reserved for it. If the store is away, the file isn't
+    /// written again; recording it is retried until `deadline`, or until the file is so old that another gateway may remove
+    /// it.
     pub(crate) async fn finish(
         mut self,
         lifetime: Duration,

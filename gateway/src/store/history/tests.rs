@@ -1,4 +1,4 @@
-//! What history keeps, forgets and gives.
+//! What history keeps, evicts and returns.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn keep(history: &History, id: &str, bytes: usize) {
     history.keep(&owner(), id.to_owned(), Some(documents(bytes)), None);
 }
 
-/// The length of a response of the owner's that there is a copy of.
+/// The length of the owner's response, if there is a copy.
 fn copy(history: &History, id: &str) -> Option<usize> {
     history.get("key", id)?.documents.map(|documents| documents.response.len())
 }
@@ -80,7 +80,7 @@ fn what_a_store_said_before_a_copy_gave_way_or_was_deleted_is_not_learned() {
         keep(&history, &number.to_string(), 1);
     }
     assert!(!history.learn("key", "held", before, Some(holder()), Found::Same));
-    // Two look for the same response, one finds it, and it is deleted.
+    // Two requests look up the same response; one finds it, then it is deleted.
     let other = |stamp| Found::Other { stamp, documents: documents(2) };
     let before = history.glance("key", "new");
     assert!(history.learn("key", "new", before, None, other(1)) && history.remove("key", "new"));
@@ -97,7 +97,7 @@ fn places_are_bounded_in_number_and_size() {
         history.keep(&owner(), number.to_string(), None, Some(holder()));
     }
     assert!(history.get("key", "0").is_none() && history.get("key", "1").is_some());
-    // Such ids become no part of a path.
+    // Such ids never become part of a path.
     for id in ["a/b", "..", "a?b", "a b", &"a".repeat(LONGEST_ID + 1)] {
         history.keep(&owner(), id.to_owned(), None, Some(holder()));
         assert!(history.get("key", id).is_none(), "{id}");

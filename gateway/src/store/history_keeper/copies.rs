@@ -1,4 +1,4 @@
-//! A copy as a store keeps it: the memory that it takes once parsed, the length of its response, the response, and the items,
+//! The format of a stored copy: the memory it takes once parsed, the length of its response, the response, and the items,
 //! sealed together.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::store::sealing::Sealer;
 /// Two numbers.
 const HEAD: usize = 16;
 
-/// The memory that a note holds until it is sealed, in bytes.
+/// The memory a change takes until it is sealed, in bytes.
 pub(super) fn memory_of(note: &CopyNote) -> usize {
     match note {
         CopyNote::Kept { documents, .. } => documents.size(),
@@ -21,7 +21,7 @@ pub(super) fn memory_of(note: &CopyNote) -> usize {
     }
 }
 
-/// What is written of a change, in bytes.
+/// The size of a change when written, in bytes.
 pub(super) fn size(change: &CopyChange) -> usize {
     match change {
         CopyChange::Kept(copy) => copy.content.len(),
@@ -29,7 +29,7 @@ pub(super) fn size(change: &CopyChange) -> usize {
     }
 }
 
-/// What a copy is, for its seal: it opens as this response of this API key alone.
+/// The context of a copy's seal: it opens only as this response of this API key.
 fn place(owner: &str, id: &str) -> String {
     format!("copy {owner} {id}")
 }
@@ -44,7 +44,7 @@ pub(super) async fn sealed(sealer: &Arc<Sealer>, note: CopyNote) -> CopyChange {
     }
 }
 
-/// None if it was sealed with another pepper, or was changed.
+/// None if it was sealed with another pepper, or modified.
 pub(super) async fn open(sealer: &Arc<Sealer>, owner: &str, id: &str, content: Vec<u8>) -> Option<Documents> {
     read(sealer.open_apart(place(owner, id), content, HEAD + LONGEST).await.ok()?)
 }

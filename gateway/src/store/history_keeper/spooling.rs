@@ -1,4 +1,5 @@
-//! Changes of stored responses in the spool: those that the store did not take in time, and those that earlier processes left.
+//! Changes of stored responses in the spool: those that the store did not accept in time, and those that earlier processes
+//! left behind.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use crate::store::spool::{Kept, Kind, Spool};
 /// See the module.
 pub(super) struct Spooling {
     spool: Arc<Spool>,
-    /// Locked while more are written: whoever comes later finds them done.
+    /// Locked while more are written: a later caller then finds them done.
     items: Mutex<Items>,
 }
 
@@ -28,21 +29,21 @@ struct Items {
     refused: Option<(u64, Bytes)>,
 }
 
-/// What an earlier process left.
+/// What an earlier process left behind.
 pub(super) struct Left {
     pub(super) copies: Vec<CopyChange>,
     pub(super) places: Vec<Change>,
     kept: Kept,
 }
 
-/// Changes as an item holds them: a line of JSON, and the contents of the copies.
+/// The format of changes in an item: a line of JSON, and the contents of the copies.
 #[derive(Default)]
 struct Item {
     lines: Vec<Line>,
     contents: Vec<u8>,
 }
 
-/// A change, in the order in which they were made.
+/// A change, in the order of the changes.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -57,7 +58,7 @@ impl Spooling {
         Self { spool, items: Mutex::default() }
     }
 
-    /// What earlier processes left, the oldest first.
+    /// What earlier processes left behind, the oldest first.
     pub(super) fn left(&self) -> VecDeque<Left> {
         let all = self.spool.inherited(Kind::Changes).into_iter().filter_map(|one| {
             let changes = read(&one.content);
@@ -70,7 +71,7 @@ impl Spooling {
         all.collect()
     }
 
-    /// Removes the items that the store has.
+    /// Removes the items that the store now has.
     pub(super) async fn stored(&self, count: u64) {
         let mut items = self.items.lock().await;
         items.refused.take_if(|(last, _)| *last <= count);
@@ -81,8 +82,8 @@ impl Spooling {
 }
 
 impl HistoryKeeper {
-    /// Writes into the spool what neither it nor the store has. Whoever calls it waits for those who are at it, too. What it
-    /// cannot take is tried again the next time, before all else: the order of changes counts.
+    /// Spools the changes that neither the spool nor the store has, after waiting for concurrent callers to do the same.
+    /// What the spool can't accept is retried first next time, because the order of changes matters.
     pub(super) async fn save(&self) {
         let Some(spooling) = &self.spooling else { return };
         let count = self.history.changed();
@@ -101,7 +102,7 @@ impl HistoryKeeper {
         }
     }
 
-    /// The next of the first `count` changes as an item, with the number of its last one.
+    /// The next of the first `count` changes as one item, with the number of the last one.
     async fn next_item(&self, count: u64) -> Option<(u64, Bytes)> {
         let (mut item, mut last) = (Item::default(), None);
         while item.contents.len() < BATCH
@@ -116,12 +117,12 @@ impl HistoryKeeper {
         last.map(|number| (number, item.written().into()))
     }
 
-    /// Whether what the store does not take is on the disk.
+    /// Whether changes that the store does not accept are on the disk.
     pub(crate) fn is_spooled(&self) -> bool {
         self.spooling.as_ref().is_some_and(|spooling| spooling.spool.works())
     }
 
-    /// Hands the store what earlier processes left.
+    /// Hands the store what earlier processes left behind.
     pub(super) async fn hand_over(&self, left: &mut VecDeque<Left>) -> Result<(), StoreError> {
         while let Some(one) = left.front() {
             self.store.change_copies(&one.copies).await?;
@@ -174,7 +175,7 @@ impl Item {
     }
 }
 
-/// The changes of an item, without copies that are too old. None: it holds something else.
+/// The changes of an item, except copies that are too old. None: its content is something else.
 fn read(content: &[u8]) -> Option<(Vec<CopyChange>, Vec<Change>)> {
     let end = memchr::memchr(b'\n', content)?;
     let (lines, mut contents) = (&content[..end], &content[end + 1..]);

@@ -15,7 +15,7 @@ fn database(folder: &tempfile::TempDir) -> Arc<dyn Store> {
     Arc::new(SqlStore::in_file(&folder.path().join("a.db")).expect("a database"))
 }
 
-/// A gateway's history, with its keeper at work.
+/// A gateway's history with its keeper running.
 fn history(store: &Arc<dyn Store>) -> (Arc<History>, Arc<HistoryKeeper>) {
     let history = Arc::new(History::new(true));
     let keeper =
@@ -27,7 +27,7 @@ fn keep(history: &History, id: &str, text: &str, holder: Option<Holder>) {
     history.keep(&"key".into(), id.to_owned(), Some(documents(text)), holder);
 }
 
-/// What there is of a response of the key, and whether an upstream has it.
+/// What is known of the key's response, and whether an upstream has it.
 async fn sought(history: &History, keeper: &Arc<HistoryKeeper>, id: &str) -> Option<(Option<String>, bool)> {
     keeper.seek("key", id).await.expect("an answer");
     let known = history.get("key", id)?;
@@ -57,7 +57,7 @@ async fn places_outlive_the_process_each_for_its_key() {
     let sealer = Sealer::new([7; 32]);
     let keeper = HistoryKeeper::new(Arc::clone(&second), Arc::clone(&store), sealer, || 100, None);
     assert!(!second.is_complete());
-    // What came before the reading is newer.
+    // Changes from before the load are newer.
     second.keep(&"third".into(), "a".to_owned(), None, Some(holder()));
     keeper.settle().await.expect("read");
     assert!(second.is_complete() && second.get("third", "a").is_some() && second.get("key", "a").is_none());
@@ -81,7 +81,7 @@ async fn what_another_gateway_stored_is_found_and_what_was_deleted_anywhere_is_n
         assert_eq!(sought(&second, &reading, "a").await, Some((Some("one".to_owned()), true)));
         assert_eq!(sought(&second, &reading, "b").await, Some((Some("two".to_owned()), false)));
     }
-    // Stored anew there, deleted here: both are known to both.
+    // Replaced there, deleted here: both gateways learn of both.
     keep(&first, "a", "newer", None);
     assert!(writing.written().await);
     assert_eq!(sought(&second, &reading, "a").await, Some((Some("newer".to_owned()), false)));
@@ -100,7 +100,7 @@ async fn a_copy_that_gave_way_in_memory_is_read_again() {
     keep(&history, "first", "one", None);
     for number in 0..1_000 {
         keep(&history, &number.to_string(), "x", None);
-        // Not all at once, which would take longer than anybody waits.
+        // Not all at once, which would take longer than requests wait.
         if number % 100 == 99 {
             assert!(keeper.written().await);
         }
@@ -136,7 +136,7 @@ async fn a_store_that_is_busy_or_away_stops_nobody_for_long_and_loses_no_respons
     assert_eq!(sought(&history, &keeper, "a").await, Some((Some("one".to_owned()), false)));
     assert!(keeper.seek("key", "unknown").await.is_err());
     drop(turns);
-    // What is made while it is away is not waited for, and is not lost.
+    // Changes made while it is away are not waited for, and not lost.
     keeper.health.fails("it is away");
     keep(&history, "b", "two", None);
     assert!(!keeper.written().await);

@@ -18,7 +18,7 @@ impl MemoryStore {
     }
 }
 
-/// Whatever their expiry is by now.
+/// Whatever their current expiry.
 fn remove<'n>(records: &mut Records, names: impl Iterator<Item = &'n FileName>) {
     let names: BTreeSet<&FileName> = names.collect();
     records.retain(|(_, name), _| !names.contains(name));

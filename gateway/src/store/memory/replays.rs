@@ -10,7 +10,7 @@ use crate::store::durable::{
     ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, ReplayStore, Reserved, Stored, UNANSWERED_FOR,
 };
 
-/// Requests under way, and the newest answers of each operation.
+/// Requests in progress, and the newest answers of each operation.
 #[derive(Debug, Default)]
 pub(crate) struct Answers(Mutex<Kept>);
 
@@ -25,9 +25,9 @@ struct Kept {
 struct Request {
     keyed: Keyed,
     lease: i64,
-    /// Until when it holds, in milliseconds of a clock that only goes forward.
+    /// When it expires, in milliseconds of a monotonic clock.
     due: u64,
-    /// `None` while it is under way.
+    /// `None` while it is in progress.
     answer: Option<Vec<u8>>,
 }
 
@@ -35,11 +35,11 @@ struct Request {
 struct Shelf {
     answers: VecDeque<Answer>,
     taken: Taken,
-    /// Of each API key that has answers here.
+    /// For each API key that has answers here.
     taken_by: HashMap<Arc<str>, Taken>,
 }
 
-/// The room that answers take.
+/// The space that answers take.
 #[derive(Debug, Default, Clone, Copy)]
 struct Taken {
     answers: usize,
@@ -64,12 +64,12 @@ impl Request {
 }
 
 impl Kept {
-    /// The request that a key stands for, unless it has run out.
+    /// The request that a key belongs to, unless it has expired.
     fn find(&self, slot: &str, now: u64) -> Option<&Request> {
         self.requests.get(slot).filter(|request| request.due > now)
     }
 
-    /// The request of a lease, while it is under way.
+    /// The request of a lease, while it is in progress.
     fn under_way(&mut self, lease: &Lease) -> Option<&mut Request> {
         let request = self.requests.get_mut(&lease.id)?;
         (request.lease == lease.number && request.answer.is_none()).then_some(request)
@@ -82,7 +82,7 @@ impl Kept {
         place.add(Answer { slot: keyed.slot.clone(), lease, owner, bytes });
         let room = room.in_memory();
         while let Some(gone) = place.give_way(&keyed.owner, room) {
-            // Its key may stand for another request by now.
+            // Its key may belong to another request by now.
             if requests.get(&gone.slot).is_some_and(|request| request.lease == gone.lease) {
                 requests.remove(&gone.slot);
             }
@@ -97,7 +97,7 @@ impl Shelf {
         self.answers.push_back(answer);
     }
 
-    /// The oldest answer, if there are too many; the owner's oldest, if the owner has too many.
+    /// Evicts the oldest answer if there are too many, or the owner's oldest if the owner has too many.
     fn give_way(&mut self, owner: &Arc<str>, room: AnswerRoom) -> Option<Answer> {
         let at = if self.taken.is_over(room.of_all()) {
             0
@@ -117,7 +117,7 @@ impl Shelf {
         Some(gone)
     }
 
-    /// Those alone that still stand for a request.
+    /// Keeps only answers that still belong to a request.
     fn retain(&mut self, holds: impl Fn(&Answer) -> bool) {
         for answer in std::mem::take(self).answers.into_iter().filter(holds) {
             self.add(answer);

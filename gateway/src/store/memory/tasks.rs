@@ -1,4 +1,4 @@
-//! Video tasks and their notifications in memory, until the process ends, by a clock that only goes forward.
+//! Video tasks and their notifications in memory, until the process ends, on a monotonic clock.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::store::durable::{
     Most, Notice, Resumed, State, Status, Stored, TOLD_FOR, Task, TaskStore,
 };
 
-/// Maximum number of tasks that have ended; the oldest are removed first.
+/// Maximum number of ended tasks; the oldest are removed first.
 const MOST_ENDED: usize = MOST_TASKS;
 
 /// See the module.
@@ -22,7 +22,7 @@ pub(super) struct Queues(Mutex<Kept>);
 struct Kept {
     tasks: HashMap<String, KeptTask>,
     deliveries: HashMap<String, KeptDelivery>,
-    /// How many tasks and notifications there have been.
+    /// Number of tasks and notifications created.
     count: u64,
 }
 
@@ -31,7 +31,7 @@ struct Kept {
 struct Ended {
     /// By [`now`].
     at: u64,
-    /// Seconds since 1970, as operators see it.
+    /// Seconds since 1970, shown to operators.
     shown: u64,
 }
 
@@ -66,7 +66,7 @@ struct KeptDelivery {
 }
 
 impl KeptDelivery {
-    /// It waits, and is due after some time.
+    /// It waits, and is due after this time.
     fn wait(&mut self, time: Duration) {
         self.due = now().saturating_add(millis(time));
         self.ended = None;
@@ -74,7 +74,7 @@ impl KeptDelivery {
         (self.delivery.status, self.delivery.due, self.delivery.ended) = (Status::Pending, Some(due), None);
     }
 
-    /// It was delivered, or given up.
+    /// It was delivered or given up.
     fn end(&mut self, status: Status) {
         let ended = Ended::now();
         self.ended = Some(ended);
@@ -94,7 +94,7 @@ impl Kept {
         self.count
     }
 
-    /// The task of a lease that is the last one, while it goes on.
+    /// The task of a lease that is the latest one, while the task is in progress.
     fn at(&mut self, lease: &Lease) -> Option<&mut KeptTask> {
         self.tasks.get_mut(&lease.id).filter(|kept| kept.lease == lease.number && kept.ended.is_none())
     }
@@ -125,7 +125,7 @@ impl Kept {
         (announced && notices() >= most.notices).then_some(Full::Notices(most.notices))
     }
 
-    /// Of all keys, or of one.
+    /// For all keys, or for one.
     fn forget_oldest_tasks(&mut self, owner: Option<&str>, most: usize) {
         let is_meant =
             |kept: &KeptTask| kept.ended.is_some() && owner.is_none_or(|owner| *kept.task.owner == *owner);
@@ -138,7 +138,7 @@ impl Kept {
         }
     }
 
-    /// Of those with a status.
+    /// Only those with a status.
     fn forget_oldest_deliveries(&mut self, status: Status) {
         let told = self.deliveries.values().filter(|kept| kept.delivery.status == status);
         let mut numbers: Vec<u64> = told.map(|kept| kept.number).collect();

@@ -1,4 +1,4 @@
-//! What is in memory is not looked after: it ends with the process.
+//! Memory needs no upkeep: it ends with the process.
 
 use std::future;
 use std::io::BufRead;

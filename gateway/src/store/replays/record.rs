@@ -1,4 +1,4 @@
-//! A response as it is kept: its status, its headers, line by line, and its body.
+//! The stored form of a response: its status, its headers, line by line, and its body.
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -20,13 +20,13 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// None if its headers are too long, which nothing of the gateway makes.
+    /// None if its headers are too long, which the gateway never produces.
     pub(super) fn written(&self) -> Option<Vec<u8>> {
         let mut record = self.status.as_u16().to_be_bytes().to_vec();
         for (name, value) in &self.headers {
             record.extend_from_slice(name.as_str().as_bytes());
             record.push(b':');
-            // No value holds the end of a line.
+            // No header value contains a line break.
             record.extend_from_slice(value.as_bytes());
             record.push(b'\n');
         }
@@ -36,7 +36,7 @@ impl Record {
         is_short.then_some(record)
     }
 
-    /// None if it is none.
+    /// None if it is not a record.
     pub(super) fn read(record: &[u8]) -> Option<Self> {
         let (status, mut rest) = record.split_at_checked(2)?;
         let status = StatusCode::from_u16(u16::from_be_bytes(status.try_into().ok()?)).ok()?;

@@ -1,4 +1,5 @@
-//! Answers in the spool: those that the store did not take in time, and those that earlier processes left.
+//! Answers in the spool: those that the store did not accept in time, and those that earlier processes left
+//! behind.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -12,16 +13,16 @@ use crate::clock::{millis, unix_millis};
 use crate::store::durable::{AnswerRoom, Keyed, Lease, Reserved};
 use crate::store::spool::Kind;
 
-/// What an item holds beside the answer: a line of JSON before it.
+/// The line of JSON before the answer in an item.
 #[derive(Serialize, Deserialize)]
 struct Head {
     slot: String,
     operation: String,
     owner: String,
     fingerprint: [u8; 32],
-    /// Of the lease.
+    /// Number of the lease.
     number: i64,
-    /// Whether the store said that it has one.
+    /// Whether the store confirmed the lease.
     has_lease: bool,
     /// Milliseconds since 1970.
     expires: u64,
@@ -30,18 +31,18 @@ struct Head {
 }
 
 impl Replays {
-    /// Writes an answer that waits into the spool. False if that cannot take it, or there is none.
+    /// Spools a waiting answer. False if the spool can't accept it, or if there is none.
     pub(super) async fn spool_one(&self, late: &Late) -> bool {
         let Some(spool) = &self.spool else { return false };
         let Some(kept) = spool.keep(Kind::Answer, late.written()).await else { return false };
-        // Another task was first.
+        // Another task was faster.
         if let Err(kept) = late.kept.set(kept) {
             kept.remove().await;
         }
         true
     }
 
-    /// Writes those that wait, and that the spool could not take before.
+    /// Spools waiting answers that the spool could not accept before.
     pub(super) async fn spool_others(&self) {
         loop {
             let Some(late) = self.waiting().unspooled() else { return };
@@ -55,7 +56,8 @@ impl Replays {
         }
     }
 
-    /// Takes over the answers that earlier processes left: they are given again here at once, and wait for the store.
+    /// Takes over the answers that earlier processes left behind: they are replayed here at once, and wait for the
+    /// store.
     pub(super) fn inherit(self: &Arc<Self>) {
         let Some(spool) = &self.spool else { return };
         for one in spool.inherited(Kind::Answer) {
@@ -68,7 +70,7 @@ impl Replays {
                 continue;
             }
             if let Some(lease) = &late.lease {
-                // Nobody else carries it out while the store does not have it.
+                // Nobody else executes the request while the store doesn't have the answer.
                 self.held().insert(lease.clone());
             }
             _ = late.kept.set(one.kept);
@@ -76,7 +78,7 @@ impl Replays {
         }
     }
 
-    /// Whether an answer of an earlier process is known here from now on, or too old.
+    /// Whether an answer of an earlier process is now known here, or too old.
     fn knows(&self, late: &Late) -> bool {
         let lasts = late.expires.saturating_duration_since(Instant::now());
         let Some(sealer) = self.sealer.as_ref().filter(|_| !lasts.is_zero()) else { return lasts.is_zero() };
@@ -108,7 +110,7 @@ impl Late {
         content
     }
 
-    /// None: it is none. Whatever clocks say, it lasts no longer than a new one.
+    /// None: it is not an item. Whatever the clocks show, it lasts no longer than a new one.
     fn read(content: &[u8]) -> Option<Self> {
         let end = memchr::memchr(b'\n', content)?;
         let head: Head = serde_json::from_slice(&content[..end]).ok()?;
@@ -166,7 +168,7 @@ mod tests {
             let (least, most) = (now + lasts, Instant::now() + lasts);
             assert!(read.expires + second > least && read.expires < most + second);
         }
-        // One that has run out, and one that a clock has put into the future.
+        // One that has expired, and one that a wrong clock put into the future.
         let lasts = |expires| {
             let read = Late::read(&late(expires, None).written()).expect("an answer");
             read.expires.saturating_duration_since(Instant::now())

@@ -6,7 +6,7 @@ use crate::store::{MemoryStore, SqlStore};
 const STREAM: &str = "stream";
 const ROOM: AnswerRoom = AnswerRoom { answers: 1_000, hundredths: 100 };
 
-/// Replays over a store that outlives them.
+/// Replays over a durable store.
 fn lasting(store: &Arc<dyn Store>) -> Arc<Replays> {
     let sealer = Arc::new(Sealer::new([7; 32]));
     Arc::new(Replays::new(Arc::clone(store), Some(sealer), [9; 32]))
@@ -43,7 +43,7 @@ async fn is_first(replays: &Arc<Replays>, key: &str) -> bool {
     matches!(begin(replays, key, "{}").await, Ok(Begun::First(_)))
 }
 
-/// The answer that is given again, or the status of the refusal.
+/// The replayed answer, or the status of the rejection.
 async fn again(replays: &Arc<Replays>, key: &str, body: &str) -> Result<String, u16> {
     match begin(replays, key, body).await {
         Ok(Begun::Again(response)) => {
@@ -108,7 +108,7 @@ async fn another_gateway_and_the_next_process_give_the_first_answer_again() {
     assert_eq!(again(&other, "k", "{}").await.as_deref(), Ok("a canary sings"));
     drop((one, other));
     assert_eq!(again(&lasting(&open()), "k", "{}").await.as_deref(), Ok("a canary sings"));
-    // Neither key nor request nor answer can be read there.
+    // Neither key nor request nor answer is readable there.
     for entry in std::fs::read_dir(folder.path()).expect("a folder") {
         let bytes = std::fs::read(entry.expect("an entry").path()).expect("a file");
         assert!(!String::from_utf8_lossy(&bytes).contains("canary"));
@@ -155,7 +155,7 @@ async fn without_the_store_keys_hold_in_this_process_and_answers_wait_for_it() {
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     std::fs::rename(&away, &file).expect("put back");
     turn.answered(text("three"), ROOM).await;
-    // All of it is in the store when that is back, also what was begun without it.
+    // Once it is back, the store has everything, including requests begun without it.
     while !replays.waiting().is_empty() {
         assert!(begun.elapsed() < Duration::from_mins(1), "it is not written");
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -180,7 +180,7 @@ async fn an_answer_made_without_the_store_gives_way_to_the_one_that_the_store_ha
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert_eq!(again(&lasting(&store), "k", "{}").await.as_deref(), Ok("made with it"));
-    // Each gives again what it gave before.
+    // Each replays its earlier answer.
     assert_eq!(again(&one, "k", "{}").await.as_deref(), Ok("made without it"));
 }
 
@@ -201,7 +201,7 @@ async fn what_began_or_ended_here_with_the_store_is_not_carried_out_again_while_
     assert_eq!(again(&replays, "long", "{}").await, Err(409));
     turn.answered(text("two"), ROOM).await;
     assert_eq!(again(&replays, "long", "{}").await.as_deref(), Ok("two"));
-    // What came to nothing may be made anew.
+    // A request without an answer may be executed again.
     drop(left);
     assert!(is_first(&replays, "left").await);
 }
@@ -244,7 +244,7 @@ async fn a_request_under_way_keeps_its_key_and_one_of_a_dead_gateway_loses_it() 
     replays.renew().await;
     assert_eq!(asked_after(half).await, Reserved::UnderWay);
     assert!(matches!(asked_after(LEASE).await, Reserved::First(_)));
-    // The one who comes back too late changes nothing.
+    // The gateway that comes back too late changes nothing.
     turn.answered(text("late"), ROOM).await;
     assert!(replays.held().is_empty());
     assert_eq!(asked_after(Duration::ZERO).await, Reserved::UnderWay);

@@ -1,5 +1,5 @@
-//! Answers that the store did not take: they wait for it within bounds, and one task hands them to it. Those that give way are
-//! answered by this process alone.
+//! Answers that the store did not accept: they wait for it within bounds, and one task hands them over. Evicted answers are
+//! replayed only by this process.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock, Weak};
@@ -11,18 +11,18 @@ use crate::store::durable::{
 };
 use crate::store::spool::Kept;
 
-/// An answer, as the store gets it.
+/// An answer in the form that the store gets.
 pub(super) struct Late {
     pub(super) keyed: Keyed,
-    /// Of its lease in the store, which may have made it late.
+    /// Number of its lease in the store, which may have granted it late.
     pub(super) number: i64,
-    /// None if it was made while the store was away.
+    /// None if the answer was made while the store was away.
     pub(super) lease: Option<Lease>,
     pub(super) answer: Vec<u8>,
     pub(super) expires: Instant,
-    /// The room for it and its like.
+    /// The space for it and the other answers of its operation.
     pub(super) room: AnswerRoom,
-    /// In the spool, if it is there.
+    /// Its item in the spool, if there is one.
     pub(super) kept: OnceLock<Kept>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Late {
 pub(super) struct Waiting {
     answers: VecDeque<Arc<Late>>,
     bytes: usize,
-    /// Whether a task hands them to the store.
+    /// Whether a task is handing them to the store.
     is_written: bool,
 }
 
@@ -40,7 +40,7 @@ impl Late {
         ANSWER_OVERHEAD + self.answer.len()
     }
 
-    /// It need not outlive this process.
+    /// It no longer needs to survive this process.
     pub(super) async fn forget(&self) {
         if let Some(kept) = self.kept.get() {
             kept.remove().await;
@@ -49,7 +49,7 @@ impl Late {
 }
 
 impl Waiting {
-    /// Returns what gives way for it: what is oldest.
+    /// Returns the answers evicted for it: the oldest.
     fn add(&mut self, late: Late) -> Vec<Arc<Late>> {
         self.bytes += late.size();
         self.answers.push_back(Arc::new(late));
@@ -72,7 +72,7 @@ impl Waiting {
         self.answers.iter().any(|other| Arc::ptr_eq(other, late))
     }
 
-    /// One that is not in the spool.
+    /// An answer that is not in the spool.
     pub(super) fn unspooled(&self) -> Option<Arc<Late>> {
         self.answers.iter().find(|late| late.kept.get().is_none()).cloned()
     }
@@ -84,7 +84,8 @@ impl Waiting {
         }
     }
 
-    /// The next one to be written. It goes to the end, so that one that the store never takes does not hold up the others.
+    /// The next answer to be written. It moves to the end, so that one that the store never accepts doesn't block the
+    /// others.
     fn next(&mut self) -> Option<Arc<Late>> {
         let next = self.answers.pop_front()?;
         self.answers.push_back(Arc::clone(&next));
@@ -93,12 +94,12 @@ impl Waiting {
 }
 
 impl Replays {
-    /// How many answers wait for the store.
+    /// Number of answers waiting for the store.
     pub(crate) fn unwritten(&self) -> usize {
         self.waiting().answers.len()
     }
 
-    /// Hands an answer to the store when it is back.
+    /// Hands an answer to the store once it is back.
     pub(super) fn keep_later(self: &Arc<Self>, late: Late) {
         let mut waiting = self.waiting();
         let gone = waiting.add(late);
@@ -116,7 +117,7 @@ impl Replays {
         }
     }
 
-    /// Hands the store one of them. False if it does not take it.
+    /// Hands one of them to the store. False if the store doesn't accept it.
     async fn write(&self, late: &Arc<Late>) -> bool {
         let lasts = late.expires.saturating_duration_since(Instant::now());
         if !lasts.is_zero() {
@@ -140,15 +141,15 @@ impl Replays {
 }
 
 impl Replays {
-    /// An answer whose key another gateway has answered meanwhile stays here alone. False while somebody has the key: another
-    /// gateway, or one that died with its answer here.
+    /// If another gateway has answered the key in the meantime, the answer stays in this process only. False while somebody
+    /// holds the key: another gateway, or one that died before it handed over its answer.
     async fn hand_over(&self, late: &Late, lasts: Duration) -> Result<bool, StoreError> {
         if let Some(lease) = &late.lease
             && self.store.keep_answer(lease, &late.answer, lasts, late.room).await?
         {
             return Ok(true);
         }
-        // A lease may be forgotten by now, and the key be free.
+        // The lease may be gone by now, and the key free.
         match self.store.reserve_as(&late.keyed, late.number, LEASE).await? {
             Reserved::First(lease) => self.store.keep_answer(&lease, &late.answer, lasts, late.room).await,
             Reserved::UnderWay => Ok(false),
@@ -163,7 +164,7 @@ impl Replays {
     }
 }
 
-/// Ends when nothing waits, or the replays are gone.
+/// Ends when nothing waits, or the replays are dropped.
 async fn write(replays: Weak<Replays>) {
     while let Some(replays) = replays.upgrade() {
         let next = {
@@ -212,7 +213,7 @@ mod tests {
         for number in 0..MOST_ANSWERS as u64 {
             assert!(waiting.add(late(number, 1)).is_empty());
         }
-        // Those that were tried before are no younger for it.
+        // Earlier attempts don't make an answer any younger.
         assert_eq!(waiting.next().expect("one").keyed.slot, "0");
         assert_eq!(ids(&waiting.add(late(5_000, 1))), ["0"]);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! Whose files those of a process are: its own while it lives, which a locked file says, and then those of whoever locks it.
+//! Ownership of a process's files: they are its own while it lives, as shown by a locked file; after that, they belong to
+//! whoever locks it.
 
 use std::fs::{File, TryLockError as Locked};
 use std::io;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::{create, unfinished};
 use crate::crash;
 
-/// Ending of the name.
+/// Extension of its name.
 pub(crate) const ENDING: &str = "lock";
 
 /// See the module. The file is removed when this is dropped.
@@ -18,7 +19,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Of this process. The file gets its name once it is locked: others remove what nobody holds.
+    /// For this process. The file gets its name once it is locked, because others remove unlocked ones.
     pub(super) fn make(folder: &Path, writer: &str) -> io::Result<Self> {
         let path = named(folder, writer);
         let unfinished = unfinished(&path);
@@ -34,10 +35,10 @@ impl Claim {
         Ok(Self { _file: file, path })
     }
 
-    /// Of a process that has ended. None: it lives, or another one has taken over what it left.
+    /// For a process that has ended. None: it is alive, or another one has taken over its files.
     pub(super) fn take_over(folder: &Path, writer: &str) -> Option<Self> {
         let path = named(folder, writer);
-        // It may be gone though files are there.
+        // The lock file may be gone even though there are files.
         let file = create(&path).ok()?;
         file.try_lock().ok()?;
         Some(Self { _file: file, path })

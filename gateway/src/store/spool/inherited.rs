@@ -1,4 +1,4 @@
-//! What processes left in the spool that have ended.
+//! Items in the spool left behind by ended processes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,29 +13,30 @@ use super::{FORM, HEAD, Kept, Kind, LONGEST, MOST_BYTES, MOST_ITEMS, Stage, Take
 use crate::crash;
 use crate::disk::UNFINISHED;
 
-/// Longest name of a process.
+/// Maximum length of a process's name.
 const LONGEST_NAME: usize = 64;
-/// Most names in a folder that are looked at: more than a process makes.
+/// Maximum number of names in a folder that are examined: more than a process creates.
 const MOST_NAMES: usize = 4 * MOST_ITEMS;
 
-/// An item that a process left.
+/// An item that a process left behind.
 pub(in crate::store) struct Inherited {
     pub(super) kind: Kind,
     pub(in crate::store) content: Vec<u8>,
     pub(in crate::store) kept: Kept,
 }
 
-/// What a file is, by its name.
+/// What a file is, judged by its name.
 enum Named {
     Item(Kind),
-    /// It was being made.
+    /// A file that was being written.
     Unfinished,
     Lock,
     UnfinishedLock,
 }
 
 impl Inherited {
-    /// Reads what ended processes left in a folder: the oldest first, within bounds. What is not of the spool is left alone.
+    /// Reads what ended processes left in a folder: the oldest first, within bounds. Files that don't belong to the spool
+    /// are left alone.
     pub(super) fn read(folder: &Path, key: &hmac::Key, taken: &Arc<Mutex<Taken>>) -> Vec<Self> {
         let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
         let files =
@@ -64,7 +65,7 @@ impl Inherited {
                         _ = std::fs::remove_file(&path);
                         crash::point();
                     }
-                    // It goes with the claim.
+                    // It is removed with the claim.
                     Named::Lock | Named::UnfinishedLock => {}
                 }
             }
@@ -93,14 +94,14 @@ impl Inherited {
         }
     }
 
-    /// Nobody knows what it is.
+    /// Its content is unknown.
     pub(in crate::store) fn leave(&self, why: &str) {
         let file = self.kept.0.path.display();
         tracing::warn!(%file, "a file of the spool is left alone: {why}");
     }
 }
 
-/// What an item holds.
+/// An item's content.
 fn read(path: &Path, key: &hmac::Key, taken: &Mutex<Taken>) -> io::Result<Vec<u8>> {
     let file = File::open(path)?;
     let bytes = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
@@ -120,7 +121,7 @@ fn read(path: &Path, key: &hmac::Key, taken: &Mutex<Taken>) -> io::Result<Vec<u8
     let Some((head, rest)) = content.split_at_checked(HEAD) else {
         return Err(io::Error::other("it is cut"));
     };
-    // Whoever may write here cannot measure how long this takes.
+    // Constant time isn't needed: anyone who can write here can't measure it.
     if digest(key, path, rest).as_ref() != &head[1..] {
         return Err(io::Error::other("it was changed, or written with another pepper or name"));
     }
@@ -128,7 +129,7 @@ fn read(path: &Path, key: &hmac::Key, taken: &Mutex<Taken>) -> io::Result<Vec<u8
     Ok(content)
 }
 
-/// The process that a file is of. None: it is not of the spool.
+/// The process that a file belongs to. None: it doesn't belong to the spool.
 fn parsed(name: &str) -> Option<(&str, Named)> {
     let (writer, rest) = name.split_once('.')?;
     let is_writer =
@@ -149,7 +150,7 @@ fn parsed(name: &str) -> Option<(&str, Named)> {
     is_number.then_some((writer, if is_unfinished { Named::Unfinished } else { Named::Item(kind) }))
 }
 
-/// A lock that was being made when its process ended.
+/// A lock that was being created when its process ended.
 fn remove_unlocked(path: &Path) {
     if File::open(path).is_ok_and(|file| file.try_lock().is_ok()) {
         crash::point();

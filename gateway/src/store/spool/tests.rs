@@ -18,7 +18,7 @@ async fn keep(spool: &Arc<Spool>, content: &str) -> Option<Kept> {
     spool.keep(Kind::Answer, content.to_owned()).await
 }
 
-/// What a process left that has ended.
+/// What ended processes left behind.
 fn left(spool: &Spool, kind: Kind) -> Vec<String> {
     let text = |one: Inherited| String::from_utf8(one.content).expect("text");
     spool.inherited(kind).into_iter().map(text).collect()
@@ -54,7 +54,7 @@ async fn what_a_process_left_is_taken_over_in_its_order_and_what_another_one_hol
     let texts: Vec<_> = all.iter().map(|one| String::from_utf8_lossy(&one.content).into_owned()).collect();
     let expected = (0..12).map(|number| number.to_string()).chain(["of the other".to_owned()]);
     assert_eq!(texts, expected.collect::<Vec<_>>());
-    // Whoever does not say that the store has it leaves it to the next one.
+    // Items that are not removed are left to the next process.
     for one in &all[1..] {
         one.kept.remove().await;
     }
@@ -71,7 +71,7 @@ async fn what_is_removed_leaves_nothing_whether_or_not_it_was_written() {
     let kept = keep(&spool, "a").await.expect("kept");
     kept.remove().await;
     kept.remove().await;
-    // It is no longer wanted before its disk has it.
+    // It is no longer wanted before the disk has it.
     let kept = spool.begin(Kind::Answer, 1).expect("room");
     kept.remove().await;
     spool.write(&kept.0, b"b").expect("written");
@@ -94,7 +94,7 @@ async fn what_waits_is_for_its_owner_alone() {
     }
 }
 
-/// Cut, changed, grown, renamed or foreign: nobody takes it for an item, and nobody removes it.
+/// Truncated, modified, extended, renamed or foreign: such a file is neither taken for an item nor removed.
 #[tokio::test]
 async fn what_is_no_whole_item_is_left_alone() {
     let folder = folder();
@@ -142,7 +142,7 @@ async fn what_was_being_made_when_its_process_ended_goes() {
         std::fs::write(spool.folder.join(name), "half").expect("written");
     }
     drop(open(&folder));
-    // That of a process which lives is its own.
+    // The files of a live process are its own.
     assert_eq!(files(&folder), [unfinished, format!("{}.lock", spool.writer)]);
     drop(spool);
     drop(open(&folder));
@@ -195,7 +195,7 @@ async fn a_folder_that_cannot_be_made_stops_nobody() {
     assert!(keep(&spool, "a").await.is_some() && spool.works());
 }
 
-/// Nobody reads from a pipe: whoever opens it to write hangs, as with a disk that does.
+/// Nobody reads from this pipe: opening it for writing hangs, as with a hanging disk.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_disk_that_hangs_is_waited_for_once() {
@@ -208,12 +208,12 @@ async fn a_disk_that_hangs_is_waited_for_once() {
     let begun = Instant::now();
     let stuck = futures_util::future::join_all((0..MOST_WRITING).map(|_| keep(&spool, "a"))).await;
     assert!(stuck.iter().all(Option::is_some) && !spool.works());
-    // All places are taken: the others do not wait.
+    // All slots are taken: the others do not wait.
     for _ in 0..100 {
         assert!(keep(&spool, "b").await.is_none());
     }
     assert!(begun.elapsed() < 20 * PATIENCE, "{:?}", begun.elapsed());
-    // It goes on.
+    // It continues.
     for pipe in &pipes {
         drop(File::open(pipe).expect("a pipe"));
     }

@@ -1,4 +1,4 @@
-//! The configuration that gateways share, in a database.
+//! The shared configuration in a database.
 
 use std::pin::Pin;
 
@@ -8,10 +8,10 @@ use sqlx::any::AnyRow;
 use super::{SqlStore, signed, stored, unsigned};
 use crate::store::durable::{ConfigRevision, ConfigStore, MOST_REVISIONS, NewConfig, StoreError, Stored};
 
-/// How often a number is tried that another process has just taken.
+/// How many numbers are tried if another process has just taken one.
 const MOST_ATTEMPTS: u32 = 20;
 
-/// Of two processes, one takes the number and the other adds nothing.
+/// If two processes try the same number, one gets it and the other adds nothing.
 const ADD: &str = "
     INSERT INTO configs (revision, made, author, repeats, document)
     SELECT newest.number + 1, $1, $2, $3, $4

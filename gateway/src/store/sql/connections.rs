@@ -14,26 +14,26 @@ use super::migrations::migrate;
 use crate::crash;
 use crate::store::durable::StoreError;
 
-/// The oldest version of Postgres that is tested and still maintained by its makers.
+/// The oldest version of Postgres that is tested and still maintained.
 const OLDEST: u32 = 14;
 /// How long an operation waits for a connection.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// See the module. They are made when they are first used.
+/// See the module. Connections are opened on first use.
 #[derive(Debug)]
 pub(super) struct Connections {
     dialect: Dialect,
     options: Box<AnyConnectOptions>,
-    /// The statements that each begins with.
+    /// The statements run at the start of each connection.
     first: &'static str,
     pool: AnyPool,
     migrated: OnceCell<()>,
-    /// When the last attempt to get ready failed, and why.
+    /// When the last preparation failed, and why.
     failed: Mutex<Option<(Instant, StoreError)>>,
 }
 
 impl Connections {
-    /// `most`: how many at once. `first`: the statements that each begins with.
+    /// `most`: maximum number of connections. `first`: the statements run at the start of each.
     pub(super) fn new(
         dialect: Dialect,
         url: &Url,
@@ -42,8 +42,8 @@ impl Connections {
     ) -> Result<Self, sqlx::Error> {
         install_default_drivers();
         let options = AnyConnectOptions::from_url(url)?;
-        // The pool itself asks a connection that comes back whether it works, and waits for as long as TCP does: a server that
-        // vanished would take all connections with it.
+        // By default, the pool checks each connection that is returned, and waits for as long as TCP does: a server that
+        // vanished would block all connections.
         let pool = AnyPoolOptions::new()
             .max_connections(most)
             .acquire_timeout(PATIENCE)
@@ -64,8 +64,8 @@ impl Connections {
                     Ok(true)
                 })
             })
-            // SQLite ends a transaction itself where the disk is full. The driver then fails to, and never believes again that
-            // the connection is free.
+            // SQLite ends a transaction itself if the disk is full. The driver then fails to end it, and never considers the
+            // connection free again.
             .before_acquire(|connection, _| {
                 let is_free = !connection.is_in_transaction();
                 Box::pin(async move { Ok(is_free) })
@@ -81,8 +81,8 @@ impl Connections {
         })
     }
 
-    /// The pool, once the database has the tables of this version. One caller at a time gets it ready, and those that waited for an
-    /// attempt that failed share its error: one after the other, each would wait for a silent server as long again.
+    /// The pool, once the database has the tables of this version. One caller at a time prepares it, and those waiting for a
+    /// failed attempt share its error: one after the other, each would wait for a silent server just as long.
     pub(super) async fn ready(&self) -> Result<AnyPool, StoreError> {
         if !self.migrated.initialized() {
             let asked = Instant::now();
@@ -111,8 +111,8 @@ impl Connections {
         migrate(&self.pool, self.dialect).await
     }
 
-    /// Lets readers read while another process writes. It holds for the file from then on. Of several processes that do so at
-    /// once, SQLite lets none wait for another one.
+    /// Enables readers to read while another process writes. The setting persists in the file. If several processes set it
+    /// at once, SQLite doesn't let any of them wait for another.
     async fn write_ahead(&self) -> Result<(), sqlx::Error> {
         let begun = Instant::now();
         loop {
@@ -125,8 +125,8 @@ impl Connections {
         }
     }
 
-    /// By a connection of its own. The pool tries again and again where one cannot begin, as with a file that is damaged, and only
-    /// says that it has none.
+    /// Uses a separate connection. If a connection can't be established, as with a damaged file, the pool retries and
+    /// finally only reports that it has none.
     async fn try_write_ahead(&self) -> Result<(), sqlx::Error> {
         let mut connection = self.options.connect().await?;
         connection.execute(self.first).await?;

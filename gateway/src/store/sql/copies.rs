@@ -14,7 +14,7 @@ const KEEP: &str = "
     ON CONFLICT (owner, id) DO UPDATE SET
         stamp = excluded.stamp, kept = excluded.kept, bytes = excluded.bytes, content = excluded.content";
 
-/// Counted from the newest one: of all, and of each key.
+/// Counted from the newest: overall, and for each key.
 const FORGET: &str = "
     DELETE FROM copies WHERE kept < $1 OR (owner, id) IN (
         SELECT owner, id FROM (
@@ -44,7 +44,7 @@ impl CopyStore for SqlStore {
 
     fn change_copies<'s>(&'s self, changes: &'s [CopyChange]) -> Stored<'s, ()> {
         stored(async move {
-            // In one order: of two processes that change the same ones, neither waits for the other for ever.
+            // Sorted, so that two processes that change the same copies never deadlock.
             let mut sorted: Vec<&CopyChange> = changes.iter().collect();
             sorted.sort_by(|one, other| one.place().cmp(&other.place()));
             let mut writing = self.begin_writing().await?;

@@ -1,4 +1,4 @@
-//! Notifications in a database, by its clock.
+//! Notifications in a database, using its clock.
 
 use std::time::Duration;
 
@@ -47,7 +47,8 @@ fn delivery(row: &AnyRow) -> Result<Delivery, StoreError> {
     })
 }
 
-/// Whoever else is as far finds a notification that is no longer due. The clock is read once, for the index.
+/// A concurrent process finds that the notification is no longer due. The clock is read once, so that the
+/// index is used.
 const TAKE: &str = "
     UPDATE deliveries SET lease = lease + 1, due = {now} + $1 WHERE due <= (SELECT {now}) AND id IN (
         SELECT id FROM deliveries WHERE status = 'pending' AND due <= (SELECT {now})
@@ -65,7 +66,7 @@ const AGAIN: &str = "
     UPDATE deliveries SET status = 'pending', due = {now}, attempts = 0, ended = NULL, lease = lease + 1
     WHERE id = $1";
 
-/// Of those that were delivered and of those that were given up, the newest stay.
+/// The newest delivered and the newest given-up notifications are kept.
 const FORGET: &str = "
     DELETE FROM deliveries WHERE ended < (SELECT {now} / 1000) - $1
     OR id IN (SELECT id FROM deliveries WHERE status = 'delivered' ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)

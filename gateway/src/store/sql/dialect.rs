@@ -1,4 +1,4 @@
-//! Which database it is: what statements do not have in common.
+//! The differences between the databases' statements.
 
 use crate::clock;
 
@@ -10,7 +10,7 @@ pub(super) enum Dialect {
 }
 
 impl Dialect {
-    /// Begins to change several rows. In SQLite, a transaction that reads first cannot become one that writes while another
+    /// Begins to change several rows. In SQLite, a transaction that reads first can't start to write while another one
     /// writes.
     pub(super) fn begin_writing(self) -> &'static str {
         match self {
@@ -19,15 +19,15 @@ impl Dialect {
         }
     }
 
-    /// A statement in its words, with what stands in braces: `{now}`, its clock, and `{skip_locked}`, after rows that are read to
-    /// be changed: others that do the same at this moment pass them over.
+    /// A statement in its dialect, with its placeholders filled in: `{now}`, its clock, and `{skip_locked}`, after rows that
+    /// are read to be changed: concurrent statements skip those rows.
     pub(super) fn statement(self, statement: &str) -> String {
         statement.replace("{now}", &self.now()).replace("{skip_locked}", self.skip_locked())
     }
 
     fn skip_locked(self) -> &'static str {
         match self {
-            // Nobody else changes anything meanwhile.
+            // Nobody else changes anything in the meantime.
             Self::Sqlite => "",
             Self::Postgres => "FOR UPDATE SKIP LOCKED",
         }
@@ -38,7 +38,7 @@ impl Dialect {
         match self {
             Self::Sqlite => {
                 let now = "CAST(unixepoch('now', 'subsec') * 1000 AS INTEGER)";
-                // It is the clock of the gateway's machine.
+                // Its clock is the one of the gateway's machine.
                 match clock::wrong_by() {
                     0 => now.to_owned(),
                     by => format!("({now} + ({by}))"),

@@ -1,5 +1,5 @@
-//! The file of the database. A program that has a file open goes on writing to it when it was moved or removed, where
-//! nobody finds what it writes: this notices, and opens the file that is in its place.
+//! The database file. A program that has a file open keeps writing to it after it was moved or removed, where its
+//! data is lost: this notices, and opens the file that is now in its place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::crash;
 use crate::disk::private_file;
 use crate::store::durable::StoreError;
 
-/// Maximum number of connections: one writes, the others read meanwhile.
+/// Maximum number of connections: one writes while the others read.
 const MOST_CONNECTIONS: u32 = 3;
-/// Two seconds are how long an operation waits for another process that writes. What is committed is on the disk: a key that was
-/// revoked stays revoked after a power failure.
+/// An operation waits up to two seconds for another process that writes. Committed changes are on the disk: a revoked key
+/// stays revoked after a power failure.
 const FIRST: &str = "PRAGMA busy_timeout = 2000; PRAGMA synchronous = FULL";
 
 /// See the module.
@@ -36,7 +36,7 @@ struct Open {
     connections: Connections,
 }
 
-/// Device and number of a file; none where files that are open cannot be moved.
+/// Device and inode of a file; none on systems where open files can't be moved.
 type Identity = Option<(u64, u64)>;
 
 impl File {
@@ -51,12 +51,12 @@ impl File {
         Ok(Self { path: path.to_path_buf(), url, open: Mutex::new(Arc::new(open)) })
     }
 
-    /// Connections to the file, with the tables of this version.
+    /// Connections to the file, with the tables migrated to this version.
     pub(super) async fn connections(&self) -> Result<AnyPool, StoreError> {
         self.in_place()?.connections.ready().await
     }
 
-    /// The file that is in its place now.
+    /// The file that is now at the path.
     fn in_place(&self) -> Result<Arc<Open>, StoreError> {
         let found = identity(&self.path);
         let found =
@@ -78,7 +78,7 @@ impl Open {
     }
 }
 
-/// The path as a URL that nothing of it is lost in, such as its dots.
+/// The path as a URL that preserves all of it, such as its dots.
 fn url(path: &Path) -> Option<Url> {
     let path = utf8_percent_encode(path.to_str()?, NON_ALPHANUMERIC);
     Url::parse(&format!("sqlite:{path}")).ok()
@@ -120,7 +120,7 @@ mod tests {
     async fn damaged_file_is_refused_at_once_and_stays_as_it_is() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.db");
-        // All of it is in the file once nobody has it open.
+        // All data is in the file once nobody has it open.
         File::open(&path).expect("a database").connections().await.expect("connections").close().await;
         let sound = std::fs::read(&path).expect("the file");
         let damaged = |from: usize, to: usize| {

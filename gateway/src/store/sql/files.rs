@@ -1,4 +1,4 @@
-//! The records of files in a database, by its clock.
+//! File records in a database, using its clock.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,7 +94,7 @@ impl FileStore for SqlStore {
     fn remove_files<'s>(&'s self, names: &'s [FileName]) -> Stored<'s, ()> {
         stored(async move {
             let mut change = self.begin_writing().await?;
-            // In one order: of two processes that remove the same ones, neither waits for the other for ever.
+            // Sorted, so that two processes that remove the same files never deadlock.
             let mut sorted: Vec<&FileName> = names.iter().collect();
             sorted.sort_unstable();
             for name in sorted {

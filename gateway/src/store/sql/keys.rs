@@ -1,4 +1,4 @@
-//! Keys in a database. Its triggers raise the revision, so that a change is seen whoever makes it.
+//! Keys in a database. Its triggers raise the revision, so that every change is noticed, whoever makes it.
 
 use std::pin::Pin;
 
@@ -41,7 +41,7 @@ fn record(row: &AnyRow) -> Result<KeyRecord, StoreError> {
     Ok(KeyRecord { key: key(row)?, digest: digest(row.try_get("digest")?)?, old })
 }
 
-/// One statement, so that two processes cannot take one name both.
+/// A single statement, so that two processes can't both take a name.
 const ADD: &str = "
     INSERT INTO keys (id, name, digest, scopes, limits, created, expires)
     SELECT $1, $2, $3, $4, $5, $6, $7 WHERE (SELECT count(*) FROM keys WHERE revoked IS NULL) < $8
@@ -67,7 +67,7 @@ impl KeyStore for SqlStore {
             if let Some(kept) = row.try_get::<Option<&[u8]>, _>(0)? {
                 return digest(kept);
             }
-            // Another process may be as far.
+            // Another process may do the same at the same time.
             let keep = sqlx::query("UPDATE state SET pepper = $1 WHERE pepper IS NULL");
             keep.bind(&check.0[..]).execute(&connections).await?;
             digest(sqlx::query(kept).fetch_one(&connections).await?.try_get(0)?)

@@ -1,4 +1,4 @@
-//! What Postgres tells of changes, whichever gateway makes them.
+//! Postgres notifications about changes, whichever gateway makes them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 use url::Url;
 
-/// What the trigger of the table of keys notifies.
+/// The channel that the trigger on the keys table notifies.
 const KEYS: &str = "gatewright_keys";
-/// What the trigger of the shared configuration notifies.
+/// The channel that the trigger on the shared configuration notifies.
 const CONFIG: &str = "gatewright_config";
-/// How long to wait until the next attempt to listen.
+/// Pause before the next attempt to listen.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// A task that listens, with a connection of its own, until this is dropped.
+/// A task that listens, on its own connection, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Listening {
     told: Arc<Told>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// Who is told of what.
+/// The waiters for each channel.
 #[derive(Debug, Default)]
 struct Told {
     keys: Notify,
@@ -55,7 +55,7 @@ impl Listening {
         Ok(Self { told, _task: AbortOnDropHandle::new(task) })
     }
 
-    /// Waits until keys may have changed since the last time. One waits at a time.
+    /// Waits until keys may have changed since the last call. At most one task waits at a time.
     pub(super) async fn keys(&self) {
         self.told.keys.notified().await;
     }
@@ -69,7 +69,7 @@ impl Listening {
 async fn listen(pool: PgPool, told: Arc<Told>) {
     loop {
         if let Err(error) = follow(&pool, &told).await {
-            // Whoever uses the store says that it is away.
+            // The users of the store report that it is away.
             tracing::debug!("nobody tells of changes: {error}");
         }
         tokio::time::sleep(PAUSE).await;
@@ -79,7 +79,7 @@ async fn listen(pool: PgPool, told: Arc<Told>) {
 async fn follow(pool: &PgPool, told: &Told) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.listen_all([KEYS, CONFIG]).await?;
-    // What changed before was told to nobody; the same holds after a connection that was lost, which ends the wait with nothing.
+    // Earlier changes went unnoticed. The same holds after a lost connection, which ends the wait without a notification.
     told.tell(None);
     loop {
         let notification = listener.try_recv().await?;

@@ -1,4 +1,4 @@
-//! What makes the tables, step by step, for both databases.
+//! Creates the tables, step by step, for both databases.
 
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::{AnyPool, Executor as _, Row as _, SqlSafeStr as _};
@@ -7,7 +7,7 @@ use super::dialect::Dialect;
 use crate::crash;
 use crate::store::durable::StoreError;
 
-/// A step, which never changes once it is released.
+/// A step. Never changes once it is released.
 struct Step {
     version: i64,
     what: &'static str,
@@ -76,10 +76,11 @@ const STEPS: &[Step] = &[
 /// The version of the last step.
 pub(crate) const LATEST: i64 = STEPS[STEPS.len() - 1].version;
 
-/// What all gateways lock in Postgres while they look at the tables and make them.
+/// The lock that all gateways take in Postgres while they check and create the tables.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(4278257103)";
 
-/// Brings a database to this version, wholly or not at all. Of several processes, one does so and the others wait.
+/// Migrates a database to this version, completely or not at all. Of several processes, one does so and the others
+/// wait.
 pub(super) async fn migrate(pool: &AnyPool, dialect: Dialect) -> Result<(), StoreError> {
     if is_current(pool).await {
         return Ok(());
@@ -87,7 +88,7 @@ pub(super) async fn migrate(pool: &AnyPool, dialect: Dialect) -> Result<(), Stor
     make(pool, dialect, LATEST).await
 }
 
-/// Makes the steps up to a version that a database does not have.
+/// Runs the missing steps up to a version.
 async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), StoreError> {
     let steps = STEPS.iter().filter(|step| step.version <= version).map(|step| {
         let sql = match dialect {
@@ -97,7 +98,7 @@ async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), Stor
         Migration::new(step.version, step.what.into(), MigrationType::Simple, sql.into_sql_str(), false)
     });
     let mut migrator = Migrator::with_migrations(steps.collect());
-    // The lock of sqlx is none in SQLite, and outlives a failure in Postgres.
+    // sqlx's own lock does nothing in SQLite, and outlives a failure in Postgres.
     migrator.set_locking(false);
     crash::point();
     let mut making = pool.begin_with(dialect.begin_writing()).await?;
@@ -117,7 +118,8 @@ async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), Stor
     Ok(())
 }
 
-/// Connects to a database by a URL of `sqlx`, and makes the tables of an earlier version. Its steps after that are those to come.
+/// Connects to a database by a URL of `sqlx`, and creates the tables of an earlier version. The steps after it remain to be
+/// run.
 #[cfg(test)]
 pub(crate) async fn of_version(url: &str, version: i64) -> AnyPool {
     sqlx::any::install_default_drivers();
@@ -127,7 +129,7 @@ pub(crate) async fn of_version(url: &str, version: i64) -> AnyPool {
     pool
 }
 
-/// Whether a database has the tables of this version and no others. Asks without a lock: another process may be writing.
+/// Whether a database has the tables of exactly this version. Checks without a lock: another process may be writing.
 async fn is_current(pool: &AnyPool) -> bool {
     let made = sqlx::query("SELECT CAST(version AS BIGINT) FROM _sqlx_migrations ORDER BY 1").fetch_all(pool);
     made.await.is_ok_and(|made| {
@@ -144,7 +146,7 @@ mod tests {
 
     #[test]
     fn steps_are_those_that_were_released() {
-        // A new step gets lines of its own: sha384sum */*.sql >SHA384SUMS in that folder.
+        // To add a step, add its lines: sha384sum */*.sql >SHA384SUMS in that folder.
         let sums: Vec<&str> = include_str!("../../../migrations/SHA384SUMS").lines().collect();
         assert_eq!(sums.len(), 2 * STEPS.len());
         for Step { version, sqlite, postgres, .. } in STEPS {

@@ -6,7 +6,7 @@ use sqlx::any::AnyRow;
 use super::{SqlStore, signed, stored, unsigned};
 use crate::store::durable::{LONGEST_LIST, NodeRecord, NodeStore, StoreError, Stored};
 
-/// What stands between two addresses.
+/// Separator of two addresses.
 const BETWEEN: &str = "\n";
 
 fn node(row: &AnyRow) -> Result<NodeRecord, StoreError> {

@@ -19,7 +19,8 @@ fn place(row: &AnyRow) -> Result<Place, StoreError> {
     })
 }
 
-/// The place gets a new number: its old row is removed before. Another process may be as far.
+/// The place gets a new number, so its old row is removed first. Another process may do the same at the same
+/// time.
 const ADD: &str = "
     INSERT INTO places (id, owner, upstream, key, model) VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT (id) DO UPDATE SET

@@ -1,4 +1,4 @@
-//! Answers by idempotency keys in a database, by its clock.
+//! Answers by idempotency key in a database, using its clock.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::store::durable::{
     ANSWER_OVERHEAD, AnswerRoom, Keyed, Lease, ReplayStore, Reserved, StoreError, Stored, UNANSWERED_FOR,
 };
 
-/// One statement, so that of two requests at once one is the first. What has run out is as if it were not there.
+/// A single statement, so that only one of two concurrent requests is first. Expired entries are ignored.
 const RESERVE: &str = "
     INSERT INTO replays (slot, operation, owner, fingerprint, lease, due, bytes)
     VALUES ($1, $2, $3, $4, $5, {now} + $6, 0)
@@ -27,7 +27,7 @@ const RENEW: &str = "UPDATE replays SET due = {now} + $1 WHERE answer IS NULL AN
 
 const FORGET: &str = "DELETE FROM replays WHERE due <= {now} AND (answer IS NOT NULL OR due <= {now} - $1)";
 
-/// Counted from the newest one: of all answers to each operation, and of those of each key.
+/// Counted from the newest: all answers to each operation, and those of each key.
 const GIVE_WAY: &str = "
     DELETE FROM replays WHERE answer IS NOT NULL AND slot IN (
         SELECT slot FROM (
@@ -40,11 +40,11 @@ const GIVE_WAY: &str = "
         ) AS counted
         WHERE count > $1 OR bytes > $2 OR own_count > $3 OR own_bytes > $4)";
 
-/// Old answers give way once so many came that they are this part of what one key may have: to count them all takes
-/// milliseconds, too long for each answer. Until then, there may be so many more than the most.
+/// Old answers are evicted once the new ones amount to this fraction of what one key may have: counting all of them
+/// takes milliseconds, too long for each answer. Until then, the limit may be exceeded by that much.
 const PARTS: usize = 16;
 
-/// Answers that were kept since old ones gave way.
+/// Answers stored since the last eviction.
 #[derive(Debug, Default)]
 pub(super) struct KeptSince {
     answers: AtomicUsize,
@@ -52,7 +52,8 @@ pub(super) struct KeptSince {
 }
 
 impl KeptSince {
-    /// Counts one. Whether old ones are to give way now; `part`: answers and bytes that one key may have.
+    /// Counts an answer. Returns whether to evict old ones now; `part`: answers and bytes that one key may
+    /// have.
     fn add(&self, bytes: usize, part: (usize, usize)) -> bool {
         let answers = self.answers.fetch_add(1, Ordering::Relaxed) + 1;
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
@@ -67,7 +68,7 @@ impl KeptSince {
 
 /// Maximum number of leases renewed by one statement.
 const MOST_RENEWED: usize = 100;
-/// How often a key is asked for that others take and free at the same moment.
+/// How many times a key is requested that others take and free at the same time.
 const TRIES: u32 = 5;
 
 impl SqlStore {
@@ -85,7 +86,7 @@ impl SqlStore {
     }
 }
 
-/// Removes the answers that there is no room for.
+/// Evicts the answers that exceed the limits.
 async fn give_way(database: AnyPool, room: AnswerRoom) {
     let ((count, bytes), (own_count, own_bytes)) = (room.of_all(), room.of_key());
     let give_way = sqlx::query(GIVE_WAY)
@@ -95,7 +96,7 @@ async fn give_way(database: AnyPool, room: AnswerRoom) {
         .bind(signed(own_bytes as u64));
     let removed = stored(async move { Ok(give_way.execute(&database).await?) });
     if let Err(error) = removed.await {
-        // Another process removes them at this moment, or the store is away. The answer is kept all the same.
+        // Another process is removing them, or the store is away. The answer is stored in any case.
         tracing::debug!("{error}: old answers give way with one of the next ones");
     }
 }
@@ -116,7 +117,7 @@ impl ReplayStore for SqlStore {
                 }
                 let found = sqlx::query("SELECT fingerprint, answer FROM replays WHERE slot = $1");
                 let Some(row) = found.bind(slot.as_str()).fetch_optional(&database).await? else {
-                    // It was freed meanwhile.
+                    // It was freed in the meantime.
                     continue;
                 };
                 if row.try_get::<&[u8], _>("fingerprint")? != fingerprint {
@@ -147,7 +148,7 @@ impl ReplayStore for SqlStore {
                 return Ok(false);
             }
             if self.kept_since.add(bytes, room.of_key()) {
-                // Nobody waits for it: to count 10,000 takes tens of milliseconds.
+                // In the background: counting 10,000 takes tens of milliseconds.
                 tokio::spawn(give_way(database, room));
             }
             Ok(true)

@@ -12,15 +12,16 @@ use super::listening::Listening;
 use crate::store::address::StoreUrl;
 use crate::store::durable::StoreError;
 
-/// Maximum number of connections of a gateway: ten gateways leave some of the hundred that Postgres takes by default.
+/// Maximum number of connections per gateway: ten gateways leave some of the hundred that Postgres accepts by
+/// default.
 const MOST_CONNECTIONS: u32 = 8;
 
 /// See the module.
 pub(super) struct Server {
-    /// Holds a password.
+    /// Contains a password.
     url: Url,
     connections: Connections,
-    /// Begins when somebody waits for changes: commands of the program do not.
+    /// Starts when somebody waits for changes: the program's commands never do.
     listening: OnceLock<Option<Listening>>,
 }
 

@@ -1,14 +1,14 @@
-//! The tables and their columns, for moving what they hold. Those of one store alone are not here.
+//! The tables and their columns, for moving their contents. Tables specific to one store are omitted.
 
-/// A table. A column whose values the database gives out itself is not here.
+/// A table. Columns whose values the database assigns itself are omitted.
 pub(super) struct Table {
     pub(super) name: &'static str,
     pub(super) columns: &'static [(&'static str, Kind)],
-    /// What its rows are sorted by.
+    /// Sort order of its rows.
     pub(super) order: &'static str,
 }
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Text,
@@ -35,7 +35,7 @@ pub(super) const TABLES: &[Table] = &[
             ("rotated", Count),
             ("revoked", Count),
         ],
-        // Lists show those of one second in the order in which they were made.
+        // Lists show keys created in the same second in order of creation.
         order: "created, rowid",
     },
     Table {
@@ -58,7 +58,7 @@ pub(super) const TABLES: &[Table] = &[
         ],
         order: "day, key, model, upstream",
     },
-    // What a journal beside the store has besides does not count twice in another store either.
+    // Rows that are also in a journal beside the store are not counted twice in another store either.
     Table { name: "usage_writers", columns: &[("id", Text), ("batch", Count), ("seen", Count)], order: "id" },
     Table {
         name: "places",

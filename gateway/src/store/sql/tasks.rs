@@ -1,4 +1,4 @@
-//! Video tasks in a database, by its clock.
+//! Video tasks in a database, using its clock.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -49,7 +49,8 @@ const ADD_NOTICE: &str = "
 
 const RENEW: &str = "UPDATE tasks SET due = {now} + $1 WHERE ended IS NULL AND ";
 
-/// Whoever else is as far finds a task that is no longer due. The clock is read once, for the index.
+/// A concurrent process finds that the task is no longer due. The clock is read once, so that the index is
+/// used.
 const RESUME: &str = "
     UPDATE tasks SET lease = lease + 1, due = {now} + $1 WHERE due <= (SELECT {now}) AND id IN (
         SELECT id FROM tasks WHERE ended IS NULL AND errand IS NOT NULL AND due <= (SELECT {now})
@@ -63,16 +64,16 @@ const FORGET_ENDED: &str = "
     DELETE FROM tasks WHERE ended < (SELECT {now} / 1000) - $1 OR id IN (
         SELECT id FROM tasks WHERE ended IS NOT NULL ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
 
-/// The tasks of a key that have ended are counted from the newest one.
+/// A key's ended tasks are counted from the newest.
 const GIVE_WAY: &str = "
     DELETE FROM tasks WHERE id IN (SELECT id FROM tasks WHERE owner = $1 AND ended IS NOT NULL
         ORDER BY ended DESC LIMIT 1000000000 OFFSET $2)";
 
-/// To count the tasks of a key that have ended takes the longer, the more there are. So only one submission of many has old ones give
-/// way: there are so many more than the most, about, as it is this part of them.
+/// Counting a key's ended tasks gets slower the more there are. So only one of many submissions evicts old ones: the limit
+/// is exceeded by about this fraction.
 const PART: usize = 16;
 
-/// Of how many submissions one has old tasks give way.
+/// One out of how many submissions evicts old tasks.
 fn one_in(most: usize) -> u32 {
     u32::try_from(most / PART).unwrap_or(u32::MAX).max(1)
 }
@@ -81,7 +82,7 @@ fn one_in(most: usize) -> u32 {
 const MOST_RENEWED: usize = 100;
 
 impl SqlStore {
-    /// Returns those that are lost.
+    /// Returns the leases that are lost.
     async fn renew_some(&self, leases: &[&Lease], lasts: Duration) -> Result<Vec<Lease>, StoreError> {
         let held = (0..leases.len()).map(|at| format!("(id = ${} AND lease = ${})", 2 * at + 2, 2 * at + 3));
         let held = held.collect::<Vec<_>>().join(" OR ");
@@ -178,7 +179,7 @@ impl TaskStore for SqlStore {
 
     fn tasks<'s>(&'s self, status: Option<&'s str>) -> Stored<'s, Vec<(Task, Option<u64>)>> {
         stored(async move {
-            // Not the payload, which may be as large as a request.
+            // Without the payload, which may be as large as a request.
             let list = sqlx::query(
                 "SELECT id, owner, created, model, status, outcome, ended FROM tasks
                  WHERE ($1 IS NULL OR status = $1) AND (errand IS NOT NULL OR ended IS NOT NULL)
@@ -238,7 +239,7 @@ impl TaskStore for SqlStore {
             let resume = sqlx::query(AssertSqlSafe(self.dialect().statement(RESUME)));
             let resume = resume.bind(signed(millis(last))).bind(signed(most as u64));
             let rows = resume.fetch_all(&self.connections().await?).await?;
-            // One that cannot be read holds up no others.
+            // One that can't be read doesn't block the others.
             let read = rows.iter().map(resumed);
             Ok(read.filter_map(|task| task.inspect_err(|error| tracing::error!("{error}")).ok()).collect())
         })

@@ -1,5 +1,5 @@
-//! The upkeep of a database: its version, damage, copies, and its rows as lines of JSON, which go from one kind of database
-//! to the other.
+//! The upkeep of a database: its version, damage, copies, and its rows as lines of JSON, which can move from one kind of
+//! database to the other.
 
 use std::io::{self, BufRead, Read as _};
 use std::path::Path;
@@ -19,9 +19,9 @@ use super::tables::{Kind, TABLES, Table};
 use crate::crash;
 use crate::store::durable::{Lines, StoreError, Stored, UpkeepStore};
 
-/// Version of the form of an export.
+/// Version of the export format.
 const FORM: u64 = 1;
-/// Longest line of an import, in bytes.
+/// Maximum length of a line in an import, in bytes.
 const LONGEST_LINE: u64 = 16 * 1024 * 1024;
 
 /// The first line of an export.
@@ -30,7 +30,7 @@ struct Beginning {
     gatewright_store: u64,
     /// The version of the tables.
     migration: i64,
-    /// What the pepper is recognised by, in base64.
+    /// The check that recognizes the pepper, in base64.
     pepper: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Table {
         Ok(json!({ "table": self.name, "row": members }))
     }
 
-    /// Adds a row that was read.
+    /// Adds a row from an export.
     async fn add(
         &self,
         row: &Map<String, Value>,
@@ -95,7 +95,7 @@ impl Table {
         if let Some(unknown) = row.keys().find(|name| !known(name)) {
             return Err(format!("the table {} has no column {unknown:?}", self.name));
         }
-        // An export of an earlier version lacks columns that came later: they have their defaults.
+        // An export of an earlier version lacks newer columns: they get their defaults.
         let columns = self.columns.iter().filter(|(name, _)| row.contains_key(*name));
         let columns: Vec<(&str, Kind)> = columns.copied().collect();
         let mut insert = sqlx::query(AssertSqlSafe(self.insert(&columns)));
@@ -110,7 +110,7 @@ impl Table {
 
 type Insert<'q> = sqlx::query::Query<'q, Any, AnyArguments>;
 
-/// None: the value is not of this kind.
+/// None: the value has another type.
 fn bind<'q>(insert: Insert<'q>, value: &Value, kind: Kind) -> Option<Insert<'q>> {
     Some(match (kind, value) {
         (Kind::Text, Value::String(text)) => insert.bind(text.clone()),
@@ -135,7 +135,7 @@ impl SqlStore {
         Ok(reading)
     }
 
-    /// Lifts the time limits of the server for a transaction: whoever reads or writes the lines may be slow.
+    /// Lifts the server's time limits for a transaction: reading or writing the lines may be slow.
     async fn take_time(&self, transaction: &mut Transaction<'static, Any>) -> Result<(), StoreError> {
         if self.dialect() == Dialect::Postgres {
             for limit in ["statement_timeout", "idle_in_transaction_session_timeout"] {
@@ -250,7 +250,7 @@ impl UpkeepStore for SqlStore {
                     found.extend(Some(row.try_get::<String, _>(0)?).filter(|said| said != "ok"));
                 }
             }
-            // Each row is read.
+            // Reads each row.
             self.export_rows(&mut |_| Ok(())).await?;
             Ok(found)
         })
@@ -259,7 +259,7 @@ impl UpkeepStore for SqlStore {
     fn checkpoint(&self) -> Stored<'_, ()> {
         Box::pin(async {
             if self.dialect() == Dialect::Sqlite {
-                // Another process that uses the file may keep a part of it from being moved.
+                // Another process that uses the file may prevent part of it from being moved.
                 sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_all(&self.connections().await?).await?;
             }
             Ok(())

@@ -27,10 +27,10 @@ const COUNTS: [&str; 10] = [
     "unpriced",
 ];
 
-/// How many rows a statement adds: 14 parameters each, of which SQLite takes 32,766 and Postgres 65,535.
+/// Rows per statement: 14 parameters each; SQLite allows 32,766 and Postgres 65,535.
 const ROWS: usize = 500;
 
-/// Adds rows; where there is one already, its counts grow, up to the largest number.
+/// Adds rows; if a row exists already, its counts grow, up to the largest number.
 fn add(rows: usize) -> String {
     let mut sql = format!("INSERT INTO usage (day, key, model, upstream, {}) VALUES ", COUNTS.join(", "));
     let columns = 4 + COUNTS.len();
@@ -53,7 +53,7 @@ fn add(rows: usize) -> String {
     sql + &sums.join(", ")
 }
 
-/// The sums of counts, exact: those of the upper and of the lower 32 bits, none of which overflows.
+/// Exact sums of counts: those of the upper and of the lower 32 bits, neither of which overflows.
 fn sums(counts: &[&str]) -> String {
     let halves = counts.iter().map(|count| {
         format!("CAST(sum({count} >> 32) AS BIGINT), CAST(sum({count} & 4294967295) AS BIGINT)")
@@ -61,7 +61,7 @@ fn sums(counts: &[&str]) -> String {
     halves.collect::<Vec<_>>().join(", ")
 }
 
-/// Reads [`sums`] that begin at a column.
+/// Reads [`sums`] starting at a column.
 fn read_sums<const N: usize>(row: &AnyRow, first: usize) -> Result<[u64; N], StoreError> {
     let mut read = [0; N];
     for (index, sum) in read.iter_mut().enumerate() {
@@ -72,7 +72,7 @@ fn read_sums<const N: usize>(row: &AnyRow, first: usize) -> Result<[u64; N], Sto
     Ok(read)
 }
 
-/// Returns nothing where the batch was added already. One that is being added at this moment is waited for.
+/// Returns nothing if the batch was already added. Waits for one that is currently being added.
 const BEGIN: &str = "
     INSERT INTO usage_writers (id, batch, seen) VALUES ($1, $2, {now})
     ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, seen = excluded.seen WHERE usage_writers.batch < excluded.batch
@@ -99,7 +99,7 @@ static SPENT: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl SqlStore {
-    /// Begins a batch, in the transaction that adds its rows. False: it was added already.
+    /// Begins a batch, in the transaction that adds its rows. False: it was already added.
     async fn begin_batch(
         &self,
         batch: &Batch,
@@ -110,7 +110,7 @@ impl SqlStore {
         if begin.fetch_optional(&mut **writing).await?.is_none() {
             return Ok(false);
         }
-        // Each process that comes removes those that have long gone: their number stays bounded, and no task is needed.
+        // Each new process removes old writers: their number stays bounded without a separate task.
         if batch.number == 1 {
             let forget = sqlx::query(timed(FORGET)).bind(signed(millis(WRITER_KNOWN_FOR)));
             forget.execute(&mut **writing).await?;
@@ -122,7 +122,7 @@ impl SqlStore {
 impl UsageStore for SqlStore {
     fn add_usage<'s>(&'s self, batch: &'s Batch, rows: &'s Rows) -> Stored<'s, ()> {
         stored(async move {
-            // In one order: two that add the same rows then wait for each other, and not each for the other.
+            // Sorted: two processes that add the same rows then wait for each other instead of deadlocking.
             let mut rows: Vec<_> = rows.iter().collect();
             rows.sort_unstable_by_key(|(place, _)| *place);
             let mut writing = self.begin_writing().await?;
@@ -205,7 +205,7 @@ mod tests {
         pass(2).await;
         store.add_usage(&last, &rows).await.expect("a store");
         assert_eq!(known().await, 2);
-        // Whoever comes back after that is a writer like any other.
+        // A writer that comes back after that is treated like any other.
         store.add_usage(&Batch { number: 2, ..before }, &rows).await.expect("a store");
         assert_eq!(known().await, 3);
     }

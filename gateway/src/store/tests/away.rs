@@ -9,7 +9,7 @@ use crate::store::durable::{KeyStore, PlaceStore as _};
 use crate::store::history::{Change, Holder, Place};
 use crate::store::{SqlStore, StoreUrl};
 
-/// How long an operation may take at most, whatever is the matter.
+/// Maximum duration of an operation under any circumstances.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn kept(id: &str) -> [Change; 1] {
@@ -17,7 +17,7 @@ fn kept(id: &str) -> [Change; 1] {
     [Change::Kept(Place { id: id.into(), owner: "k".into(), holder })]
 }
 
-/// It fails in bounded time, and says why without any secret.
+/// It fails in bounded time, and reports why without any secret.
 async fn fails(store: &SqlStore, secret: &str) -> String {
     let begun = Instant::now();
     let error = store.revision().await.expect_err("no store").to_string();
@@ -97,7 +97,7 @@ mod postgres {
             let error = fails(&store(host, query), server.password()).await;
             assert!(error.contains("certificate"), "{host} {query}: {error}");
         }
-        // Without TLS, this server takes nobody.
+        // Without TLS, this server rejects everybody.
         fails(&store("localhost", "sslmode=disable"), server.password()).await;
     }
 

@@ -48,7 +48,7 @@ async fn a_copy_belongs_to_one_key(store: Shared) {
 }
 
 async fn old_copies_go_and_those_beyond_their_part(store: Shared) {
-    // In hundredths of the room, each 1 %.
+    // As a share of the total, 1 % each.
     let large = vec![0; usize::try_from(MOST_COPY_BYTES / 100).expect("it fits")];
     let names = ["a", "b", "c", "d"];
     for (at, id) in names.iter().enumerate() {

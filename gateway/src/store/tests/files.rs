@@ -1,4 +1,4 @@
-//! What generated files there are.
+//! The records of generated files.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ fn file(owner: &str, bytes: u64) -> FileRecord {
     FileRecord { name: FileName::random(Kind::Mp4), owner: owner.into(), bytes }
 }
 
-/// For a time that is longer than a test takes.
+/// With a lifetime longer than a test takes.
 async fn add(store: &dyn Store, files: &[FileRecord]) {
     store.add_files(files, LONG).await.expect("a store");
 }
 
-/// Adds a file for so many times as long.
+/// Adds a file with a multiple of that lifetime.
 async fn add_for(store: &dyn Store, times: u32, file: &FileRecord) -> u64 {
     store.add_files(std::slice::from_ref(file), times * LONG).await.expect("a store")
 }
@@ -55,14 +55,14 @@ fn names(files: &[Expiring]) -> Vec<&FileName> {
     files.iter().map(|one| &one.file.name).collect()
 }
 
-/// Whether so many seconds are `times` as long, but for what a test takes.
+/// Whether this many seconds are `times` as long, give or take a test's duration.
 fn is_left(left: u64, times: u32) -> bool {
     (times * LONG).as_secs().checked_sub(left).is_some_and(|passed| passed < 60)
 }
 
 async fn what_files_take_is_told_for_all_and_for_each_key(store: Shared) {
     assert_eq!(taken(&*store.other, "a").await, [(0, 0), (0, 0)]);
-    // More than 32 bits hold.
+    // More than fits into 32 bits.
     add(&*store.one, &[file("a", 3 * GIB), file("b", 5), file("a", 7 * GIB)]).await;
     assert_eq!(taken(&*store.other, "a").await, [(3, 10 * GIB + 5), (2, 10 * GIB)]);
     assert_eq!(taken(&*store.other, "b").await, [(3, 10 * GIB + 5), (1, 5)]);
@@ -100,7 +100,7 @@ async fn files_that_are_removed_make_room(store: Shared) {
     let files = [file("a", 1), file("a", 2), file("b", 4)];
     add(&*store.one, &files).await;
     let has = async |at: usize| store.other.has_file(&files[at].name).await.expect("a store");
-    // One that nobody knows is removed already.
+    // A file that is not recorded counts as removed.
     remove(&*store.other, &[files[0].clone(), file("a", 9), files[2].clone()]).await;
     assert_eq!([has(0).await, has(1).await, has(2).await], [false, true, false]);
     remove(&*store.one, &files).await;
@@ -113,7 +113,7 @@ async fn files_of_two_processes_at_once_are_all_there(store: Shared) {
     let (some, others) = files.split_at(20);
     tokio::join!(add(&*store.one, some), add(&*store.other, others));
     assert_eq!(taken(&*store.one, "a").await, [(40, 40), (40, 40)]);
-    // Both remove the same ones, in another order.
+    // Both remove the same files, in opposite order.
     let backwards: Vec<_> = files.iter().rev().cloned().collect();
     tokio::join!(remove(&*store.one, &files), remove(&*store.other, &backwards));
     assert!(first(&*store.one, None, 99).await.is_empty());

@@ -1,5 +1,5 @@
-//! A store that holds something of each kind, in each state: every column has a value in some row, and those that may be empty
-//! are so in others.
+//! A store with data of each kind, in each state: every column has a value in some row, and nullable ones are null in
+//! others.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::store::{
 };
 use crate::usage::{self, Day, Rows, Totals};
 
-/// The key that most belongs to.
+/// The key that owns most of it.
 const KEY: &str = "key";
 /// Longer than a test takes.
 const LONG: Duration = Duration::from_hours(1);
@@ -36,7 +36,7 @@ pub(super) async fn fill(store: &dyn Store) {
     store.report_node(&node, 0).await.expect("a store");
 }
 
-/// Reads a store that was filled, and goes on with it.
+/// Reads a filled store, and continues to work with it.
 pub(super) async fn holds(store: &dyn Store) {
     let keys = store.list_keys(true).await.expect("a store");
     let names: Vec<&str> = keys.iter().map(|key| &*key.name).collect();
@@ -46,7 +46,7 @@ pub(super) async fn holds(store: &dyn Store) {
     assert_eq!(in_use.len(), 2);
     assert!(in_use.iter().any(|key| key.digest == Digest([8; 32]) && key.old == Some((Digest([9; 32]), 99))));
 
-    // What a journal has besides, the store knows.
+    // The store already knows what a journal contains as well.
     store.add_usage(&batch(), &usage()).await.expect("a store");
     let spent = store.spent(day()).await.expect("a store");
     assert_eq!(spent[KEY].0.cost, i64::MAX.unsigned_abs());
@@ -84,7 +84,7 @@ pub(super) async fn holds(store: &dyn Store) {
     assert!(store.damage().await.expect("an answer").is_empty());
 }
 
-/// Three of the same second, whose ids have another order than they.
+/// Three from the same second, whose ids sort differently.
 async fn keys(store: &dyn Store) {
     let mut limited = NewKey::new("ci \" \u{1f980}");
     limited.limits.cost_per_day = Some(0.1);
@@ -107,7 +107,7 @@ fn day() -> Day {
     "2026-07-31".parse().expect("a day")
 }
 
-/// Of a process whose name is known.
+/// From a process whose name is known.
 fn batch() -> Batch {
     Batch { writer: "writer".into(), number: 5 }
 }

@@ -1,4 +1,4 @@
-//! A disk that is full, and has room again.
+//! A disk that is full and then has room again.
 
 use std::time::Duration;
 
@@ -50,7 +50,7 @@ async fn on_a_small_disk() {
     let store = SqlStore::in_file(&disk.join("a.db")).expect("a database");
     store.add_usage(&Batch::first(), &rows(1)).await.expect("room");
     let ballast = disk.join("ballast");
-    // As far as there is room.
+    // As much as fits.
     _ = std::fs::write(&ballast, vec![0; 4 * 1024 * 1024]);
     for _ in 0..OFTEN {
         let error = store.add_usage(&Batch::first(), &rows(200)).await.expect_err("a full disk").to_string();
@@ -62,7 +62,8 @@ async fn on_a_small_disk() {
     }
 }
 
-/// What is said to be done is there for whoever opens the file next. Keys are revoked and rotated, and idempotency keys reserved.
+/// Whatever is acknowledged is there for the next process that opens the file. Keys are revoked and rotated, and idempotency
+/// keys reserved.
 async fn changes_on_a_full_disk() {
     let folder = tempfile::tempdir().expect("a folder");
     let disk = folder.path().join("disk");

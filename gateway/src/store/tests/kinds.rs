@@ -11,11 +11,11 @@ use crate::store::{MemoryStore, SqlStore, Store, StoreUrl};
 pub(super) struct Shared {
     pub(super) one: Arc<dyn Store>,
     pub(super) other: Arc<dyn Store>,
-    /// What is gone after the test.
+    /// Removed after the test.
     _place: Box<dyn Any>,
 }
 
-/// Where nothing is shared, both are the same.
+/// If nothing is shared, both are the same.
 pub(super) fn memory() -> Shared {
     let one: Arc<dyn Store> = Arc::new(MemoryStore::default());
     Shared { other: Arc::clone(&one), one, _place: Box::new(()) }
@@ -38,7 +38,7 @@ pub(super) fn at(server: &Postgres) -> Arc<SqlStore> {
     Arc::new(SqlStore::at(&url).expect("a store"))
 }
 
-/// Tests of what every store promises: functions that take a [`Shared`] store.
+/// Tests for every store: functions that take a [`Shared`] store.
 macro_rules! in_every_store {
     ($($test:ident)*) => {
         mod memory {
@@ -52,7 +52,7 @@ macro_rules! in_every_store {
     };
 }
 
-/// Tests of what every database promises.
+/// Tests for every database.
 macro_rules! in_every_database {
     ($($test:ident)*) => {
         mod sqlite {

@@ -1,4 +1,4 @@
-//! Which gateways use a store.
+//! The gateways that use a store.
 
 use super::kinds::Shared;
 use crate::store::durable::NodeRecord;

@@ -18,10 +18,10 @@ in_every_store! {
 }
 
 const WHILE: Duration = Duration::from_mins(10);
-/// Less than that by more than the tests take.
+/// Shorter than that by more than the tests take.
 const SHORTER: Duration = Duration::from_mins(8);
 
-/// How many answers of an operation are kept here.
+/// Number of answers of an operation kept in these tests.
 const ANSWERS: usize = 160;
 
 fn room(hundredths: u8) -> AnswerRoom {
@@ -43,7 +43,7 @@ async fn first(store: &dyn Store, keyed: &Keyed) -> Lease {
     }
 }
 
-/// It did not hear that it has it: the store was slower than it waited.
+/// It did not learn that it has the lease: the store was slower than its timeout.
 async fn who_asks_again_with_its_number_has_its_lease(store: Shared) {
     let keyed = keyed("a", "key");
     let ask = async |number: i64| store.one.reserve_as(&keyed, number, WHILE).await.expect("a store");
@@ -52,7 +52,7 @@ async fn who_asks_again_with_its_number_has_its_lease(store: Shared) {
     assert_eq!(ask(8).await, Reserved::UnderWay);
     assert_eq!(ask(7).await, Reserved::First(lease()));
     assert!(keep(&*store.other, &lease(), b"made").await);
-    // What comes late takes nothing back.
+    // A late message takes nothing back.
     assert_eq!(ask(7).await, Reserved::Answered(b"made".to_vec()));
 }
 
@@ -65,7 +65,7 @@ async fn answer(store: &dyn Store, keyed: &Keyed, answer: &[u8], hundredths: u8)
     assert!(store.keep_answer(&lease, answer, WHILE, room(hundredths)).await.expect("a store"));
 }
 
-/// Waits until a key is free: a database removes old answers while nobody waits.
+/// Waits until a key is free: a database evicts old answers in the background.
 async fn becomes_free(store: &dyn Store, slot: &str) {
     let begun = std::time::Instant::now();
     while !matches!(reserve(store, slot).await, Reserved::First(_)) {
@@ -108,7 +108,7 @@ async fn an_answer_is_given_again_until_it_expires(shared: Shared) {
     assert_eq!(other.reserve(&another, WHILE).await.expect("a store"), Reserved::Other);
     forget(one).await;
     assert!(matches!(reserve(other, "a").await, Reserved::Answered(_)));
-    // What has expired is as if it were not there, whether or not it was removed.
+    // Expired entries are ignored, whether or not they have been removed.
     age(one, WHILE).await;
     first(other, &another).await;
     answer(one, &keyed("b", "key"), b"", 100).await;
@@ -126,7 +126,7 @@ async fn a_key_is_freed_by_who_has_its_lease_alone(shared: Shared) {
     other.free_key(&lease).await.expect("a store");
     let next = first(other, &keyed("a", "key")).await;
     assert!(keep(other, &next, b"made").await);
-    // What is answered is not freed any more.
+    // An answered key is no longer freed.
     one.free_key(&next).await.expect("a store");
     assert_eq!(reserve(one, "a").await, Reserved::Answered(b"made".to_vec()));
 }
@@ -147,7 +147,7 @@ async fn a_lease_that_ran_out_is_taken_over_and_the_one_before_changes_nothing(s
     assert!(keep(other, &next, b"made").await);
     let again = one.reserve(&another, WHILE).await.expect("a store");
     assert_eq!(again, Reserved::Answered(b"made".to_vec()));
-    // A gateway that comes back after its key was forgotten finds that of another request.
+    // A gateway that comes back after its key was removed finds another request under it.
     let before = first(one, &keyed("b", "key")).await;
     age(one, WHILE + UNANSWERED_FOR).await;
     forget(one).await;
@@ -173,11 +173,11 @@ async fn an_answer_that_is_late_is_kept_unless_its_lease_is_forgotten(shared: Sh
 async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Shared) {
     let store = &*shared.one;
     let second = Duration::from_secs(1);
-    // A database counts them now and then.
+    // A database counts them only now and then.
     let some_more = ANSWERS / 10;
     for number in 0..ANSWERS + some_more {
         answer(store, &keyed(&number.to_string(), "key"), b"x", 100).await;
-        // Which of those is oldest that came within a millisecond, nobody says.
+        // Which of two answers from the same millisecond is older is undefined.
         if number == 0 || number + 1 == some_more {
             age(store, second).await;
         }
@@ -185,7 +185,7 @@ async fn answers_are_remembered_within_bounds_of_count_bytes_and_time(shared: Sh
     becomes_free(store, "0").await;
     let newer = some_more.to_string();
     assert!(matches!(reserve(store, &newer).await, Reserved::Answered(_)));
-    // Another operation has room of its own.
+    // Another operation has its own space.
     for number in 0..some_more {
         let operation = "create_response";
         answer(store, &Keyed { operation, ..keyed(&format!("other {number}"), "key") }, b"x", 100).await;

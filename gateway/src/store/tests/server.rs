@@ -1,4 +1,5 @@
-//! What a database server does for several gateways at once: changes are told, and nobody waits for what another one takes.
+//! What a database server does for several gateways at once: it notifies of changes, and nobody waits for what another
+//! gateway takes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +14,9 @@ use crate::keys::{Digest, NewKey};
 use crate::store::durable::{KeyRecord, NewConfig};
 use crate::store::{State, Store};
 
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Nothing comes within it that nobody sent.
+/// Within this time, nothing arrives that nobody sent.
 const QUIET: Duration = Duration::from_millis(300);
 
 async fn connection(server: &Postgres) -> PgConnection {
@@ -50,7 +51,7 @@ mod postgres {
             one.add_key(record).await.expect("a store").expect("added");
         };
         one.revision().await.expect("tables");
-        // What changed before is told to who begins to wait.
+        // Earlier changes are reported to a new waiter.
         comes(other.keys_changed()).await;
         comes(other.config_changed()).await;
         stays_away(other.keys_changed()).await;
@@ -62,7 +63,7 @@ mod postgres {
         one.add_config(document, None).await.expect("a store");
         comes(other.config_changed()).await;
         stays_away(other.keys_changed()).await;
-        // After a connection that was lost, anything may have changed.
+        // After a lost connection, anything may have changed.
         interrupt(&server).await;
         comes(other.keys_changed()).await;
         comes(other.config_changed()).await;

@@ -1,4 +1,4 @@
-//! What stores do for several gateways at once: each piece of work is one gateway's.
+//! What stores do for several gateways at once: each piece of work goes to one gateway.
 
 use std::collections::HashSet;
 use std::sync::Arc;

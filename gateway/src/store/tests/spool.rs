@@ -1,4 +1,4 @@
-//! What was made while the store was away outlives its process.
+//! What is created while the store is away survives its process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Place {
     folder: TempDir,
 }
 
-/// A gateway, as far as it is about this.
+/// The parts of a gateway that matter here.
 struct Gateway {
     history: Arc<History>,
     keeper: Arc<HistoryKeeper>,
@@ -93,7 +93,7 @@ impl Place {
 }
 
 impl Gateway {
-    /// Keeps a response, which says its own id.
+    /// Stores a response that contains its own id.
     async fn keep(&self, id: &str) -> bool {
         let response = format!("{{\"says\":\"a canary {id}\"}}").into();
         let documents = Documents { response, items: "[]".into(), tree: 1 };
@@ -102,7 +102,7 @@ impl Gateway {
         self.keeper.written().await
     }
 
-    /// Whether there is a response: its copy, and its place.
+    /// Whether a response is known: its copy, and its place.
     async fn has(&self, id: &str) -> (bool, bool) {
         let begun = Instant::now();
         while self.keeper.seek("key", id).await.is_err() || !self.history.is_complete() {
@@ -131,13 +131,13 @@ impl Gateway {
         self.replays.begin(&headers, asked).await.unwrap_or_else(|_| panic!("{key} is refused"))
     }
 
-    /// Carries out a request, which must be the first with its key.
+    /// Executes a request, which must be the first with its key.
     async fn answer(&self, key: &str) {
         let Begun::First(turn) = self.begin(key).await else { panic!("{key} is not the first") };
         turn.answered(Response::new(Body::from(format!("a canary sings {key}"))), ROOM).await;
     }
 
-    /// Whether a request has its answer already.
+    /// Whether a request is already answered.
     async fn has_answered(&self, key: &str) -> bool {
         let Begun::Again(answer) = self.begin(key).await else { return false };
         let body = answer.into_body().collect().await.expect("a body").to_bytes();
@@ -145,7 +145,7 @@ impl Gateway {
         true
     }
 
-    /// Ends without a last word, as if it were killed.
+    /// Ends without a clean shutdown, as if it were killed.
     async fn dies(self, place: &Place) {
         let before = place.items();
         drop(self);
@@ -191,7 +191,7 @@ async fn responses_deletions_and_answers_made_while_the_store_is_away_outlive_th
     assert!(!place.items().is_empty() && !place.items().iter().any(|item| says_canary(item)));
     first.dies(&place).await;
 
-    // Before the store is back, what was answered is not carried out again.
+    // Before the store is back, answered requests are not executed again.
     let second = place.start_without_store();
     assert!(second.has_answered("unknown").await && second.has_answered("begun").await);
     assert!(second.keeper.seek("key", "meanwhile").await.is_err());
@@ -239,7 +239,7 @@ async fn what_the_spool_could_not_take_is_in_it_once_there_is_room() {
     let gateway = place.start();
     assert!(gateway.keep("before").await);
     place.take_away();
-    // Nothing can be written, as on a disk that is full.
+    // Nothing can be written, as on a full disk.
     std::fs::write(place.at("spool"), "").expect("written");
     gateway.keep("resp_1").await;
     gateway.answer("one").await;
@@ -259,7 +259,7 @@ async fn what_the_spool_could_not_take_is_in_it_once_there_is_room() {
     }
 }
 
-/// A process is killed between the store's taking and the removal of the files.
+/// A process is killed after the store accepted an item and before its file is removed.
 #[tokio::test]
 async fn what_the_store_gets_twice_is_there_once() {
     let place = Place::new();
@@ -286,7 +286,7 @@ async fn what_the_store_gets_twice_is_there_once() {
     }
 }
 
-/// An answer as an item of the spool holds it.
+/// An answer in the format of a spool item.
 fn item(slot: &str, expires: u64) -> Vec<u8> {
     let head = serde_json::json!({
         "slot": slot, "operation": "create_video", "owner": "key", "fingerprint": vec![0; 32], "number": 1, "has_lease": false,
@@ -296,7 +296,7 @@ fn item(slot: &str, expires: u64) -> Vec<u8> {
     [head.to_string().as_bytes(), b"\n", &sealed].concat()
 }
 
-/// It was handing the answer over when it was killed, or another gateway carries the request out.
+/// It was handing the answer over when it was killed, or another gateway is executing the request.
 #[tokio::test]
 async fn an_answer_waits_while_somebody_has_its_key() {
     let place = Place::new();
@@ -343,7 +343,7 @@ async fn an_answer_that_has_run_out_is_dropped() {
     assert_eq!(gateway.replays.unwritten(), 0);
 }
 
-/// Written by another version, or opened with another pepper: a person may know what to do with it.
+/// Written by another version, or opened with another pepper: an operator may know what to do with it.
 #[tokio::test]
 async fn what_cannot_be_understood_is_left_alone() {
     let place = Place::new();

@@ -25,7 +25,7 @@ in_every_store! {
 }
 
 const MOST: Most = Most { of_key: 10, of_all: 10, notices: 10, notices_of_key: 10, ended_hundredths: 100 };
-/// How long leases last: what tests let pass, they make older.
+/// Duration of leases: tests age them instead of letting time pass.
 pub(super) const LEASE: Duration = Duration::from_mins(1);
 /// Shorter than a lease by more than a test takes.
 const SHORTER: Duration = Duration::from_secs(30);
@@ -40,14 +40,14 @@ pub(super) fn notice(id: &str) -> Notice {
     Notice { id: text(id), task: text("a"), owner: text("key"), url: text("https://x/y"), body: text("{}") }
 }
 
-/// A task that was accepted, with a lease.
+/// An accepted task, with its lease.
 pub(super) async fn accepted(store: &dyn Store, id: &str) -> Lease {
     let lease = store.add_task(&task(id, "key"), true, MOST, LEASE).await.expect("added").expect("a place");
     assert!(store.accept_task(&lease, &State::Processing, "what to do").await.expect("accepted"));
     lease
 }
 
-/// Whether a time in seconds since 1970 is that of this test, by its clock and that of the store.
+/// Whether a time in seconds since 1970 is the test's, allowing for its clock and the store's.
 fn is_now(seconds: u64) -> bool {
     unix_seconds().abs_diff(seconds) < 60
 }
@@ -66,7 +66,7 @@ async fn resume(store: &dyn Store) -> Vec<Resumed> {
     store.resume_tasks(LEASE, 10).await.expect("an answer")
 }
 
-/// Time passes.
+/// Lets time pass.
 pub(super) async fn age(store: &dyn Store, by: Duration) {
     store.age_tasks(by).await.expect("a store");
     store.age_deliveries(by).await.expect("a store");
@@ -84,7 +84,7 @@ async fn a_task_ends_once_whoever_worked_on_it(shared: Shared) {
     assert!(now.checked_sub(resumed.now).is_some_and(|passed| passed < 60_000), "{resumed:?}");
     assert!(resume(&*store).await.is_empty(), "once");
 
-    // The one who was slow changes nothing any more.
+    // The slow holder can't change anything any more.
     let file = KeptFile { name: FileName::random(Kind::Mp4), expires: 9 };
     let output = Output { file, duration_s: 3, size: (1, 2) };
     let done = State::Completed(output);
@@ -125,7 +125,7 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     let (given_up, left) = (add("a").await, add("b").await);
     store.drop_task(&given_up).await.expect("an answer");
     assert!(state(&*store, "a").await.is_none() && state(&*store, "b").await.is_some());
-    // Its process died while it was submitted.
+    // Its process died while submitting it.
     age(&*store, SHORTER).await;
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "b").await.is_some());
@@ -134,16 +134,16 @@ async fn a_task_that_nobody_was_told_of_is_forgotten(shared: Shared) {
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "b").await.is_none());
     assert!(!store.accept_task(&left, &State::Pending, "late").await.expect("an answer"));
-    // Its acceptance was kept, but nobody knew in time.
+    // Its acceptance was recorded, but nobody learned of it in time.
     let lease = accepted(&*store, "c").await;
     store.drop_task(&lease).await.expect("an answer");
     assert!(state(&*store, "c").await.is_none());
-    // One that was accepted is not forgotten.
+    // An accepted task is not removed.
     let lease = accepted(&*store, "c").await;
     age(&*store, LEASE).await;
     store.forget_tasks().await.expect("an answer");
     assert!(state(&*store, "c").await.is_some());
-    // When it has ended, it stays for a while.
+    // After it has ended, it is kept for a while.
     assert!(store.end_task(&lease, &State::failed("x"), None).await.expect("an answer"));
     age(&*store, KNOWN_FOR.saturating_sub(LEASE)).await;
     store.forget_tasks().await.expect("an answer");
@@ -166,11 +166,11 @@ async fn no_more_tasks_are_in_progress_than_may_be(shared: Shared) {
     assert_eq!(add("c", "key", false).await, Err(Full::OfKey(2)));
     add("c", "other", false).await.expect("a place");
     assert_eq!(add("d", "third", false).await, Err(Full::OfAll(3)));
-    // What has ended takes no place, but its notification does until it is told.
+    // An ended task takes no slot, but its notification does until it is delivered.
     assert!(store.end_task(&one, &State::failed("x"), Some(&notice("m"))).await.expect("an answer"));
     assert_eq!(add("d", "key", true).await, Err(Full::NoticesOfKey(1)));
     add("d", "third", true).await.expect("a place");
-    // A key's part is its own, but all together have one bound.
+    // Each key has its own share, but there is one limit for all.
     let fourth = Most { of_all: 9, ..most };
     let full = store.add_task(&task("e", "fourth"), true, fourth, LEASE).await.expect("an answer");
     assert_eq!(full, Err(Full::Notices(2)));
@@ -184,7 +184,7 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     let next = async || store.next_delivery().await.expect("an answer").expect("one waits");
     assert_eq!(next().await, Duration::ZERO);
 
-    // Whoever tried it has died: it is due again, and an answer that comes late says nothing.
+    // The process that tried it has died: it is due again, and a late outcome is ignored.
     let take = async || store.due_deliveries(LEASE, 10).await.expect("an answer").pop();
     let late = take().await.expect("due");
     age(&*store, SHORTER).await;
@@ -216,7 +216,7 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
     );
     assert!(store.deliveries(Some(Status::Delivered)).await.expect("an answer").is_empty());
 
-    // By hand, it begins anew.
+    // Redelivering it starts over.
     assert!(store.redeliver("m").await.expect("an answer"));
     assert!(!store.redeliver("other").await.expect("an answer"));
     let by_hand = take().await.expect("due");
@@ -235,7 +235,7 @@ async fn a_notification_waits_until_it_is_told_or_given_up(shared: Shared) {
 
 async fn the_ended_tasks_of_a_key_leave_places_to_others(shared: Shared) {
     let store = shared.one;
-    // A hundredth of the places is one, and it is that of the task that is added.
+    // A hundredth of the limit is one, and that is the task being added.
     let most = Most { ended_hundredths: 0, ..MOST };
     for (id, owner) in [("a", "key"), ("b", "other"), ("c", "key")] {
         let added = store.add_task(&task(id, owner), false, most, LEASE).await;
@@ -336,7 +336,7 @@ async fn a_change_that_arrives_late_takes_no_task_back(shared: Shared) {
     assert!(accept(State::Pending).await, "nobody knew whether it was kept");
     assert!(advance(State::Pending).await && advance(State::Processing).await);
     assert!(advance(State::Processing).await, "it is told again");
-    // What nobody waited for any longer.
+    // A change that nobody waits for any longer.
     assert!(!advance(State::Pending).await);
     assert!(!accept(State::Pending).await);
     assert!(!store.accept_task(&lease, &State::Processing, "something else").await.expect("an answer"));

@@ -1,4 +1,4 @@
-//! Databases of earlier versions: whichever step they are at, the next ones keep what is in them.
+//! Databases of earlier versions: from any step, the later ones preserve the data.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::store::sql::{LATEST, of_version};
 use crate::store::{SqlStore, State, StoreUrl};
 use crate::usage::{Place, Rows, Totals, UsageQuery};
 
-/// Rows of the tables that each version brought, but for the newest one, which no step follows. They never change. Bytes are
+/// Rows for the tables that each version added, except the newest one, which no step follows. They never change. Bytes are
 /// written as in SQLite.
 const ROWS: &[(i64, &str)] = &[
     (
@@ -82,7 +82,7 @@ async fn fill(database: &AnyPool, rows: &str) {
     sqlx::raw_sql(AssertSqlSafe(rows)).execute(database).await.expect("rows");
 }
 
-/// A store has the rows of its versions up to this one, and works.
+/// A store has the rows of all versions up to this one, and works.
 async fn holds(store: &SqlStore, version: i64) {
     for (of, _) in ROWS.iter().filter(|(of, _)| *of <= version) {
         match of {
@@ -194,7 +194,7 @@ async fn shared_configuration(store: &SqlStore) {
 #[tokio::test]
 async fn a_file_of_the_first_migrations_opens_and_keeps_its_rows() {
     let folder = tempfile::tempdir().expect("a folder");
-    // A path that is written otherwise in an address.
+    // A path that is spelled differently in a URL.
     let file = folder.path().join("50% of ? a #.db");
     let options = SqliteConnectOptions::new().filename(&file).create_if_missing(true);
     let mut before = SqliteConnection::connect_with(&options).await.expect("a database");

@@ -1,4 +1,4 @@
-//! Moving what a database holds into another one.
+//! Moving the contents of a database into another one.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -9,7 +9,7 @@ use super::filled::{fill, holds};
 use super::kinds::{Shared, sqlite};
 use crate::store::Store;
 
-/// Tables that an export does not have, and why. The database itself gives the values of the columns.
+/// Tables that an export omits, and why. The database itself assigns the values of the columns.
 const LEFT_OUT: [(&str, &str); 5] = [
     ("_sqlx_migrations", "each store makes its own tables"),
     ("state", "the pepper is in the first line, and the revision counts the changes of one store"),
@@ -18,7 +18,7 @@ const LEFT_OUT: [(&str, &str); 5] = [
     ("places.number", "places are exported in their order"),
 ];
 
-/// How many rows a store has that was filled.
+/// Number of rows in a filled store.
 const ROWS: usize = 28;
 
 async fn exported(store: &dyn Store) -> String {
@@ -32,7 +32,8 @@ async fn exported(store: &dyn Store) -> String {
     text
 }
 
-/// A table that a migration adds is exported, or named above; and a row of it is in the store that the tests move.
+/// Every table that a migration adds is exported, or listed above; and the store that the tests move has a row of
+/// it.
 async fn every_column_of_every_table_is_exported(store: Shared) {
     fill(&*store.one).await;
     let mut found = BTreeSet::new();
@@ -53,7 +54,7 @@ async fn every_column_of_every_table_is_exported(store: Shared) {
     assert_eq!(found, columns);
 }
 
-/// Moves everything from an empty store, which is filled, to the second one, and on to the third.
+/// Moves everything from an empty store, after filling it, to the second one, and on to the third.
 async fn move_over(stores: [Shared; 3]) {
     let [from, others @ ..] = stores;
     fill(&*from.one).await;
@@ -64,7 +65,7 @@ async fn move_over(stores: [Shared; 3]) {
         assert_eq!(to.one.import(&mut Cursor::new(&before)).await.expect("all rows"), ROWS as u64);
         before = exported(&*to.other).await;
         assert_eq!(before, rows);
-        // Not twice, and not in part.
+        // Not twice, and not partially.
         let refused = to.one.import(&mut Cursor::new(&rows)).await.expect_err("it is not empty").to_string();
         assert!(refused.contains("the store is not empty"), "{refused}");
     }

@@ -62,7 +62,7 @@ async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
         (place("2026-07-30", &id, "b"), all),
         (place("2026-07-31", &id, "b"), all),
         (place("2026-07-31", "default", "B"), took(1, 1, 1)),
-        // Outside of what is asked for.
+        // Outside the query.
         (place("2026-06-30", &id, "b"), all),
     ]);
     store.one.add_usage(&Batch::first(), &rows).await.expect("a store");
@@ -96,7 +96,7 @@ async fn usage_of_all_adds_up_and_is_reported_by_what_is_asked(store: Shared) {
         rows.iter().map(|row| (labels(row), row.requests)).collect::<Vec<_>>(),
         [([None, None, None, Some("b")], 4)]
     );
-    // By their bytes, whatever the language of the server.
+    // Sorted by their bytes, whatever the server's language.
     let rows = report(asked(None, "model")).await;
     assert_eq!(rows.iter().map(|row| row.model.as_deref()).collect::<Vec<_>>(), [Some("B"), Some("b")]);
 }
@@ -107,7 +107,7 @@ async fn what_a_key_spent_is_told_by_day_and_month(store: Shared) {
         (place("2026-07-30", "a", "m"), took(10, 20, 30)),
         (place("2026-07-30", "a", "n"), took(100, 200, 300)),
         (place("2026-07-29", "b", "m"), took(5, 5, 5)),
-        // Another month, and a day that is to come.
+        // Another month, and a future day.
         (place("2026-06-30", "a", "m"), took(7, 7, 7)),
         (place("2026-07-31", "a", "m"), took(7, 7, 7)),
     ]);
@@ -136,7 +136,7 @@ async fn sums_are_exact_and_do_not_overflow(store: Shared) {
 }
 
 async fn many_rows_of_many_at_once_add_up(store: Shared) {
-    // More than one statement adds.
+    // More than one statement's rows.
     const MODELS: u64 = 600;
     const TIMES: u64 = 2;
     let writers: Vec<_> = [&store.one, &store.other, &store.one, &store.other]
@@ -149,7 +149,7 @@ async fn many_rows_of_many_at_once_add_up(store: Shared) {
                 let writer = Batch::first();
                 for number in 1..=TIMES {
                     let batch = Batch { number, ..writer.clone() };
-                    // Who waits too long for the others tries again.
+                    // A writer that waits too long for the others tries again.
                     while store.add_usage(&batch, &rows).await.is_err() {}
                 }
             })
@@ -177,7 +177,7 @@ async fn a_batch_that_is_told_again_counts_once(store: Shared) {
         let rows = store.other.usage(&asked(None, "day")).await.expect("a store");
         rows.first().map_or(0, |row| row.requests)
     };
-    // At once, as where the first attempt is still under way when the second one comes.
+    // Concurrently, as if the first attempt were still in progress when the second one comes.
     tokio::join!(add(&store.one, &first), add(&store.other, &first), add(&store.one, &first));
     assert_eq!(requests().await, 1);
     add(&store.other, &next).await;
@@ -185,7 +185,7 @@ async fn a_batch_that_is_told_again_counts_once(store: Shared) {
     add(&store.other, &next).await;
     add(&store.one, &first).await;
     assert_eq!(requests().await, 2);
-    // Numbers are each writer's own.
+    // Batch numbers are per writer.
     add(&store.one, &Batch::first()).await;
     assert_eq!(requests().await, 3);
 }

@@ -20,8 +20,8 @@ const SERVER_SIDE: [(&str, &str); 3] = [
     ("options[idle_in_transaction_session_timeout]", "10000"),
 ];
 
-/// The address of a Postgres database: `postgres://user:password@host:5432/database`. `Debug` and `Display` show where it is,
-/// without user and password.
+/// The address of a Postgres database: `postgres://user:password@host:5432/database`. `Debug` and `Display` show it without
+/// user and password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct StoreUrl(Url);
 

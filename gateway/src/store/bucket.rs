@@ -6,7 +6,7 @@ use gatewright::ApiKey;
 const LONGEST_NAME: usize = 63;
 const LONGEST_PREFIX: usize = 512;
 
-/// A bucket of S3, or of a service like it, in which generated files lie.
+/// A bucket on S3 or a compatible service, which holds generated files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bucket {

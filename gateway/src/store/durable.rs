@@ -1,5 +1,5 @@
-//! What must last, whatever holds it: a trait for each subject, which [`Store`] unites. Times are in seconds since 1970. Each
-//! operation happens wholly or not at all.
+//! Durable data, independent of where it is stored: one trait per subject, which [`Store`] combines. Times are in seconds
+//! since 1970. Each operation happens completely or not at all.
 
 mod configs;
 mod copies;

@@ -1,6 +1,6 @@
-//! Generated files (4 rule 4), under random names with signed URLs (section 8). What is in them lies in a folder, in a
-//! bucket or in memory (`contents`); which files there are, and whose, is in the store. A file is written whole, then recorded, then
-//! referred to. It stays for its hour: if there is no room, new work is refused.
+//! Generated files (4 rule 4), under random names with signed URLs (section 8). Their contents are in a folder, in a bucket
+//! or in memory (`contents`); the store records which files exist and who owns them. A file is written completely, then
+//! recorded, then referred to. It is kept for its hour: if there is no room, new work is rejected.
 
 mod address;
 mod bucket;

@@ -125,7 +125,7 @@ pub(crate) struct Holder {
     pub(crate) upstream: Arc<str>,
     /// The mark of the upstream key that it was made with.
     pub(crate) key: Option<i64>,
-    /// The model as the client called it.
+    /// The model as the client named it.
     pub(crate) model: Arc<str>,
 }
 

@@ -1,4 +1,4 @@
-//! The configuration that gateways share: a document, each change of which is a revision.
+//! The configuration that gateways share: a document. Each change of it is a revision.
 
 use std::pin::Pin;
 
@@ -16,7 +16,7 @@ pub(crate) struct ConfigRevision {
     pub(crate) made: u64,
     /// Who made it, as they gave their name.
     pub(crate) author: String,
-    /// The revision whose document was taken again.
+    /// The earlier revision whose document it restores.
     pub(crate) repeats: Option<u64>,
 }
 

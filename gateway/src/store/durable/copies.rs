@@ -1,4 +1,4 @@
-//! Copies of stored responses. Their content is sealed: the store does not read it.
+//! Copies of stored responses. Their content is sealed; the store can't read it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Keys, without their secrets.
+//! API keys, without their secrets.
 
 use std::pin::Pin;
 
@@ -51,7 +51,8 @@ pub(crate) trait KeyStore {
 
     fn add_key(&self, record: KeyRecord) -> Stored<'_, Result<(), NotAdded>>;
 
-    /// Gives a key in use another secret; the present one works until `old_until`. Returns the key, if there is one.
+    /// Replaces the secret of an active key; the present one remains valid until `old_until`. Returns the key, if
+    /// there is one.
     fn rotate_key<'s>(
         &'s self,
         id: &'s str,

@@ -5,10 +5,10 @@ use super::Stored;
 /// How long a gateway is listed after its last report, in seconds.
 pub(crate) const NODE_KNOWN_FOR_S: u64 = 60;
 
-/// A gateway that runs, as it says of itself. Times are in seconds since 1970.
+/// A running gateway, as it describes itself. Times are in seconds since 1970.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct NodeRecord {
-    /// Of the process: another one each time it starts.
+    /// Id of the process: a new one each time it starts.
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) version: String,
@@ -16,7 +16,7 @@ pub(crate) struct NodeRecord {
     pub(crate) addresses: Vec<String>,
     pub(crate) started: u64,
     pub(crate) seen: u64,
-    /// Requests that it is answering.
+    /// Number of requests in progress.
     pub(crate) in_flight: u64,
     /// Number of tasks it works on.
     pub(crate) leases: u64,

@@ -17,7 +17,7 @@ pub(crate) const WRITER_KNOWN_FOR: Duration = Duration::from_hours(35 * 24);
 /// under the same number.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch {
-    /// Of the process: another one each time it starts.
+    /// Id of the process: a new one each time it starts.
     pub(crate) writer: Arc<str>,
     /// Starts at 1 and grows with each batch of the writer.
     pub(crate) number: u64,

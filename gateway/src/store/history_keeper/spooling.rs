@@ -25,7 +25,7 @@ pub(super) struct Spooling {
 #[derive(Default)]
 struct Items {
     kept: Vec<(u64, Kept)>,
-    /// What the spool could not take.
+    /// What the spool could not accept.
     refused: Option<(u64, Bytes)>,
 }
 

@@ -1,4 +1,4 @@
-//! Admits requests: finds the key in the request and in memory, and refuses what the key may not do.
+//! Admits requests: finds the key in the request and in memory, and rejects what the key may not do.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,30 +19,30 @@ use crate::store::{SpentByKey, Store, StoreError};
 use crate::usage::{Caller, Day, Ledger};
 use crate::wire::ApiError;
 
-/// When to try again while the keys cannot be read.
+/// When to retry while the keys can't be read.
 const UNREADABLE_WAIT_S: u64 = 1;
 
-/// See the module. Nothing on the way of a request waits for the store.
+/// See the module. No request waits for the store here.
 pub(crate) struct Authenticator {
     data: Data,
     keyring: Keyring,
-    /// Stands where there is no key: the digest of no secret.
+    /// Placeholder if there is no key: matches no secret.
     nobody: Digest,
-    /// Whether the keys of the store were read at least once.
+    /// Whether the store's keys have been read at least once.
     read: AtomicBool,
-    /// The revision of the keys that are in memory. Held while they are replaced.
+    /// The revision of the keys in memory. Held while they are replaced.
     revision: Mutex<Option<i64>>,
     hanging: Hanging,
 }
 
-/// Which keys of the configuration are others than before.
+/// Which keys of the configuration have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) key: bool,
     pub(crate) admin: bool,
 }
 
-/// Who looks at the console.
+/// The user of the console.
 #[cfg(feature = "console")]
 #[derive(Debug)]
 pub(crate) enum Principal {
@@ -53,8 +53,7 @@ pub(crate) enum Principal {
 }
 
 impl Authenticator {
-    /// `key`: the key of the configuration. `admin`: the key of `/admin`, if it is served. `counters`: those that gateways
-    /// share.
+    /// `key`: the configured key. `admin`: the key of `/admin`, if it is served. `counters`: shared between gateways.
     pub(crate) fn new(
         data: Data,
         key: &ApiKey,
@@ -70,8 +69,8 @@ impl Authenticator {
         Self { data, keyring, nobody: Digest(random_bytes()), read, revision, hanging }
     }
 
-    /// Takes the keys of a changed configuration, both at once: those of before are refused from now on. `key`: `None`
-    /// if there is none any more, and nothing is accepted in its place.
+    /// Takes both keys of a changed configuration at once: the previous ones are rejected from now on. `key`: `None`
+    /// if there is none any more; then nothing replaces it.
     pub(crate) fn configure(&self, key: Option<&ApiKey>, admin: Option<&ApiKey>) -> Changed {
         let digest = |key: &ApiKey| self.data.pepper.digest(key.expose().as_bytes());
         let new = Configured { key: key.map_or(self.nobody, digest), admin: admin.map(digest) };
@@ -79,12 +78,12 @@ impl Authenticator {
         Changed { key: old.key != new.key, admin: old.admin != new.admin }
     }
 
-    /// Whether the gateway hung, and how requests that came meanwhile wait for the keys.
+    /// Detects whether the gateway hung, and makes requests wait for the keys.
     pub(super) fn hanging(&self) -> &Hanging {
         &self.hanging
     }
 
-    /// Lets a request pass, once the keys are those of after the gateway hung, if it did.
+    /// Lets a request pass, after the keys have been reloaded if the gateway hung.
     pub(crate) async fn pass(&self) {
         self.hanging.pass().await;
     }
@@ -114,7 +113,7 @@ impl Authenticator {
                 ),
             )),
             Found::Expired => Err(incorrect("it has expired")),
-            // The key may be one of those that could not be read yet.
+            // The key may be one that could not be read yet.
             Found::Unknown if !self.read.load(Ordering::Relaxed) => Err(ApiError::new(
                 &ErrorCode::SERVER_IS_OVERLOADED,
                 "the gateway cannot read its API keys yet; try again soon",
@@ -124,13 +123,13 @@ impl Authenticator {
         }
     }
 
-    /// Whether there are keys beside that of the configuration.
+    /// Whether there are keys besides the configured one.
     pub(crate) fn has_other_keys(&self) -> bool {
         self.keyring.has_others()
     }
 
-    /// How many bytes of generated files a key may have at once, by its id; `None`: as many as there is room for. Asks the store
-    /// only for a key that is revoked or was not read yet: its videos may still be under way.
+    /// How many bytes of generated files a key may have at once, by its id; `None`: only limited by the available space.
+    /// Asks the store only for a key that is revoked or has not been read yet: its videos may still be in progress.
     pub(crate) async fn file_bytes(&self, id: &str) -> Result<Option<u64>, StoreError> {
         if let Some(limits) = self.keyring.limits(id) {
             return Ok(limits.file_bytes);
@@ -144,9 +143,10 @@ impl Authenticator {
         self.keyring.configured().admin.is_some()
     }
 
-    /// Admits a request with the admin key in a header. In a query, where logs could show it, it is not taken.
+    /// Admits a request with the admin key in a header. The key is not accepted in a query, because it could
+    /// end up in logs.
     ///
-    /// Errors: the key is missing or another.
+    /// Errors: the key is missing or wrong.
     pub(crate) fn admit_admin(&self, headers: &mut HeaderMap) -> Result<(), ApiError> {
         let presented = Presented::take(headers, &mut Vec::new());
         let key = presented.key()?;
@@ -159,9 +159,9 @@ impl Authenticator {
         }
     }
 
-    /// Admits a request of the console with any key in a header, whatever the key may do.
+    /// Admits a console request with any key in a header, whatever the key may do.
     ///
-    /// Errors: the key is missing or none of this gateway's.
+    /// Errors: the key is missing or not one of this gateway's.
     #[cfg(feature = "console")]
     pub(crate) fn admit_any(&self, headers: &mut HeaderMap) -> Result<Principal, ApiError> {
         let presented = Presented::take(headers, &mut Vec::new());
@@ -188,7 +188,7 @@ impl Authenticator {
         Ok(())
     }
 
-    /// Where the keys are.
+    /// The store of the keys.
     pub(super) fn store(&self) -> &Arc<dyn Store> {
         &self.data.store
     }
@@ -197,7 +197,7 @@ impl Authenticator {
     pub(crate) async fn refresh(&self) -> Result<(), StoreError> {
         let store = &self.data.store;
         let mut known = self.revision.lock().await;
-        // First: a change that comes while the keys are read is then seen the next time.
+        // Read first, so that a change made while the keys are read is noticed next time.
         let revision = store.revision().await?;
         if *known == Some(revision) {
             return Ok(());

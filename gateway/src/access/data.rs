@@ -1,4 +1,5 @@
-//! Where what lasts is: in a data folder, or on a server that several gateways share. And the pepper, which protects it.
+//! Where durable data is: in a data folder, or on a server that several gateways share. Also holds the pepper that
+//! protects it.
 
 use std::io;
 use std::path::Path;
@@ -14,27 +15,27 @@ use crate::store::{
     Bucket, Contents, MemoryStore, Spool, SqlStore, Store, StoreError, StoreUrl, missing_files,
 };
 
-/// Name of the database in the folder.
+/// Name of the database in the data folder.
 pub(super) const DATABASE: &str = "gatewright.db";
-/// Name of the pepper's file in the folder.
+/// Name of the pepper's file in the data folder.
 pub(super) const PEPPER: &str = "pepper";
-/// Name of the folder of generated files in the folder.
+/// Name of the folder of generated files in the data folder.
 pub(super) const FILES: &str = "files";
-/// Name of the folder of journals of usage in the folder.
+/// Name of the folder of usage journals in the data folder.
 pub(super) const JOURNALS: &str = "usage";
-/// Name of the folder of what the store did not take in time in the folder.
+/// Name of the folder, in the data folder, for what the store did not accept in time.
 pub(super) const SPOOL: &str = "spool";
 
-/// A store that cannot be used.
+/// A store that can't be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidData {
-    /// The data folder or a file in it cannot be created or read.
+    /// The data folder or a file in it can't be created or read.
     #[error("{place}: {source}")]
     Unusable {
         /// The folder or file.
         place: String,
-        /// The error of the system.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The pepper is not the one that the keys were kept with.
@@ -43,7 +44,7 @@ pub enum InvalidData {
          gateways of one store the same pepper"
     )]
     OtherPepper {
-        /// Where the pepper is from.
+        /// Where the pepper comes from.
         pepper: String,
         /// Where the keys are.
         store: String,
@@ -53,27 +54,27 @@ pub enum InvalidData {
         "{0} needs a pepper, the same for all its gateways: configure store.pepper, or a data folder that has it"
     )]
     NoPepper(String),
-    /// The server does not accept the gateway, or is of another version.
+    /// The server rejects the gateway, or has another version.
     #[error("{0}: {1}")]
     Refused(String, String),
 }
 
-/// The store, and what its digests are made with. Cheap to clone.
+/// The store, and the pepper for its digests. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Data {
     pub(super) pepper: Arc<Pepper>,
     pub(crate) store: Arc<dyn Store>,
-    /// What is in generated files.
+    /// The contents of generated files.
     pub(crate) contents: Contents,
-    /// The folder of journals of usage, if there is a data folder.
+    /// The folder of usage journals, if there is a data folder.
     pub(crate) journals: Option<Arc<Path>>,
-    /// The folder of what the store did not take in time, likewise.
+    /// The folder for what the store did not accept in time, likewise.
     spool: Option<Arc<Path>>,
-    /// Whether it lasts beyond the process.
+    /// Whether the data survives the process.
     pub(crate) lasting: bool,
-    /// Whether the pepper was made just now: nobody can know what is derived from it.
+    /// Whether the pepper was just created: nobody can know anything derived from it.
     pub(crate) is_new: bool,
-    /// Where the pepper is from and where the store is, for messages.
+    /// Where the pepper comes from and where the store is, for messages.
     places: Arc<(String, String)>,
 }
 
@@ -86,10 +87,10 @@ impl Data {
         Self { pepper, store, contents, journals, spool, lasting: false, is_new: true, places }
     }
 
-    /// Opens the server, else the folder, else memory. A folder is created with its files if they are missing, for their
-    /// owner alone. The database is opened when it is first used. Needs a Tokio runtime.
+    /// Opens the server if configured, otherwise the folder, otherwise memory. A folder and its files are created if
+    /// they are missing, with access for their owner only. The database is opened on first use. Needs a Tokio runtime.
     ///
-    /// `pepper`: by default that of the folder.
+    /// `pepper`: by default the folder's.
     pub(crate) fn open(
         folder: Option<&Path>,
         server: Option<&StoreUrl>,
@@ -137,7 +138,7 @@ impl Data {
         })
     }
 
-    /// Puts generated files into a bucket. Nothing is asked of it yet.
+    /// Stores generated files in a bucket, without sending a request yet.
     pub(crate) fn keep_files_in(&mut self, bucket: &Bucket) -> Result<(), InvalidData> {
         let unusable = |source| InvalidData::Unusable { place: bucket.url.clone(), source };
         self.contents = Contents::in_bucket(bucket).map_err(unusable)?;
@@ -149,27 +150,27 @@ impl Data {
         self.spool.as_deref().map(|folder| Spool::open(folder, self.derived("key of the spool")))
     }
 
-    /// What signs the addresses of files: the same for all gateways with this pepper.
+    /// Signs the URLs of files: the same for all gateways with this pepper.
     pub(crate) fn key_of_addresses(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, &self.derived("key of the addresses of files"))
     }
 
-    /// The secret that signs webhooks where none is configured.
+    /// The secret that signs webhooks if none is configured.
     pub(crate) fn webhook_secret(&self) -> Secret {
         Secret::from_bytes(self.derived("webhook secret")).expect("32 bytes are enough")
     }
 
-    /// A secret of this name: the same one wherever the pepper is the same.
+    /// A secret with this name: the same wherever the pepper is the same.
     pub(crate) fn derived(&self, name: &str) -> [u8; 32] {
         self.pepper.derived(name)
     }
 
-    /// The names of files that are recorded, have not expired, and are not in their place.
+    /// The names of files that are recorded and have not expired, but whose contents are missing.
     pub(super) async fn missing_files(&self) -> Result<Vec<String>, StoreError> {
         missing_files(&self.contents, &*self.store).await
     }
 
-    /// Checks that the store can be used, and that the pepper belongs to it. Errors: they do not, or the store does not
+    /// Checks that the store can be used, and that the pepper belongs to it. Errors: they don't, or the store doesn't
     /// answer.
     pub(crate) async fn check(&self) -> Result<Result<(), InvalidData>, StoreError> {
         let check = self.pepper.check();
@@ -188,7 +189,7 @@ pub(super) fn unusable(place: &Path) -> impl FnOnce(io::Error) -> InvalidData {
     move |source| InvalidData::Unusable { place, source }
 }
 
-/// Creates a folder for its owner alone, if it is missing.
+/// Creates a folder with access for its owner only, if it is missing.
 fn create(folder: &Path) -> Result<(), InvalidData> {
     crash::point();
     private_folder().recursive(true).create(folder).map_err(unusable(folder))?;
@@ -198,8 +199,8 @@ fn create(folder: &Path) -> Result<(), InvalidData> {
     Ok(())
 }
 
-/// Takes the rights of others on a folder or file of the data folder away. Where it belongs to another user, such as the root of
-/// a mounted volume, only a warning is possible: what the gateway makes in it is for its own user alone.
+/// Removes other users' permissions on a folder or file of the data folder. If it belongs to another user, such as the root
+/// of a mounted volume, only a warning is possible: whatever the gateway creates in it is accessible to its own user only.
 #[cfg(unix)]
 fn restrict(place: &Path, mode: u32) -> Result<(), InvalidData> {
     use std::os::unix::fs::PermissionsExt as _;

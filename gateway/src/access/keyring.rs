@@ -15,25 +15,25 @@ use crate::usage::{Account, Caller, Day, Ledger, Spending};
 #[derive(Debug)]
 pub(super) struct Keyring {
     keys: ArcSwap<Keys>,
-    /// The accounts by id of the key: a key keeps its account when it changes. Held while keys are replaced.
+    /// The accounts by key id: a key keeps its account when it changes. Held while keys are replaced.
     accounts: Mutex<HashMap<String, Arc<Account>>>,
-    /// Who calls with the key of the configuration, whichever it is.
+    /// The caller with the configured key, whichever key that is.
     configured: Caller,
     ledger: Arc<Ledger>,
-    /// Those that gateways share.
+    /// Shared between gateways.
     counters: Option<Arc<Counters>>,
 }
 
-/// All keys at one time.
+/// A snapshot of all keys.
 #[derive(Debug)]
 struct Keys {
     stored: Arc<HashMap<Digest, Entry>>,
-    /// The same keys by their ids, also those that have expired.
+    /// The same keys by id, including expired ones.
     by_id: Arc<HashMap<Arc<str>, Caller>>,
     configured: Configured,
 }
 
-/// The keys of the configuration, which need no store.
+/// The configured keys, which need no store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Configured {
     pub(super) key: Digest,
@@ -44,11 +44,11 @@ pub(super) struct Configured {
 #[derive(Debug, Clone)]
 struct Entry {
     caller: Caller,
-    /// From then on the secret is refused, in seconds since 1970.
+    /// When the secret expires, in seconds since 1970.
     until: Option<u64>,
 }
 
-/// What is known of a secret.
+/// The result of looking up a secret.
 #[derive(Debug)]
 pub(super) enum Found {
     Valid(Caller),
@@ -80,12 +80,12 @@ impl Keyring {
         }
     }
 
-    /// The keys of the configuration.
+    /// The configured keys.
     pub(super) fn configured(&self) -> Configured {
         self.keys.load().configured
     }
 
-    /// Replaces the keys of the configuration, both at once, and gives those of before.
+    /// Replaces both configured keys at once, and returns the previous ones.
     pub(super) fn configure(&self, configured: Configured) -> Configured {
         let _replacing = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let keys = self.keys.load();
@@ -93,7 +93,7 @@ impl Keyring {
         self.keys.swap(Arc::new(Keys { stored, by_id, configured })).configured
     }
 
-    /// How much a key may do, by its id. `None`: no key in use that is in memory has it.
+    /// What a key may do, by its id. `None`: no active key in memory has it.
     pub(super) fn limits(&self, id: &str) -> Option<Limits> {
         if id == CONFIGURED_KEY {
             return Some(*self.configured.limits());
@@ -101,7 +101,7 @@ impl Keyring {
         self.keys.load().by_id.get(id).map(|caller| *caller.limits())
     }
 
-    /// Whether there are keys beside that of the configuration.
+    /// Whether there are keys besides the configured one.
     pub(super) fn has_others(&self) -> bool {
         !self.keys.load().stored.is_empty()
     }
@@ -117,7 +117,7 @@ impl Keyring {
         self.keys.load().stored.values().any(|entry| entry.caller.limits().have_budget())
     }
 
-    /// Takes over what the keys spent as of `day`, in whatever process.
+    /// Adopts what the keys have spent as of `day`, in any process.
     pub(super) fn follow(&self, spent: &SpentByKey, day: Day) {
         let accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         for (id, spent) in spent {
@@ -127,7 +127,7 @@ impl Keyring {
         }
     }
 
-    /// Replaces the keys of the store. `spent`: what those without an account spent before, as of `day`.
+    /// Replaces the store's keys. `spent`: what keys without an account have spent before, as of `day`.
     pub(super) fn replace(&self, records: Vec<KeyRecord>, spent: &SpentByKey, day: Day) {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut entries, mut kept, mut by_id) = (HashMap::new(), HashMap::new(), HashMap::new());

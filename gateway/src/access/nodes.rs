@@ -6,27 +6,27 @@ use super::registry::{Registry, RegistryError};
 use crate::clock::unix_seconds;
 use crate::store::{NODE_KNOWN_FOR_S, NodeRecord};
 
-/// A gateway of a store, as it said of itself some seconds ago. Times are in seconds since 1970.
+/// A gateway of a store, as of its report some seconds ago. Times are in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Node {
-    /// Id of the process: another one each time it starts.
+    /// Id of the process: a new one each time it starts.
     pub id: String,
     /// As configured, or the name of its machine.
     pub name: String,
     /// Of the program.
     pub version: String,
-    /// Base URLs of the addresses that it listens on.
+    /// Base URLs of the addresses it listens on.
     pub addresses: Vec<String>,
     /// When it started.
     pub started: u64,
-    /// When it said so. One that is silent for a minute is no longer listed.
+    /// When it last reported. After a minute of silence, it is no longer listed.
     pub seen: u64,
-    /// Requests that it is answering.
+    /// Number of requests in progress.
     pub in_flight: u64,
-    /// Video tasks that it works on.
+    /// Number of video tasks it works on.
     pub leases: u64,
-    /// The revision of the shared configuration that it uses. `None`: it has a configuration of its own, or none yet.
+    /// The revision of the shared configuration that it uses. `None`: it has its own configuration, or none yet.
     #[serde(default)]
     pub config: Option<u64>,
 }

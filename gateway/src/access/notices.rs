@@ -1,4 +1,4 @@
-//! Notifications for operators: lists them, and has them delivered again.
+//! Notifications for operators: lists them, and redelivers them.
 
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -17,17 +17,17 @@ pub struct Notification {
     pub task: String,
     /// The id of the API key of the task.
     pub key: String,
-    /// Scheme, host and port of the receiver: the rest of its address may hold secrets.
+    /// Scheme, host and port of the receiver: the rest of its URL may contain secrets.
     pub receiver: String,
-    /// `pending`, `delivered` or `dead`, which is given up.
+    /// `pending`, `delivered` or `dead` (given up).
     pub status: String,
     /// When the task ended.
     pub created: u64,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
     /// Why the last attempt failed.
     pub problem: Option<String>,
-    /// When it is tried next.
+    /// When the next attempt is due.
     pub due: Option<u64>,
     /// When it was delivered or given up.
     pub ended: Option<u64>,
@@ -53,7 +53,7 @@ impl From<Delivery> for Notification {
 }
 
 impl Registry {
-    /// The notifications, the newest first, at most 10,000. `status`: only such, by the word for it.
+    /// The newest notifications first, at most 10,000. `status`: only those with this status.
     pub async fn notifications(&self, status: Option<&str>) -> Result<Vec<Notification>, RegistryError> {
         let status = match status.map(|name| (name, Status::of(name))) {
             None => None,
@@ -68,7 +68,7 @@ impl Registry {
         Ok(listed.into_iter().map(Into::into).collect())
     }
 
-    /// Has a notification delivered again, as if it had never been tried. A running gateway does so within seconds.
+    /// Redelivers a notification as if it had never been attempted. A running gateway does so within seconds.
     pub async fn redeliver(&self, id: &str) -> Result<(), RegistryError> {
         if self.store().redeliver(id).await? {
             Ok(())

@@ -1,4 +1,4 @@
-//! The pepper: without it, nobody can tell which secrets the digests of the store belong to.
+//! The pepper: without it, nobody can tell which secrets the digests in the store belong to.
 
 use std::fmt;
 use std::fs;
@@ -17,24 +17,24 @@ use crate::random::random_bytes;
 
 /// Maximum size of the file, in bytes.
 const LONGEST_FILE: u64 = 256;
-/// What the check of a pepper is a digest of. No key has this form.
+/// The text whose digest identifies a pepper. No key has this form.
 const CHECK: &[u8] = b"the pepper of this store";
 
-/// What the digests of keys are made with: a random key of 256 bits. `Debug` hides it.
+/// The key of the digests of API keys: 256 random bits. `Debug` hides it.
 #[derive(Clone)]
 pub struct Pepper(hmac::Key);
 
-/// A text that holds no pepper. Does not repeat it.
+/// A text that is not a pepper. Does not quote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a pepper must be 32 random bytes in base64")]
 pub struct InvalidPepper;
 
 impl Pepper {
-    /// Reads 32 bytes in base64, as the file `pepper` of a data folder holds them.
+    /// Reads 32 bytes in base64, the format of the file `pepper` in a data folder.
     ///
     /// Errors: it is something else.
     pub fn new(text: &str) -> Result<Self, InvalidPepper> {
-        // The error of the decoder would show a part of the text.
+        // The decoder's error would quote part of the text.
         let bytes = BASE64_STANDARD.decode(text.trim_end()).ok().filter(|bytes| bytes.len() == 32);
         bytes.map(|bytes| Self::of(&bytes)).ok_or(InvalidPepper)
     }
@@ -47,7 +47,8 @@ impl Pepper {
         Self(hmac::Key::new(hmac::HMAC_SHA256, bytes))
     }
 
-    /// Reads the pepper in a file. If there is none, creates it, for its owner alone. Returns also whether it did.
+    /// Reads the pepper from a file. If there is none, creates it with access for its owner only. Also returns
+    /// whether it did.
     pub(super) fn in_file(file: &Path) -> io::Result<(Self, bool)> {
         match read(file) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -65,18 +66,18 @@ impl Pepper {
         Digest(digest)
     }
 
-    /// Whether a digest is that of a secret, in constant time.
+    /// Whether a digest belongs to a secret, in constant time.
     pub(super) fn verify(&self, secret: &[u8], digest: Digest) -> bool {
         hmac::verify(&self.0, secret, &digest.0).is_ok()
     }
 
-    /// A secret of this name, for another purpose. Whoever has the same pepper has the same secret, and no key has the form of what
-    /// it is made of.
+    /// A secret with this name, for another purpose. Gateways with the same pepper have the same secret, and the text it is
+    /// derived from never has the form of a key.
     pub(super) fn derived(&self, name: &str) -> [u8; 32] {
         self.digest(format!("the {name} of this store").as_bytes()).0
     }
 
-    /// Tells a pepper from another.
+    /// Identifies a pepper.
     pub(crate) fn check(&self) -> Digest {
         self.digest(CHECK)
     }

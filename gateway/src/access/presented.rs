@@ -1,4 +1,4 @@
-//! The key that a request presents (section 5).
+//! The key in a request (section 5).
 //!
 //! Accepts the `Authorization` header of the specification, and what clients of other protocols send instead (ours): the
 //! `x-goog-api-key` header and the `key` query parameter of the native one, `x-api-key` of messages.
@@ -20,7 +20,7 @@ pub(crate) fn is_native(headers: &HeaderMap) -> bool {
     headers.contains_key(NATIVE_KEY_HEADER) && !headers.contains_key(header::AUTHORIZATION)
 }
 
-/// The key of a request, taken out of it, so that later code cannot log it or pass it on.
+/// The key of a request, removed from it so that later code can't log it or pass it on.
 pub(super) struct Presented {
     bearer: Option<HeaderValue>,
     other: Option<HeaderValue>,
@@ -41,7 +41,7 @@ impl Presented {
         Self { bearer: headers.remove(header::AUTHORIZATION), other: native.or(messages), parameter }
     }
 
-    /// Errors: the request has no key, or an `Authorization` header of another form.
+    /// Errors: the request has no key, or an `Authorization` header in another format.
     pub(super) fn key(&self) -> Result<&[u8], ApiError> {
         let key = match (&self.bearer, &self.other, &self.parameter) {
             (Some(value), ..) => {

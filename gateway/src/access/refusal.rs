@@ -1,4 +1,4 @@
-//! Refuses what a key may not do, in words for people.
+//! Rejects what a key may not do, with a readable message.
 
 use gatewright::{ErrorCode, limits};
 
@@ -6,10 +6,10 @@ use crate::clock::whole_seconds;
 use crate::usage::{Caller, Exceeded};
 use crate::wire::ApiError;
 
-/// When to try again where requests at once are limited: nobody knows when one ends.
+/// When to retry if concurrent requests are limited: it is unknown when one ends.
 const CONCURRENT_WAIT_S: u64 = 1;
 
-/// The limit of its key stops a request.
+/// The limit of its key rejects a request.
 pub(crate) fn refused(exceeded: Exceeded, caller: &Caller) -> ApiError {
     let limits = caller.limits();
     let most = |limit: Option<u64>| limit.unwrap_or_default();

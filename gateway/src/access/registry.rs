@@ -1,4 +1,4 @@
-//! Makes, lists, rotates and revokes keys, and reports their usage, for operators.
+//! Creates, lists, rotates and revokes keys, and reports their usage, for operators.
 
 use std::path::Path;
 
@@ -17,38 +17,38 @@ pub struct Registry {
     pub(super) data: Data,
 }
 
-/// Why the registry did not do something.
+/// Why the registry rejected an action.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// A member of a key or a query breaks its rule.
+    /// A member of a key or a query is invalid.
     #[error(transparent)]
     Invalid(#[from] InvalidMember),
-    /// Another key in use has the name.
+    /// Another active key has the name.
     #[error("another key has the name {0:?}; revoke it first, or take another name")]
     NameTaken(String),
-    /// No key in use has this id or name.
+    /// No active key has this id or name.
     #[error("there is no key {0:?} in use")]
     NotFound(String),
     /// No notification has this id.
     #[error("there is no notification {0:?}; it was never made, or was told long ago")]
     NoNotification(String),
-    /// There are as many keys as the gateway keeps in memory.
+    /// The maximum number of keys that the gateway keeps in memory is reached.
     #[error("there are {MOST_KEYS} keys in use already; revoke some first")]
     Full,
-    /// A document that gateways are to share is wrong: a line for each problem, with its place.
+    /// A shared configuration document is invalid: a line for each problem, with its place.
     #[error("{0}")]
     InvalidConfig(String),
     /// Another revision of the shared configuration is the newest.
     #[error("revision {after} is not the newest one: somebody else has changed the configuration")]
     ConfigChanged {
-        /// The one that had to be.
+        /// The revision that was expected.
         after: u64,
     },
-    /// There is no such revision of the shared configuration. `None`: there is none at all.
+    /// There is no such revision of the shared configuration. `None`: there are no revisions.
     #[error("there is no revision{} of the shared configuration", .0.map(|number| format!(" {number}")).unwrap_or_default())]
     NoRevision(Option<u64>),
-    /// The data folder or the server cannot be used.
+    /// The data folder or the server can't be used.
     #[error(transparent)]
     Data(#[from] InvalidData),
     /// The store is locked, missing or broken.
@@ -73,7 +73,7 @@ impl Registry {
 
     /// Checks that the parts of the store belong together.
     ///
-    /// Errors: they do not, or the store does not answer.
+    /// Errors: they don't, or the store doesn't answer.
     pub(crate) async fn check(&self) -> Result<(), RegistryError> {
         Ok(self.data.check().await??)
     }
@@ -98,7 +98,7 @@ impl Registry {
         self.data.webhook_secret()
     }
 
-    /// Makes a key. The secret is shown here and never again.
+    /// Creates a key. The secret is returned only here.
     pub async fn create(&self, new: NewKey) -> Result<IssuedKey, RegistryError> {
         let now = unix_seconds();
         new.check(now)?;
@@ -111,18 +111,18 @@ impl Registry {
         }
     }
 
-    /// The keys, the newest first, at most 10,000. `revoked`: with those that are revoked.
+    /// The newest keys first, at most 10,000. `revoked`: includes revoked keys.
     pub async fn list(&self, revoked: bool) -> Result<Vec<Key>, RegistryError> {
         Ok(self.data.store.list_keys(revoked).await?)
     }
 
-    /// The key with this id, or the one in use with this name.
+    /// The key with this id, or the active one with this name.
     pub async fn show(&self, name: &str) -> Result<Key, RegistryError> {
         let found = self.data.store.find_key(name).await?;
         found.ok_or_else(|| RegistryError::NotFound(name.to_owned()))
     }
 
-    /// Gives a key another secret, which is shown here and never again.
+    /// Replaces the secret of a key; the new one is returned only here.
     pub async fn rotate(&self, name: &str, rotation: Rotation) -> Result<IssuedKey, RegistryError> {
         rotation.check()?;
         let id = self.show(name).await?.id;
@@ -141,7 +141,8 @@ impl Registry {
         revoked.ok_or_else(|| RegistryError::NotFound(name.to_owned()))
     }
 
-    /// Reports usage, sorted by what the rows are told apart by. A running gateway stores it within a second.
+    /// Reports usage, sorted by the columns that identify its rows. A running gateway stores usage within a
+    /// second.
     pub async fn usage(&self, query: UsageQuery) -> Result<Vec<UsageRow>, RegistryError> {
         let invalid = |(member, message)| InvalidMember { member, message };
         let mut asked = query.read(Day::today()).map_err(invalid)?;

@@ -1,4 +1,4 @@
-//! Keeps memory and store in step: reads keys that change, and writes usage.
+//! Keeps memory and store in sync: reads keys that change, and writes usage.
 
 mod writing;
 
@@ -11,24 +11,24 @@ use super::stall_detector::BEAT;
 use crate::store::StoreError;
 use crate::supervised::supervise;
 
-/// How often the keys are compared with the store and usage is written: a change is seen within a second, also where the store
-/// tells nothing of it.
+/// How often the keys are compared with the store and usage is written: a change is noticed within a second, even if the
+/// store doesn't notify of it.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often the keys are read at most where the store tells of changes.
+/// Minimum interval between reads of the keys when the store notifies of changes.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long to wait for the store to tell of a change.
+/// How long to wait for a notification from the store.
 const REST: Duration = PAUSE.saturating_sub(LEAST_PAUSE);
 
-/// How often the spending of keys with budgets is compared with the store, where other processes write theirs. What one of them
-/// spends counts here after this time and the pause between two writes.
+/// How often the spending of keys with budgets is read from the store if other processes write theirs. What one of them
+/// spends counts here after this interval plus the pause between two writes.
 const SPENDING_PAUSE: Duration = Duration::from_secs(1);
 
-/// The longest pause between two of these comparisons, where they take long.
+/// The longest interval between two such reads, if they take long.
 const LONGEST_SPENDING_PAUSE: Duration = Duration::from_secs(3);
 
-/// Starts the tasks. They end when the authenticator is gone. Needs a Tokio runtime.
+/// Starts the tasks. They end when the authenticator is dropped. Needs a Tokio runtime.
 pub(crate) fn start(authenticator: &Arc<Authenticator>, writer: &Arc<Writer>) {
     let alive = Arc::downgrade(authenticator);
     let (writing, living) = (Arc::clone(writer), Weak::clone(&alive));
@@ -44,24 +44,24 @@ async fn write_usage(writer: Arc<Writer>, alive: Weak<Authenticator>) {
     let mut following = Log::of("what other gateways spend of budgets is not seen");
     let mut next = Instant::now();
     loop {
-        // Asked first: what came before the end is still written.
+        // Checked first, so that everything recorded before the end is still written.
         let last = alive.strong_count() == 0;
         let outcome = if last { writer.finish().await } else { writer.write().await };
         writing.note(&outcome);
         if last {
             return;
         }
-        // Right after its own was written, the sums of the store lack least.
+        // The store's sums are most complete right after our own usage was written.
         let begun = Instant::now();
         if outcome.is_ok()
             && begun >= next
             && let Some(authenticator) = alive.upgrade()
         {
             following.note(&authenticator.follow_spending().await);
-            // A store with much usage is not kept busy by this. One that was away for a while is asked again soon.
+            // This doesn't keep a store with much usage busy. After an outage, the store is read again soon.
             next = begun + (begun.elapsed() * 20).clamp(SPENDING_PAUSE, LONGEST_SPENDING_PAUSE);
         }
-        // Many requests may fill the journal before.
+        // Many requests may fill the journal sooner.
         _ = tokio::time::timeout(PAUSE, writer.journal_fills()).await;
     }
 }
@@ -76,7 +76,7 @@ async fn beat(alive: Weak<Authenticator>) {
 
 async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<Writer>) {
     let mut log = Log::of("changes of keys are not seen; those in memory stay valid");
-    // What was left of usage counts in the budgets of the keys. A store that is away has no keys either.
+    // Leftover usage counts in the budgets of the keys. A store that is away has no keys either.
     _ = writer.write().await;
     drop(writer);
     while let Some(authenticator) = alive.upgrade() {
@@ -88,13 +88,13 @@ async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<Writer>) {
         log.note(&outcome);
         let store = Arc::clone(authenticator.store());
         drop(authenticator);
-        // Many changes in a row are read together.
+        // Reads many changes in a row at once.
         tokio::time::sleep(LEAST_PAUSE).await;
         _ = tokio::time::timeout(REST, store.keys_changed()).await;
     }
 }
 
-/// Says when the store fails, and when it works again, once each.
+/// Logs when the store fails, and when it works again, once each.
 struct Log {
     consequence: &'static str,
     failing: bool,

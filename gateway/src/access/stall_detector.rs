@@ -1,5 +1,5 @@
-//! A gateway that hung, stopped by its system for a while, knows nothing of what changed meanwhile. Requests that
-//! waited for it must not be judged by the keys of before, so the first ones wait until the keys have been read again.
+//! A gateway that hung, for example because its system suspended it, has missed changes. Requests that waited for it
+//! must not be judged by the old keys, so the first ones wait until the keys have been reloaded.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,20 +8,20 @@ use tokio::sync::Notify;
 
 use crate::clock::monotonic_nanos;
 
-/// How often the gateway notes that it is alive.
+/// How often the gateway records that it is alive.
 pub(super) const BEAT: Duration = Duration::from_millis(250);
-/// The pause between two notes after which it hung, in nanoseconds.
+/// Interval between two of these records that counts as a hang, in nanoseconds.
 const HUNG: u64 = 1_000_000_000;
-/// How long a request waits for the keys at most. A store that does not answer keeps no request: the keys in memory
-/// hold.
+/// How long a request waits for the keys at most. A store that doesn't answer blocks no request: the keys in memory
+/// remain valid.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Hanging {
-    /// When the gateway was known to be alive, in nanoseconds on a clock that goes on while it hangs.
+    /// When the gateway was last known to be alive, in nanoseconds on a clock that continues while it hangs.
     alive: AtomicU64,
-    /// Whether it hung, and the keys were not read since.
+    /// Whether it hung and the keys have not been reloaded since.
     hung: AtomicBool,
     read: Notify,
 }
@@ -31,7 +31,7 @@ impl Hanging {
         Self { alive: AtomicU64::new(monotonic_nanos()), hung: AtomicBool::default(), read: Notify::new() }
     }
 
-    /// Notes that the gateway is alive. Returns whether it hung, and the keys were not read since.
+    /// Records that the gateway is alive. Returns whether it hung and the keys have not been reloaded since.
     pub(super) fn beat(&self) -> bool {
         self.beat_at(monotonic_nanos())
     }
@@ -44,20 +44,20 @@ impl Hanging {
         self.hung.load(Ordering::Relaxed)
     }
 
-    /// Notes that the keys were read, or cannot be, since it was known that the gateway hung.
+    /// Records that the keys were reloaded, or can't be, since the hang was detected.
     pub(super) fn is_over(&self) {
         self.hung.store(false, Ordering::Relaxed);
         self.read.notify_waiters();
     }
 
-    /// Lets a request pass once the keys are those of after the gateway hung.
+    /// Lets a request pass once the keys have been reloaded after a hang.
     pub(super) async fn pass(&self) {
         if !self.beat() {
             return;
         }
         let mut read = std::pin::pin!(self.read.notified());
         read.as_mut().enable();
-        // It may have been over just before.
+        // It may have ended just before.
         if self.hung.load(Ordering::Relaxed) {
             _ = tokio::time::timeout(PATIENCE, read).await;
         }

@@ -1,4 +1,4 @@
-//! Video tasks for operators: lists them, without what was asked for and without what came of it.
+//! Video tasks for operators: lists them, without prompts and results.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +14,7 @@ pub struct VideoTask {
     pub id: String,
     /// The id of the API key of the task.
     pub key: String,
-    /// The model, as the client called it.
+    /// The model, as the client named it.
     pub model: String,
     /// `pending`, `processing`, `completed` or `failed`.
     pub status: String,
@@ -22,7 +22,7 @@ pub struct VideoTask {
     pub created: u64,
     /// When it ended.
     pub ended: Option<u64>,
-    /// Why it failed, as the client is told.
+    /// Why it failed, as reported to the client.
     pub problem: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl From<(Task, Option<u64>)> for VideoTask {
 }
 
 impl Registry {
-    /// The video tasks of all keys, the newest first, at most 10,000. `status`: only such, by the word for it.
+    /// The newest video tasks of all keys first, at most 10,000. `status`: only those with this status.
     pub async fn tasks(&self, status: Option<&str>) -> Result<Vec<VideoTask>, RegistryError> {
         if status.is_some_and(|status| !State::NAMES.contains(&status)) {
             let message = format!("must be one of {}", State::NAMES.join(", "));

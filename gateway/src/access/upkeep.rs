@@ -1,4 +1,5 @@
-//! What operators do with a whole store: bring it to this version, look for damage, copy it, and move what it holds.
+//! What operators do with a store as a whole: migrate it to this version, check it for damage, copy it, and move its
+//! contents.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufRead, Write};
@@ -14,13 +15,13 @@ use crate::store::ENDING_OF_LOCKS;
 const LOCKED: i32 = 33;
 
 impl Registry {
-    /// Brings the tables to this version, as a gateway does when it starts. Returns the version.
+    /// Migrates the tables to this version, as a gateway does when it starts. Returns the version.
     pub async fn migrate(&self) -> Result<i64, RegistryError> {
         Ok(self.store().migrate().await?)
     }
 
-    /// Looks for damage: of the database, of rows that cannot be read, and, where `files` lie in the data folder, of those that are
-    /// recorded and missing. Returns what there is.
+    /// Checks for damage: of the database, of unreadable rows, and, if the `files` are in the data folder, of files that are
+    /// recorded but missing. Returns the findings.
     pub async fn damage(&self, files: bool) -> Result<Vec<String>, RegistryError> {
         let mut found = self.store().damage().await?;
         if !files {
@@ -32,20 +33,21 @@ impl Registry {
         Ok(found)
     }
 
-    /// Writes all that the database holds as lines of JSON, as of one moment. Returns the number of rows. The pepper and the
-    /// contents of files are not among them.
+    /// Writes the whole contents of the database as lines of JSON, from one snapshot. Returns the number of rows. The pepper
+    /// and the contents of files are not included.
     pub async fn export(&self, out: &mut (dyn Write + Send)) -> Result<u64, RegistryError> {
         let mut write = |line: &str| out.write_all(line.as_bytes()).and_then(|()| out.write_all(b"\n"));
         Ok(self.store().export(&mut write).await?)
     }
 
-    /// Reads what [`export`](Self::export) has written, all or nothing. Returns the number of rows. Errors: the database holds rows.
+    /// Reads an [`export`](Self::export), all or nothing. Returns the number of rows. Errors: the database already contains
+    /// rows.
     pub async fn import(&self, input: &mut (dyn BufRead + Send)) -> Result<u64, RegistryError> {
         Ok(self.store().import(input).await?)
     }
 
-    /// Copies a data folder, which gateways may use meanwhile, into another one that is not there yet. It gets its name once it is
-    /// whole: what a copy leaves that was stopped has the ending `unfinished`.
+    /// Copies a data folder, which gateways may use meanwhile, into a new one. It gets its name once it is complete: an
+    /// aborted copy leaves a folder with the extension `unfinished`.
     pub async fn backup(&self, from: &Path, to: &Path) -> Result<(), RegistryError> {
         if to.symlink_metadata().is_ok() {
             return Err(unusable(to)(io::ErrorKind::AlreadyExists.into()).into());
@@ -60,7 +62,7 @@ impl Registry {
             .map_err(|error| unusable(&unfinished)(told_of_another(error)))?;
         crash::point();
         if let Err(error) = self.copy(from, &unfinished).await {
-            // A part is of no use.
+            // A partial copy is useless.
             _ = fs::remove_dir_all(&unfinished);
             return Err(error);
         }
@@ -73,7 +75,8 @@ impl Registry {
 
     /// Copies a data folder into an empty one.
     async fn copy(&self, from: &Path, to: &Path) -> Result<(), RegistryError> {
-        // Before the database, which knows what it has of them: what it gets meanwhile counts once.
+        // Copied before the database, which records what it already has of them: whatever it gets in the
+        // meantime counts once.
         for waiting in [JOURNALS, SPOOL] {
             copy_waiting(&from.join(waiting), &to.join(waiting))?;
         }
@@ -86,7 +89,7 @@ impl Registry {
         let pepper = from.join(PEPPER);
         copied(&pepper, &to.join(PEPPER)).map_err(unusable(&pepper))?;
         crash::point();
-        // After the database: what it refers to is there unless it has expired.
+        // Copied after the database: everything it refers to exists, unless it has expired.
         let (files, copies) = (from.join(FILES), to.join(FILES));
         private_folder().create(&copies).map_err(unusable(&copies))?;
         for entry in fs::read_dir(&files).map_err(unusable(&files))? {
@@ -101,7 +104,7 @@ impl Registry {
                 Ok(()) => crash::point(),
             }
         }
-        // Innermost first: a power cut leaves no folder that names what is not on the disk.
+        // Innermost first, so that after a power failure no folder lists anything that is not on the disk.
         for folder in [&copies, to] {
             sync_folder(folder).map_err(unusable(folder))?;
         }
@@ -109,25 +112,26 @@ impl Registry {
     }
 }
 
-/// Copies what waits for the store: the journals of usage, or the spool. Their processes go on writing. Two halves of a journal are
-/// overwritten in turn: what of the older one is overwritten while it is read, the store has by then.
+/// Copies data waiting for the store: the usage journals, or the spool. Their processes keep writing. The two halves of a
+/// journal are overwritten in turn: if part of the older half is overwritten while it is read, the store has it by then.
 fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
     let files = match fs::read_dir(from) {
-        // Nothing has waited yet.
+        // Nothing has been waiting yet.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         found => found.map_err(unusable(from))?,
     };
     private_folder().create(to).map_err(unusable(to))?;
     for entry in files {
         let (name, file) = entry.map(|entry| (entry.file_name(), entry.path())).map_err(unusable(from))?;
-        // Nothing is in one that is being made, nor in a lock.
+        // Unfinished files and locks contain nothing.
         if file.extension().is_none_or(|ending| ending == UNFINISHED || ending == ENDING_OF_LOCKS) {
             continue;
         }
         match copied_with_time(&file, &to.join(name)) {
             // The store has all of it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            // Windows lets nobody read what another process has locked. The store has it within a moment.
+            // Windows doesn't let anybody read what another process has locked. The store will have it within
+            // a moment.
             Err(error) if cfg!(windows) && error.raw_os_error() == Some(LOCKED) => {}
             Err(error) => return Err(unusable(&file)(error)),
             Ok(()) => crash::point(),
@@ -136,7 +140,7 @@ fn copy_waiting(from: &Path, to: &Path) -> Result<(), InvalidData> {
     sync_folder(to).map_err(unusable(to))
 }
 
-/// Why there can be no folder for a backup yet.
+/// Why the folder for a backup can't be created yet.
 fn told_of_another(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::AlreadyExists {
         return error;
@@ -144,7 +148,7 @@ fn told_of_another(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), "a backup that was stopped has left it: remove it, unless one is under way")
 }
 
-/// Copies a file and the time of its last change, to the disk.
+/// Copies a file and its modification time, and syncs it to the disk.
 fn copied_with_time(from: &Path, to: &Path) -> io::Result<()> {
     let changed = fs::metadata(from)?.modified()?;
     fs::copy(from, to)?;
@@ -153,13 +157,13 @@ fn copied_with_time(from: &Path, to: &Path) -> io::Result<()> {
     copy.sync_all()
 }
 
-/// Copies a file, to the disk.
+/// Copies a file, and syncs it to the disk.
 fn copied(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;
     synced(to)
 }
 
-/// Has a file written to the disk.
+/// Syncs a file to the disk.
 fn synced(file: &Path) -> io::Result<()> {
     OpenOptions::new().append(true).open(file)?.sync_all()
 }

@@ -1,16 +1,17 @@
-//! The address of a Redis or Valkey server, which may hold a password.
+//! The address of a Redis or Valkey server, which may contain a password.
 
 use std::fmt;
 
 use redis::{Client, ConnectionInfo, IntoConnectionInfo as _};
 use url::Url;
 
-/// The address of a Redis or Valkey server: `redis://user:password@host:6379/0`, or `rediss://…` with TLS. `Debug` and `Display`
-/// show where it is, without user and password.
+/// The address of a Redis or Valkey server: `redis://user:password@host:6379/0`, or `rediss://…` with TLS. `Debug` and
+/// `Display` show it without user and password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CountersUrl(Url);
 
-/// A text that is no address of a Redis or Valkey server. Says what is wrong, without the text.
+/// A text that is not the address of a Redis or Valkey server. Explains what is wrong without quoting the
+/// text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidCountersUrl(&'static str);
@@ -19,13 +20,13 @@ const FORM: InvalidCountersUrl =
     InvalidCountersUrl("must have the form redis://user:password@host:6379/0, or rediss://… for TLS");
 
 impl CountersUrl {
-    /// Reads an address. Errors: it has another form.
+    /// Parses an address. Errors: it has another format.
     pub fn new(text: &str) -> Result<Self, InvalidCountersUrl> {
         let url = Url::parse(text).map_err(|_| FORM)?;
         if !matches!(url.scheme(), "redis" | "rediss") || url.host().is_none() {
             return Err(FORM);
         }
-        // A fragment would turn the check of certificates off.
+        // A fragment would disable certificate checks.
         if url.query().is_some() || url.fragment().is_some() {
             return Err(InvalidCountersUrl("must not have a query or a fragment"));
         }
@@ -37,12 +38,12 @@ impl CountersUrl {
         self.0.clone().into_connection_info().map_err(|_| FORM)
     }
 
-    /// Connects to nothing yet.
+    /// Does not connect yet.
     pub(super) fn client(&self) -> Result<Client, InvalidCountersUrl> {
         Client::open(self.info()?).map_err(|_| FORM)
     }
 
-    /// Whether what is sent is encrypted.
+    /// Whether the connection is encrypted.
     pub(crate) fn is_encrypted(&self) -> bool {
         self.0.scheme() == "rediss"
     }

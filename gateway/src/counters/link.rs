@@ -1,5 +1,5 @@
-//! The connection to the server: one, over which calls follow each other without waiting. It is given up at the first call that
-//! fails or takes too long, so that no further request waits; a task connects again.
+//! The single connection to the server; calls on it are pipelined. The first call that fails or takes too long drops it, so
+//! that no further request waits; a task reconnects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,27 +14,27 @@ use tokio::time::{Instant, sleep, timeout};
 use super::address::{CountersUrl, InvalidCountersUrl};
 use super::scripts::{Scripts, probe};
 
-/// How long to wait for a connection, and for the answers with which it begins.
+/// Timeout for connecting and for the first replies.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Pause until the next attempt to connect.
+/// Pause before reconnecting.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest pause after a loss. It grows while connections do not last: so a server that is slow now and then costs the requests
-/// of one moment in four seconds their wait, and limits are shared again within as much once it is well.
+/// The longest pause after a loss. The pause grows while connections are short-lived: a server that is slow now and then
+/// delays only the requests of one moment in four seconds, and limits are shared again that soon after it recovers.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// A connection that lasts so long is not lost because the server is slow.
+/// Losing a connection that lasted this long doesn't mean that the server is slow.
 const LASTING: Duration = Duration::from_secs(10);
 
 pub(super) struct Link {
     client: Client,
-    /// The address, without user and password.
+    /// The address without user and password.
     place: String,
     present: ArcSwapOption<MultiplexedConnection>,
     lost: Notify,
-    /// Whoever has to tell the server all that it may have lost.
+    /// Wakes the task that tells the server everything it may have lost.
     back: Notify,
     losses: AtomicU64,
     scripts: Scripts,
-    /// How long a request waits for an answer.
+    /// How long a request waits for a reply.
     timeout: Duration,
 }
 
@@ -50,7 +50,7 @@ impl Link {
         self.present.load_full()
     }
 
-    /// Waits until there is a new connection.
+    /// Waits for a new connection.
     pub(super) async fn is_back(&self) {
         self.back.notified().await;
     }
@@ -59,7 +59,7 @@ impl Link {
         self.losses.load(Ordering::Relaxed)
     }
 
-    /// Gives a connection up, unless somebody did.
+    /// Drops a connection, unless that has already happened.
     pub(super) fn lose(&self, connection: &Arc<MultiplexedConnection>, why: &str) {
         let current = self.present.load();
         if current.as_ref().is_none_or(|current| !Arc::ptr_eq(current, connection)) {
@@ -74,7 +74,7 @@ impl Link {
     }
 }
 
-/// Connects, and connects again when the connection is lost.
+/// Connects, and reconnects when the connection is lost.
 pub(super) async fn keep(link: Arc<Link>) {
     let (mut is_told, mut pause) = (false, PAUSE);
     loop {
@@ -95,14 +95,14 @@ pub(super) async fn keep(link: Arc<Link>) {
         }
         let since = Instant::now();
         link.lost.notified().await;
-        // A server that is slow now and then would cost requests their wait after each connection.
+        // Otherwise a server that is slow now and then would delay requests after each reconnect.
         let wait = if since.elapsed() < LASTING { pause } else { PAUSE };
         pause = (wait * 2).min(LONGEST_PAUSE);
         sleep(wait).await;
     }
 }
 
-/// Says that there was no connection from the start. One that is lost has been told of.
+/// Logs that there has been no connection since the start. A lost connection has already been logged.
 fn tell(is_told: &mut bool, place: &str, why: &str) {
     if !*is_told {
         tracing::warn!("the counters at {place} are not used yet: {why}; limits hold for each gateway alone");
@@ -110,7 +110,7 @@ fn tell(is_told: &mut bool, place: &str, why: &str) {
     }
 }
 
-/// A connection over which the server answers as fast as requests need it. Errors: why there is none.
+/// A connection on which the server replies as fast as requests need. Errors: why there is none.
 async fn connect(link: &Link) -> Result<Arc<MultiplexedConnection>, String> {
     let connection = timeout(PATIENCE, open(&link.client)).await;
     let connection = connection.map_err(|_| "it does not answer")?.map_err(|error| explained(&error))?;
@@ -122,14 +122,14 @@ async fn connect(link: &Link) -> Result<Arc<MultiplexedConnection>, String> {
 }
 
 async fn open(client: &Client) -> RedisResult<Arc<MultiplexedConnection>> {
-    // Whoever calls bounds the time.
+    // The caller limits the time.
     let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
     probe(&mut connection).await?;
     Ok(Arc::new(connection))
 }
 
-/// Why a call failed, in words that hold nothing of the server's but the code of its error.
+/// Why a call failed, without any text of the server's except its error code.
 pub(super) fn explained(error: &RedisError) -> String {
     let code =
         error.code().filter(|code| code.len() < 32 && code.bytes().all(|byte| byte.is_ascii_uppercase()));

@@ -1,4 +1,5 @@
-//! What the server does, in one step each. Its keys name the key by its id, which is no secret, and expire by themselves.
+//! What the server does, each in one step. Its keys name the API key by its id, which is no secret, and expire by
+//! themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use crate::spent::{Spent, SpentSoFar, billionths};
 
 const JUDGE: &str = include_str!("judge.lua");
 const SETTLE: &str = include_str!("settle.lua");
-/// Written when a connection begins, to see that the server takes it.
+/// Written at the start of a connection, to see whether the server accepts writes.
 const PROBE: &str = "gatewright:probe";
-/// How long that is there, in milliseconds.
+/// How long it exists, in milliseconds.
 const PROBED: u64 = 1000;
 
 pub(super) struct Scripts {
@@ -22,54 +23,54 @@ pub(super) struct Scripts {
     settle: Script,
 }
 
-/// What a gateway knows of a key.
+/// A gateway's knowledge of a key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Time until the bucket of requests is full.
     pub(crate) requests: Duration,
     pub(crate) tokens: Duration,
-    /// What was spent, of a key with a budget.
+    /// What a key with a budget has spent.
     pub(crate) spent: Option<SpentSoFar>,
-    /// Whether it counted without the server since the last answer.
+    /// Whether it has counted without the server since the last reply.
     pub(crate) insists: bool,
 }
 
-/// What the server says of a request.
+/// The server's decision on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// It is counted.
     Granted,
-    /// With the time until there is room.
+    /// Rejected, with the time until there is room.
     Requests(Duration),
     Tokens(Duration),
     Concurrent,
-    /// A budget is used up.
+    /// A budget is exhausted.
     TokensOfDay,
     CostOfDay,
     TokensOfMonth,
     CostOfMonth,
 }
 
-/// The verdict, and what the server knows of the key after it.
+/// The decision, and what the server knows of the key afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) verdict: Verdict,
     /// Time until the bucket of requests is full.
     pub(crate) requests: Duration,
     pub(crate) tokens: Duration,
-    /// What was spent on the day that was asked of, and in its month; nothing of a key without a budget.
+    /// What was spent on the requested day, and in its month; zero for a key without a budget.
     pub(crate) today: Spent,
     pub(crate) month: Spent,
 }
 
-/// A script with what it is given.
+/// A script with its arguments.
 pub(super) struct Call<'s, T> {
     invocation: ScriptInvocation<'s>,
     read: fn(redis::Value) -> RedisResult<T>,
 }
 
 impl<T> Call<'_, T> {
-    /// Calls it by its digest, and sends it where the server has forgotten it.
+    /// Calls the script by its digest, and sends it if the server doesn't have it.
     pub(super) async fn call(&self, connection: &Arc<MultiplexedConnection>) -> RedisResult<T> {
         let mut connection = MultiplexedConnection::clone(connection);
         (self.read)(self.invocation.invoke_async(&mut connection).await?)
@@ -83,8 +84,8 @@ impl Default for Scripts {
 }
 
 impl Scripts {
-    /// Judges a request. `news`: what the key took since; `place`: where requests at once are limited, and `free`: the places
-    /// that no longer are taken.
+    /// Decides on a request. `news`: what the key has taken since; `place`: its slot if concurrent requests are limited, and
+    /// `free`: the slots that have been released.
     #[expect(clippy::too_many_arguments, reason = "they are the script's, which is called here alone")]
     pub(super) fn judge(
         &self,
@@ -113,7 +114,7 @@ impl Scripts {
             for budget in [limits.tokens_per_month, limits.cost_per_month.map(billionths)] {
                 invocation.arg(budget.unwrap_or(0));
             }
-            // What was spent before midnight is not told after it.
+            // Spending from before midnight is no longer reported after it.
             let since = news.spent.filter(|news| news.so_far.day == seen.day).map(|news| news.since);
             for spent in [seen.today, seen.month, since.unwrap_or_default()] {
                 invocation.arg(spent.tokens).arg(spent.cost);
@@ -123,7 +124,7 @@ impl Scripts {
         Call { invocation, read: answer }
     }
 
-    /// Counts what a key took, frees places, and renews the leases of others.
+    /// Counts what a key took, releases slots, and renews the leases of others.
     pub(super) fn settle(
         &self,
         key: &str,
@@ -158,7 +159,7 @@ impl Scripts {
     }
 }
 
-/// Whether the server takes what the scripts do. Errors: it is a copy that is only read, has no memory left, or the like.
+/// Whether the server accepts what the scripts do. Errors: it is a read-only replica, is out of memory, or the like.
 pub(super) async fn probe(connection: &mut MultiplexedConnection) -> RedisResult<()> {
     let mut set = redis::cmd("SET");
     set.arg(PROBE).arg(1).arg("PX").arg(PROBED).query_async::<()>(connection).await?;
@@ -168,12 +169,12 @@ pub(super) async fn probe(connection: &mut MultiplexedConnection) -> RedisResult
     Ok(())
 }
 
-/// The braces keep what belongs to a key together where a proxy spreads keys over servers.
+/// The braces keep all entries of a key on one server behind a sharding proxy.
 fn name(key: &str, counter: &str) -> String {
     format!("gatewright:{{{key}}}:{counter}")
 }
 
-/// Names what was spent on a day and in its month.
+/// Names the entries for what was spent on a day and in its month.
 fn name_periods(invocation: &mut ScriptInvocation<'_>, key: &str, so_far: &SpentSoFar) {
     let (day, month) = (so_far.day, so_far.day.month());
     invocation.key(name(key, &format!("spent:{day}"))).key(name(key, &format!("spent-since:{month}")));

@@ -1,14 +1,13 @@
-//! What the server has to be told of: tokens that were taken, places that are free again, and those that are still taken.
+//! What must be reported to the server: tokens taken, slots released, and slots still held.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::spent::{Spent, SpentSoFar};
 
-/// Maximum number of places that are free and of which the server does not know, of all keys; of others it learns when their
-/// lease ends.
+/// Maximum number of unreported released slots, for all keys; the server learns of others when their lease expires.
 const MOST_FREED: usize = 100_000;
-/// Maximum number of places that are told of at once.
+/// Maximum number of slots reported at once.
 pub(super) const MOST_TOLD: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -21,31 +20,31 @@ pub(super) struct Waiting {
 struct OfKey {
     news: News,
     taken: BTreeSet<u64>,
-    /// Those whose renewal is on the way. It would take again one that was freed meanwhile.
+    /// Slots whose renewal is in flight. It would retake a slot released in the meantime.
     renewing: BTreeSet<u64>,
-    /// They stay here until the server knows of them: whoever asks next tells it, too.
+    /// They stay here until the server knows of them: each request reports them again.
     freed: BTreeSet<u64>,
 }
 
-/// What a key took, and of which the server does not know.
+/// What a key took that the server doesn't know of.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) tokens: u64,
-    /// The limit of tokens a minute.
+    /// The limit of tokens per minute.
     pub(super) limit: u64,
     pub(super) spent: Option<SpentSince>,
 }
 
-/// What a key with a budget spent.
+/// What a key with a budget has spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SpentSince {
-    /// On the day, since the server was told of it.
+    /// On the day, since the last report to the server.
     pub(super) since: Spent,
-    /// As the gateway knows it.
+    /// The total as the gateway knows it.
     pub(super) so_far: SpentSoFar,
 }
 
-/// What is told of a key at once.
+/// What is reported about a key at once.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Batch {
     pub(super) key: Arc<str>,
@@ -53,12 +52,12 @@ pub(super) struct Batch {
     pub(super) freed: Freed,
 }
 
-/// Places that are free.
+/// Released slots.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Freed {
-    /// Nothing on the way takes them again.
+    /// No call in flight will retake them.
     pub(super) surely: Vec<u64>,
-    /// They are told of once more when their renewal has returned.
+    /// They are reported again once their renewal has returned.
     pub(super) renewing: Vec<u64>,
 }
 
@@ -68,24 +67,24 @@ impl Waiting {
         (news.tokens, news.limit) = (news.tokens.saturating_add(tokens), limit);
     }
 
-    /// A key with a budget spent something. `so_far`: with that.
+    /// A key with a budget spent something. `so_far`: the total including it.
     pub(super) fn add_spent(&mut self, key: &Arc<str>, spent: Spent, so_far: SpentSoFar) {
         let news = &mut self.keys.entry(Arc::clone(key)).or_default().news;
         let added = SpentSince { since: spent, so_far };
         news.spent = Some(match news.spent {
             Some(before) if before.so_far.day == so_far.day => before.and(added),
-            // What was spent before midnight and is not told yet reaches others through the store.
+            // Unreported spending from before midnight reaches others through the store.
             Some(after) if after.so_far.day > so_far.day => after,
             _ => added,
         });
     }
 
-    /// A place is taken.
+    /// A slot is taken.
     pub(super) fn hold(&mut self, key: &Arc<str>, place: u64) {
         self.keys.entry(Arc::clone(key)).or_default().taken.insert(place);
     }
 
-    /// A place is free.
+    /// A slot is released.
     pub(super) fn free(&mut self, key: &Arc<str>, place: u64) {
         let waiting = self.keys.entry(Arc::clone(key)).or_default();
         waiting.taken.remove(&place);
@@ -96,13 +95,14 @@ impl Waiting {
         self.tidy(key);
     }
 
-    /// What a key took and the server does not know of, from now on the caller's to tell; and places that are free.
+    /// What a key took that the server doesn't know of, and released slots. The caller must report them from now
+    /// on.
     pub(super) fn take(&mut self, key: &str) -> (News, Freed) {
         let Some(waiting) = self.keys.get_mut(key) else { return Default::default() };
         (std::mem::take(&mut waiting.news), waiting.freed())
     }
 
-    /// The server knows that these places are free.
+    /// The server now knows that these slots are free.
     pub(super) fn told(&mut self, key: &str, freed: &Freed) {
         let Some(waiting) = self.keys.get_mut(key) else { return };
         for place in &freed.surely {
@@ -111,7 +111,7 @@ impl Waiting {
         self.tidy(key);
     }
 
-    /// All that there is to tell, but for the places that are taken.
+    /// Everything to report, except slots still held.
     pub(super) fn batches(&mut self) -> Vec<Batch> {
         let mut batches = Vec::new();
         for (key, waiting) in &mut self.keys {
@@ -124,11 +124,11 @@ impl Waiting {
         batches
     }
 
-    /// The keys of which places are taken. No renewal may be on the way.
+    /// The keys with slots held. No renewal may be in flight.
     pub(super) fn holding(&mut self) -> Vec<Arc<str>> {
         let mut holding = Vec::new();
         for (key, waiting) in &mut self.keys {
-            // One that was given up half-way is no longer on the way.
+            // An abandoned renewal is no longer in flight.
             waiting.renewing.clear();
             if !waiting.taken.is_empty() {
                 holding.push(Arc::clone(key));
@@ -137,7 +137,7 @@ impl Waiting {
         holding
     }
 
-    /// Places of a key from `first` on that are taken, to be renewed at once; see [`Self::renewed`].
+    /// Held slots of a key from `first` on, to be renewed at once; see [`Self::renewed`].
     pub(super) fn renew(&mut self, key: &str, first: u64) -> Vec<u64> {
         let Some(waiting) = self.keys.get_mut(key) else { return Vec::new() };
         let taken: Vec<u64> = waiting.taken.range(first..).copied().take(MOST_TOLD).collect();
@@ -145,7 +145,7 @@ impl Waiting {
         taken
     }
 
-    /// The renewal of the key's places has returned.
+    /// The renewal of the key's slots has returned.
     pub(super) fn renewed(&mut self, key: &str) {
         if let Some(waiting) = self.keys.get_mut(key) {
             waiting.renewing.clear();
@@ -166,7 +166,7 @@ impl News {
 }
 
 impl SpentSince {
-    /// Both, of the same day. Which of them knows more is not said by their order.
+    /// Both, of the same day. Their order doesn't tell which knows more.
     fn and(self, other: Self) -> Self {
         let (so_far, others) = (self.so_far, other.so_far);
         let (today, month) = (so_far.today.max(others.today), so_far.month.max(others.month));
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(waiting.holding(), [Arc::clone(&key)]);
         assert_eq!(waiting.renew(&key, 0), [1, 2]);
         waiting.free(&key, 1);
-        // Who asks tells of it at once, but the renewal may come later.
+        // A request reports it at once, but the renewal may arrive later.
         let (_, freed) = waiting.take(&key);
         assert_eq!(freed, Freed { surely: vec![3], renewing: vec![1] });
         waiting.renewed(&key);
@@ -242,7 +242,7 @@ mod tests {
         assert!(waiting.renew(&key, 3).is_empty());
         waiting.told(&key, &surely(&[1]));
         waiting.free(&key, 2);
-        // A renewal that was given up never returns.
+        // An abandoned renewal never returns.
         assert!(waiting.holding().is_empty());
         assert_eq!(waiting.take(&key), (News::default(), surely(&[2])));
     }
@@ -275,7 +275,7 @@ mod tests {
         };
         let (before, after) = (so_far("2026-07-30", 10), so_far("2026-07-31", 3));
         assert_eq!(add(before), Some(SpentSince { since: one, so_far: before }));
-        // The one that was counted first may come last.
+        // The one counted first may arrive last.
         let twice = Spent { tokens: 2, cost: 10 };
         assert_eq!(add(so_far("2026-07-30", 9)), Some(SpentSince { since: twice, so_far: before }));
         assert_eq!(add(after), Some(SpentSince { since: one, so_far: after }));

@@ -1,5 +1,5 @@
-//! Files at addresses that an upstream names, away from its own origin: fetched from public addresses alone, without a
-//! key and without redirects.
+//! Files at URLs that an upstream returns, outside its own origin: fetched only from public addresses, without a key
+//! and without redirects.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use gatewright::limits::{self, Rules};
 use super::names::Names;
 use super::sender::{reason, tls};
 
-/// Maximum time to connect, and from then on to the head of the answer.
+/// Timeout for connecting, and then for the response's head.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Fetches files.
 pub(crate) struct Fetcher {
     allow_private: bool,
-    /// Created at the first file.
+    /// Created with the first file.
     client: OnceLock<Result<reqwest::Client, String>>,
 }
 
@@ -25,8 +25,8 @@ impl Fetcher {
         Self { allow_private, client: OnceLock::new() }
     }
 
-    /// Opens a file and waits for the head of the answer. Errors: the address leads inside, or there is no answer; without
-    /// the address, which may hold secrets.
+    /// Opens a file and waits for the response's head. Errors: the address is not public, or there is no response; without
+    /// the URL, which may contain secrets.
     pub(crate) async fn open(&self, url: &str) -> Result<http::Response<reqwest::Body>, String> {
         limits::check_webhook_url(url, Rules::default().private_webhooks(self.allow_private))
             .map_err(|why| format!("the address of the file {why}"))?;
@@ -74,7 +74,7 @@ mod tests {
             let error = fetcher.open(url).await.expect_err(url);
             assert!(error.starts_with("the address of the file "), "{url}: {error}");
         }
-        // Accepted by its looks, as a name that leads inside would be.
+        // Accepted by its form, as a name that resolves to an internal address would be.
         let error = fetcher.ask("https://localhost/a").await.expect_err("inside");
         assert_eq!(error, "the host has no public address");
     }

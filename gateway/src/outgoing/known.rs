@@ -1,4 +1,4 @@
-//! What this process knows of notifications without asking the store: those that it tried, and what came of that.
+//! What this process knows of notifications without asking the store: those it attempted, and the outcomes.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,27 +10,27 @@ use crate::clock::millis;
 use crate::observe::{Counted, Tally};
 use crate::store::{Attempted, MOST_NOTICES};
 
-/// How long nobody else tries what is being tried: longer than an attempt.
+/// How long nobody else attempts a notification in progress: longer than an attempt.
 pub(super) const LEASE: Duration = Duration::from_secs(3 * ATTEMPT_TIMEOUT.as_secs());
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Known {
     sending: Tally,
-    /// When those are due whose last attempt failed here, by their ids, in milliseconds of a clock that only goes forward.
+    /// When notifications whose last attempt failed here are due, by id, in milliseconds of a monotonic clock.
     again: Mutex<HashMap<String, u64>>,
     delivered: AtomicUsize,
     dead: AtomicUsize,
 }
 
 impl Known {
-    /// An attempt begins; it lasts until what is returned is dropped.
+    /// Starts an attempt; it lasts until the returned value is dropped.
     pub(super) fn sends(&self, id: &str) -> Counted {
         self.again().remove(id);
         self.sending.one()
     }
 
-    /// What came of an attempt. `now`: in milliseconds, as `again` has it.
+    /// Records the outcome of an attempt. `now`: in milliseconds of the same clock.
     pub(super) fn note(&self, id: &str, attempted: &Attempted, now: u64) {
         match attempted {
             Attempted::Delivered => _ = self.delivered.fetch_add(1, Ordering::Relaxed),
@@ -38,7 +38,7 @@ impl Known {
             Attempted::Again { after, .. } => {
                 let due = now.saturating_add(millis(*after));
                 let mut again = self.again();
-                // Other gateways of the store take some of them over: those that stay here must not become ever more.
+                // Other gateways of the store take over some of them: those that stay here must not accumulate.
                 if again.len() >= MOST_NOTICES {
                     again.retain(|_, other| !is_overdue(*other, due));
                 }
@@ -49,7 +49,7 @@ impl Known {
         }
     }
 
-    /// How many are in each state at a time.
+    /// Number of notifications in each state at a time.
     pub(super) fn states(&self, now: u64) -> [(&'static str, usize); 4] {
         let mut again = self.again();
         again.retain(|_, due| !is_overdue(*due, now));
@@ -66,7 +66,7 @@ impl Known {
     }
 }
 
-/// Whether one that was not tried again here was tried elsewhere, or is no more.
+/// Whether a notification not retried here must have been retried elsewhere, or no longer exists.
 fn is_overdue(due: u64, now: u64) -> bool {
     due.saturating_add(millis(LEASE)) < now
 }
@@ -79,7 +79,7 @@ mod tests {
         Attempted::Again { after: Duration::from_millis(after), problem: "refused".to_owned() }
     }
 
-    /// How many are sent, tried again later, delivered and given up.
+    /// Number of notifications being sent, waiting for a retry, delivered and given up.
     fn counts(known: &Known, now: u64) -> [usize; 4] {
         known.states(now).map(|(_, count)| count)
     }

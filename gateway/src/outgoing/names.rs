@@ -31,7 +31,7 @@ impl Names {
         Self::with(allow_private, |name| (name, 0).to_socket_addrs().map(Iterator::collect))
     }
 
-    /// The same with another resolver than that of the system.
+    /// The same with a resolver other than the system's.
     pub(super) fn with(allow_private: bool, look_up: LookUp) -> Result<Self, String> {
         let threads = Builder::new_current_thread()
             .max_blocking_threads(MOST_LOOK_UPS)

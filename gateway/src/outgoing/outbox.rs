@@ -1,5 +1,5 @@
-//! Notifications of finished videos (section 6) on their way: from the store, at least once, with one id each. What is not
-//! acknowledged is tried again for a day, then given up; operators may have it tried again.
+//! Delivery of notifications about finished videos (section 6) from the store, at least once, with one id each. An
+//! unacknowledged notification is retried for a day, then given up; operators can have it retried.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -18,11 +18,11 @@ use crate::store::{Attempted, Due, Notice, Store, Task};
 use crate::supervised::supervise;
 use crate::wire::ApiError;
 
-/// Number of attempts: the last one some 25 hours after the first, where the first pause is a second.
+/// Number of attempts: with a first pause of one second, the last is some 25 hours after the first.
 const ATTEMPTS: u32 = 12;
-/// How much longer each pause is than the one before.
+/// Factor by which each pause exceeds the previous one.
 const GROWTH: u32 = 3;
-/// How often the store is looked into, for what others left there.
+/// How often the store is polled for notifications from others.
 const POLL: Duration = Duration::from_secs(2);
 /// Pause while the store does not answer.
 const STORE_PAUSE: Duration = Duration::from_secs(1);
@@ -47,17 +47,17 @@ pub(crate) struct Outbox {
     /// Pause before the second attempt.
     first_pause: Duration,
     attempts: Arc<Semaphore>,
-    /// Wakes what looks for notifications that are due.
+    /// Wakes the task that looks for due notifications.
     look: Notify,
-    /// Whether the store did not answer the last time.
+    /// Whether the store failed to answer last time.
     failing: AtomicBool,
-    /// What came of those that were tried here.
+    /// The outcomes of attempts made here.
     known: Known,
 }
 
 impl Outbox {
-    /// Starts a task that delivers what is due, until the outbox is gone. `secrets`: the present one first. Needs a Tokio
-    /// runtime.
+    /// Starts a task that delivers what is due, until the outbox is dropped. `secrets`: the current one first. Needs a
+    /// Tokio runtime.
     pub(crate) fn start(
         store: Arc<dyn Store>,
         secrets: Vec<Secret>,
@@ -73,7 +73,7 @@ impl Outbox {
         outbox
     }
 
-    /// Accepts or refuses the `webhook_url` of a request.
+    /// Accepts or rejects the `webhook_url` of a request.
     pub(crate) fn check(&self, url: &str) -> Result<(), ApiError> {
         self.sender.check(url)
     }
@@ -83,12 +83,13 @@ impl Outbox {
         self.look.notify_one();
     }
 
-    /// How many notifications are in each state, as far as this process knows: it does not ask the store.
+    /// Number of notifications in each state, as far as this process knows, without asking the store.
     pub(crate) fn states(&self) -> [(&'static str, usize); 4] {
         self.known.states(monotonic_millis())
     }
 
-    /// Resolves when nothing is to be tried any more, or, where notifications last, when nothing is due or being tried.
+    /// Resolves when nothing remains to be attempted or, if notifications are durable, when nothing is due or in
+    /// progress.
     pub(crate) async fn settled(&self, lasting: bool) {
         loop {
             let next = self.store.next_delivery().await;
@@ -102,16 +103,16 @@ impl Outbox {
         }
     }
 
-    /// Forgets what was told long ago.
+    /// Removes notifications that ended long ago.
     pub(crate) async fn forget(&self) {
         if let Err(error) = self.store.forget_deliveries().await {
             tracing::warn!("{error}: old notifications are not removed");
         }
     }
 
-    /// Begins attempts of what is due. Returns the time until something may be due again.
+    /// Starts attempts for what is due. Returns the time until something may be due again.
     async fn turn(self: &Arc<Self>) -> Duration {
-        // Taken before anything is leased: who looks then sees that something is being tried.
+        // Taken before anything is leased, so that observers see that something is in progress.
         let mut places = Vec::new();
         while let Ok(place) = Arc::clone(&self.attempts).try_acquire_owned() {
             places.push(place);
@@ -121,7 +122,7 @@ impl Outbox {
         }
         let mut next = self.store.next_delivery().await;
         let mut due = Vec::new();
-        // Taking some writes, which holds others up: only where there is something to take.
+        // Taking leases writes, which blocks others, so it happens only if there is something to take.
         if matches!(next, Ok(Some(wait)) if wait.is_zero()) {
             next = match self.store.due_deliveries(LEASE, places.len()).await {
                 Ok(taken) => {
@@ -170,15 +171,15 @@ impl Outbox {
             }
         };
         self.known.note(&notice.id, &attempted, monotonic_millis());
-        // What the store does not take is tried again with the same id: it is delivered at least once.
+        // If the store does not record this, it is sent again with the same id: delivery is at least once.
         if let Err(error) = self.store.attempted(&lease, &attempted).await {
             tracing::warn!(task, "{error}: what came of a notification is not kept");
         }
     }
 }
 
-/// The pause after so many attempts, a fifth more or less, so that a receiver that was away is not asked for all at once.
-/// None after the last one.
+/// The pause after this many attempts, plus or minus a fifth, so that a receiver that was away doesn't get everything at
+/// once. None after the last one.
 fn pause(first: Duration, attempts: u32) -> Option<Duration> {
     let factor = GROWTH.saturating_pow(attempts.saturating_sub(1));
     (attempts < ATTEMPTS).then(|| first.saturating_mul(factor).mul_f64(rand::random_range(0.8..1.2)))
@@ -205,7 +206,7 @@ mod tests {
         assert!((Duration::from_hours(19)..Duration::from_hours(30)).contains(&whole), "{whole:?}");
     }
 
-    /// Those that one receiver missed come back at times of their own: a fifth earlier to a fifth later.
+    /// Retries of notifications that one receiver missed are spread: from a fifth earlier to a fifth later.
     #[test]
     fn the_pauses_of_many_notifications_are_spread() {
         for attempts in 1..ATTEMPTS {
@@ -217,7 +218,7 @@ mod tests {
             let mut parts: Vec<f64> = (0..1_000).map(part).collect();
             parts.sort_by(f64::total_cmp);
             let (first, last) = (parts[0], parts[parts.len() - 1]);
-            // A thousand all miss a tenth of the range once in 10^45 times.
+            // With a thousand samples, the chance that none falls into a tenth of the range is 10^-45.
             assert!((0.8..0.84).contains(&first) && last > 1.16 && last <= 1.2, "{first} to {last}");
             parts.dedup();
             assert!(parts.len() > 900, "{attempts}: {}", parts.len());

@@ -21,9 +21,9 @@ use crate::wire::ApiError;
 /// Timeout of one attempt, including the name lookup.
 pub(super) const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes attempts to deliver.
+/// Makes delivery attempts.
 pub(super) struct Sender {
-    /// The present secret first. Those before it sign, too, until receivers know the present one.
+    /// The current secret first. Earlier ones also sign, until receivers know the current one.
     secrets: Vec<Secret>,
     allow_private: bool,
     /// Created at the first attempt: reading the system's roots takes some milliseconds.
@@ -36,7 +36,7 @@ impl Sender {
         Self { secrets, allow_private, client: OnceLock::new() }
     }
 
-    /// Accepts or refuses the `webhook_url` of a request.
+    /// Accepts or rejects the `webhook_url` of a request.
     pub(super) fn check(&self, url: &str) -> Result<(), ApiError> {
         let refuse = |why: String| {
             ApiError::new(&ErrorCode::INVALID_VALUE, format!("webhook_url {why}")).param("webhook_url")
@@ -46,10 +46,10 @@ impl Sender {
         Url::parse(url).map(drop).map_err(|error| refuse(format!("is not a URL: {error}")))
     }
 
-    /// Posts a notification once. Errors: it is not acknowledged; without the address, whose path and query may hold
-    /// secrets of the receiver.
+    /// Posts a notification once. Errors: it is not acknowledged; without the URL, whose path and query may contain
+    /// the receiver's secrets.
     pub(super) async fn attempt(&self, notice: &Notice) -> Result<(), String> {
-        // It was accepted by another process, perhaps by other rules; and a host that is an address is never looked up.
+        // Another process accepted it, perhaps under other rules; and an IP address as host is never looked up.
         let rules = Rules::default().private_webhooks(self.allow_private);
         limits::check_webhook_url(&notice.url, rules).map_err(|why| format!("the address {why}"))?;
         let (timestamp, body) = (unix_seconds(), notice.body.as_bytes());
@@ -128,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_resolves_inside_is_not_connected_to() {
-        // Accepted by its looks, as a name that flips after submission would be.
+        // Accepted by its form, as a name that changes its address after submission would be.
         let sender = sender(false);
         let names = Names::with(false, |_| Ok(vec![([127, 0, 0, 1], 0).into()])).expect("threads");
         sender.client.set(client_with(names)).expect("none yet");
@@ -164,7 +164,7 @@ mod tests {
             sender.client.set(client_with(names)).expect("none yet");
             (sender, notice(&format!("{scheme}://receiver.example:{port}/")))
         };
-        // No other resolver knows the name: who connects has used the address that was vetted.
+        // No other resolver knows the name, so the connection must have used the vetted address.
         let (open, told) = deliver(true, "http");
         for attempt in 1..=3 {
             let receive = async {
@@ -186,7 +186,7 @@ mod tests {
         assert!(nobody.is_err(), "somebody connected");
     }
 
-    /// A receiver may have the certificates of many names: it must learn the one that is meant.
+    /// A receiver may have certificates for many names: it must learn which one is meant.
     #[tokio::test]
     async fn a_receiver_learns_its_name_before_it_shows_a_certificate() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

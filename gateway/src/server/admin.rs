@@ -42,13 +42,13 @@ use crate::wire::{ApiError, Response, json_response};
 /// First segment of these paths.
 const PREFIX: &str = "/admin";
 
-/// Whether a path is one of an operator's.
+/// Whether a path belongs to the operator API.
 pub(super) fn serves(app: &App, path: &str) -> bool {
     let rest = path.strip_prefix(PREFIX);
     app.authenticator.has_admin() && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Answers a request of an operator.
+/// Answers an operator's request.
 pub(super) async fn answer(
     app: &Arc<App>,
     mut head: Parts,
@@ -202,8 +202,8 @@ fn methods(segments: &[&str]) -> &'static str {
     }
 }
 
-/// Makes a change valid in this gateway before it is reported. If the store does not answer now, the change becomes
-/// valid when it does.
+/// Makes a change effective in this gateway before it is confirmed. If the store doesn't answer now, the change
+/// takes effect when it does.
 async fn refresh(app: &App) {
     if let Err(error) = app.authenticator.refresh().await {
         tracing::warn!("{error}: a change of a key is not valid yet");
@@ -214,7 +214,7 @@ fn invalid(member: &str, message: &str) -> ApiError {
     ApiError::new(&ErrorCode::INVALID_VALUE, format!("{member}: {message}")).param(member)
 }
 
-/// Takes a parameter out of the query.
+/// Takes a parameter from the query.
 fn parameter(query: &mut Vec<(String, String)>, name: &str) -> Result<Option<String>, ApiError> {
     let Some(at) = query.iter().position(|(found, _)| found == name) else { return Ok(None) };
     let (_, value) = query.remove(at);
@@ -224,7 +224,7 @@ fn parameter(query: &mut Vec<(String, String)>, name: &str) -> Result<Option<Str
     Ok(Some(value))
 }
 
-/// Errors: there are parameters that nobody has read. A misspelt filter must not show more than was asked for.
+/// Errors: there are unread parameters. A misspelled filter must not return more than was requested.
 fn none_left(query: &[(String, String)]) -> Result<(), ApiError> {
     match query.first() {
         None => Ok(()),
@@ -241,7 +241,7 @@ fn decoded(segment: &str) -> Result<String, ApiError> {
     name.map(Into::into).ok_or_else(|| ApiError::new(&ErrorCode::NOT_FOUND, "the path does not name a key"))
 }
 
-/// Whoever wants the usual sends no body, and names no type of it.
+/// Clients that want the defaults send no body and no content type.
 async fn rotation(app: &App, head: &Parts, body: &mut Body) -> Result<Rotation, ApiError> {
     if http_body::Body::is_end_stream(body) {
         return Ok(Rotation::default());
@@ -279,7 +279,7 @@ impl From<RegistryError> for ApiError {
             }
             RegistryError::Full => Self::new(&ErrorCode::INVALID_VALUE, message),
             RegistryError::Data(_) | RegistryError::Store(_) => {
-                // The message is the database's, and of no use to who asks.
+                // The message is the database's, and of no use to the client.
                 tracing::warn!("{message}");
                 Self::new(&ErrorCode::SERVER_IS_OVERLOADED, "the store does not answer; try again soon")
                     .retry_after(1)

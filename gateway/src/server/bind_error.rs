@@ -1,4 +1,4 @@
-//! Errors of starting a gateway.
+//! Errors when starting a gateway.
 
 use crate::access::InvalidData;
 use crate::config::TlsError;
@@ -9,7 +9,7 @@ use crate::routing::InvalidRoutes;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// The address is malformed, in use or not this machine's.
+    /// The address is malformed, in use, or not one of this machine's.
     #[error("cannot listen on {listen}: {source}")]
     Listen {
         /// As configured.
@@ -20,16 +20,16 @@ pub enum BindError {
     /// There is no address to listen on.
     #[error("there is no address to listen on")]
     Nowhere,
-    /// The certificate cannot be used.
+    /// The certificate can't be used.
     #[error(transparent)]
     Certificate(#[from] TlsError),
-    /// TLS cannot be set up.
+    /// TLS can't be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
-    /// The data folder or the server of the store cannot be used.
+    /// The data folder or the store's server can't be used.
     #[error("cannot use the store: {0}")]
     Data(#[from] InvalidData),
-    /// The address of the shared counters is none.
+    /// The address of the shared counters is invalid.
     #[error("cannot use the counters: their address {0}")]
     Counters(#[from] InvalidCountersUrl),
     /// `public_url` is not scheme, host and port.
@@ -38,16 +38,16 @@ pub enum BindError {
     /// One of `allowed_origins` is not scheme, host and port.
     #[error("allowed origin {0:?} is neither * nor has the form https://host or https://host:port")]
     Origin(String),
-    /// The configuration that gateways share cannot be used by this one.
+    /// This gateway can't use the shared configuration.
     #[error("{0}")]
     SharedConfig(String),
-    /// A reload would take every provider from a running gateway and leave the simulator to answer.
+    /// A reload would remove all providers from a running gateway and leave only the simulator.
     #[error(
         "the configuration names no provider, and a running gateway does not begin to simulate answers: restore its upstreams, \
          or restart the gateway to serve the simulator"
     )]
     LosesProviders,
-    /// Upstreams and models contradict each other, or an upstream cannot be called.
+    /// Upstreams and models contradict each other, or an upstream can't be called.
     #[error("{0}")]
     Upstreams(String),
 }

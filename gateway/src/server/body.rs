@@ -13,14 +13,14 @@ use super::connection::DRAIN;
 use crate::config::Config;
 use crate::wire::{ApiError, content_coding};
 
-/// How long a response waits for the rest of a body that nobody read. Clients usually send it right behind the head.
+/// How long a response waits for the rest of an unread body. Clients usually send it right after the head.
 const REST: Duration = Duration::from_millis(200);
 /// Maximum size of that rest, in bytes.
 const MAX_REST: u64 = 256 * 1024;
 
-/// Reads the body to its end, and leaves nothing of it.
+/// Reads the body to its end, leaving it empty.
 ///
-/// Errors: the content type is not JSON, its content coding is not known or broken, or the body is too large, too slow or
+/// Errors: the content type is not JSON, its content coding is unknown or broken, or the body is too large, too slow or
 /// incomplete.
 pub(super) async fn read_body(
     config: &Config,
@@ -63,7 +63,7 @@ pub(super) async fn read_body(
             if codings.is_empty() {
                 return Ok(gathered);
             }
-            // No larger than a body that is sent as it is.
+            // The same limit as for an uncompressed body.
             match gather(Limited::new(content_coding::decoded(&codings, Body::from(gathered)), limit)).await {
                 Ok(decoded) => Ok(decoded),
                 Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
@@ -84,8 +84,8 @@ pub(super) async fn read_body(
     }
 }
 
-/// All of a body. One piece is not copied; several are, so that none keeps the memory that it was read into: pieces may be
-/// as small as the client likes.
+/// The whole body. A single piece is not copied; several are, so that none keeps its read buffer alive: pieces may be as
+/// small as the client likes.
 async fn gather<B: http_body::Body<Data = Bytes> + Unpin>(mut body: B) -> Result<Bytes, B::Error> {
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
     while let Some(frame) = body.frame().await {
@@ -102,8 +102,8 @@ async fn gather<B: http_body::Body<Data = Bytes> + Unpin>(mut body: B) -> Result
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-/// Discards the rest of a body, if little is left and it comes soon. Returns whether none is left: else the connection
-/// cannot serve another request. `waits`: whether the client sends the body only when asked to.
+/// Discards the rest of a body, if it is small and arrives soon. Returns whether nothing is left: otherwise the
+/// connection can't serve another request. `waits`: whether the client sends the body only when asked to.
 pub(super) async fn discard_rest(body: &mut Body, waits: bool) -> bool {
     if body.is_end_stream() {
         return true;
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A piece that is a small part of the memory that it holds. Counts those that live.
+    /// A piece that is a small part of its buffer. Counts how many are alive.
     struct Piece([u8; 1], Arc<AtomicUsize>);
 
     impl AsRef<[u8]> for Piece {

@@ -1,4 +1,4 @@
-//! What is known of the client of a request, beside what it sends.
+//! What is known of a request's client, besides what it sends.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::wire::Presence;
 pub(super) struct Client {
     /// Whether it is still there.
     pub(super) presence: Presence,
-    /// What its connection is doing.
+    /// The activity of its connection.
     pub(super) activity: Arc<Activity>,
-    /// Whether it came over TLS.
+    /// Whether it uses TLS.
     pub(super) is_tls: bool,
 }

@@ -1,5 +1,5 @@
 //! Client connections: a socket with a write timeout, the count of connections per peer, and the handling of clients
-//! that have gone or have closed their sending half.
+//! that have disconnected or closed their sending half.
 //!
 //! `server/http1` limits the time for the head of a request and for idle connections; the body has its own deadline
 //! (`server/body.rs`). This module limits clients that never read.
@@ -22,10 +22,11 @@ use tokio::time::{Instant, Sleep};
 use super::head_error;
 use crate::wire::{ApiError, Presence};
 
-/// Longest time that a half-closed client may read nothing. Such a client either waits for the response or has gone;
-/// TCP does not tell which.
+/// Longest time that a half-closed client may read nothing. Such a client either waits for the response or is gone;
+/// TCP can't tell which.
 const AFTER_HALF_CLOSE: Duration = Duration::from_secs(10);
-/// Interval of checking a connection with unread bytes for a close by the client: its upstream is given up within 100 ms.
+/// Interval for checking whether the client closed a connection with unread bytes: its upstream request is abandoned
+/// within 100 ms.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long to discard further input after the last response, so that the client can read that response.
 pub(crate) const DRAIN: Duration = Duration::from_secs(2);
@@ -37,7 +38,7 @@ pub(crate) struct Socket {
     shared: Arc<Shared>,
     /// Timeout of a write.
     patience: Duration,
-    /// Runs while a write waits.
+    /// Runs while a write is blocked.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
@@ -46,7 +47,7 @@ pub(crate) struct Peer {
     shared: Arc<Shared>,
     /// How long it may be silent after a half-close.
     patience: Duration,
-    /// Ends when it closes its sending half: nothing that costs money goes on for it.
+    /// Ends when it closes its sending half: nothing that costs money continues for it.
     presence: Presence,
 }
 
@@ -69,8 +70,8 @@ pub(crate) fn open(stream: TcpStream, patience: Duration) -> (Socket, Peer) {
     (Socket { shared, patience, stuck: None }, peer)
 }
 
-/// Refuses a connection with an error. If a place is free, discards input for a while, so that the client can read the
-/// error; else closes the connection at once.
+/// Rejects a connection with an error. If a slot is free, discards input for a while, so that the client can read the
+/// error; otherwise closes the connection at once.
 pub(crate) fn refuse(stream: TcpStream, error: ApiError, places: &Arc<Semaphore>) {
     // The response fits into the buffer of a new socket, so this does not wait for the client.
     _ = stream.try_write(&head_error::answer(error));
@@ -181,8 +182,8 @@ impl Peer {
         &self.presence
     }
 
-    /// Resolves when the client has gone: at once after a reset, and later if the client half-closed the connection and
-    /// stops reading. A half-close alone does not lose the client its response.
+    /// Resolves when the client is gone: at once after a reset, later if the client half-closed the connection and
+    /// stops reading. A half-close alone doesn't cost the client its response.
     pub(crate) async fn gone(&self) {
         let broken = self.shared.stream.ready(Interest::ERROR);
         let silent = async {
@@ -200,7 +201,7 @@ impl Peer {
             }
         };
         tokio::select! {
-            // An error of this query is not a sign of life either.
+            // An error of this query is no sign of activity either.
             _ = broken => {}
             () = silent => {}
         }
@@ -210,8 +211,8 @@ impl Peer {
     async fn sending_ended(&self) -> io::Result<()> {
         // Peeking consumes nothing, and waits until something arrives.
         while self.shared.stream.peek(&mut [0]).await? > 0 {
-            // There are unread bytes: they are read after the response. With TLS the last of them say that the
-            // client closes, so that the end may stand behind them.
+            // There are unread bytes: they are read after the response. With TLS, the last of them announce
+            // the close, so the end of the stream may come after them.
             if self.shared.stream.ready(Interest::READABLE).await?.is_read_closed() {
                 break;
             }

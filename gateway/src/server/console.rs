@@ -1,4 +1,5 @@
-//! The console: the page that browsers get, and what it asks beside the operations. Not part of the specification.
+//! The console: the page that browsers get, and its requests besides the operations. Not part of the
+//! specification.
 //!
 //! | method and path | what it answers |
 //! |---|---|
@@ -7,8 +8,8 @@
 //! | `GET /console/session` | what the key of the request may do, and the models |
 //! | `POST /console/report` | the page of a report, or of two that are compared |
 //!
-//! The page holds no key and needs none; what it asks does, in a header alone. So a request that another site makes a
-//! browser send carries no right.
+//! The page contains no key and needs none; its requests do, in a header only. So a request that another site makes a
+//! browser send has no permissions.
 
 mod rendering;
 
@@ -30,16 +31,16 @@ use crate::models::{self, LONGEST_ANSWER};
 use crate::routing::Route;
 use crate::wire::{ApiError, Response, held_json, json_response};
 
-/// Where the files of the page and what it asks are.
+/// Path of the page's files and requests.
 const PREFIX: &str = "/console/";
-/// What the page may do: nothing but load its own files and ask its own gateway. `style-src` also allows the style of the
-/// page of a report, which is shown in a frame without scripts and inherits this policy.
+/// What the page may do: only load its own files and send requests to its own gateway. `style-src` also allows the style
+/// of a report's page, which is shown in a frame without scripts and inherits this policy.
 const POLICY: &str = concat!(
     "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data:; ",
     "media-src 'self'; frame-src blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; ",
     "require-trusted-types-for 'script'; trusted-types 'none'; style-src 'self' "
 );
-/// Methods of the page and its files.
+/// Methods for the page and its files.
 const READ: &str = "GET, HEAD, OPTIONS";
 
 /// Whether the console answers a request.
@@ -48,7 +49,7 @@ pub(super) fn serves(head: &Parts) -> bool {
     path.starts_with(PREFIX) || (path == "/" && is_read(&head.method) && is_browser(&head.headers))
 }
 
-/// Answers a request for the page or by it.
+/// Answers a request for the page or from it.
 pub(super) async fn answer(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
     let path = head.uri.path().to_owned();
     let allowed = match path.strip_prefix(PREFIX) {
@@ -78,12 +79,12 @@ fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// Whether who asks would show a page. API clients accept JSON or anything.
+/// Whether the client would display a page. API clients accept JSON or anything.
 fn is_browser(headers: &HeaderMap) -> bool {
     accepts(headers, header::ACCEPT, "text/html")
 }
 
-/// Whether a header names something that the client takes, without a weight of zero.
+/// Whether a header lists something that the client accepts, with a nonzero weight.
 fn accepts(headers: &HeaderMap, name: HeaderName, what: &str) -> bool {
     let values = headers.get_all(name);
     let listed = values.iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
@@ -100,7 +101,7 @@ fn page(head: &Parts) -> Response {
     let mut response = file(gatewright_console::page(), &head.headers);
     let headers = response.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("accept"));
-    // The page names its files by their hashes: a new one must be seen at once.
+    // The page refers to its files by hash: a new one must be seen at once.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     let policy = format!("{POLICY}{}", gatewright::report::PAGE_STYLE);
     for (name, value) in [
@@ -166,10 +167,10 @@ fn session(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// A model with what limits requests for it, under one of the names by which the key may call it.
+/// A model with the limits on requests to it, under one of the names by which the key may call it.
 fn described(route: &Route, name: &str, scopes: &Scopes) -> Value {
     let model = &route.model;
-    // The id allows all of them.
+    // The id covers all of them.
     let is_own = scopes.allow_model(&route.id);
     let aliases: &[String] = if is_own { &model.aliases } else { &[] };
     let limits = model.limits.as_deref().unwrap_or(&model.id);
@@ -220,7 +221,7 @@ fn video_limits(id: &str) -> Value {
     })
 }
 
-/// The page of a report, or of two that are compared.
+/// The page of a report, or of two reports compared.
 async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
     app.authenticator.pass().await;
     let principal = app.authenticator.admit_any(&mut head.headers)?;
@@ -234,7 +235,8 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
         Principal::Admin => app.room.share(),
         Principal::Client(caller) => app.share_of(caller),
     };
-    // A few at once, whoever asks, since no limit of a key counts them. Not while the body arrives: a slow client would hold a turn.
+    // A few at once in total, because no limit of a key covers them. Not while the body arrives: a slow client would hold a
+    // slot.
     let turn = app.renderings.acquire().await.expect("it is never closed");
     let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);

@@ -1,4 +1,4 @@
-//! Changes of a running gateway.
+//! Configuration changes of a running gateway.
 
 use std::sync::Arc;
 
@@ -8,35 +8,35 @@ use crate::access::Pepper;
 use crate::app::{App, Stale};
 use crate::config::{Config, Kind};
 
-/// Gives a running gateway another configuration.
+/// Changes the configuration of a running gateway.
 #[derive(Clone)]
 pub struct Control {
     pub(super) app: Arc<App>,
     pub(super) certificate: Option<Arc<Certificate>>,
 }
 
-/// What came of another configuration.
+/// The outcome of a configuration change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reloaded {
-    /// Keys of the configuration file that have changed and have no effect before the gateway is started again.
+    /// Keys of the configuration file that have changed but only take effect after a restart.
     pub waiting: Vec<&'static str>,
-    /// Keys of the configuration file whose API keys were replaced: those of before are refused.
+    /// Keys of the configuration file whose API keys were replaced: the previous ones are rejected.
     pub replaced: Vec<&'static str>,
-    /// Keys of the configuration file that hold no API key any more: the one of before is refused, and none is accepted
-    /// in its place.
+    /// Keys of the configuration file that no longer contain an API key: the previous one is rejected, and nothing
+    /// replaces it.
     pub removed: Vec<&'static str>,
 }
 
 impl Control {
-    /// Puts upstreams, models, the certificate and the API keys of a configuration in the place of those in use, for all
-    /// requests and connections from now on. Requests in progress end as they began.
+    /// Replaces the upstreams, models, certificate and API keys in use with those of a configuration, for all new
+    /// requests and connections. Requests in progress are not affected.
     ///
-    /// A configuration without a key for clients has the random one of the start. If the gateway was started with a key,
-    /// there is no such key: then only the keys of the store are accepted.
+    /// A configuration without a client key keeps the random one generated at the start. If the gateway was started with
+    /// a key, there is no such key: then only the store's keys are accepted.
     ///
-    /// Errors: the configuration cannot be used, or it names no provider while the gateway has some: the simulator is
-    /// entered at a start alone. Nothing has changed then.
+    /// Errors: the configuration can't be used, or it names no provider although the gateway has some: the simulator
+    /// can only be chosen at the start. Then nothing changes.
     pub fn reload(&self, config: &Config) -> Result<Reloaded, BindError> {
         if self.loses_providers(config) {
             return Err(BindError::LosesProviders);
@@ -64,13 +64,13 @@ impl Control {
         Ok(reloaded)
     }
 
-    /// Has `/health/ready` report that the configuration file was refused and an earlier one runs, until a reload succeeds.
-    /// `place`: line and column of the first problem, from 1.
+    /// Makes `/health/ready` report that the configuration file was rejected and an earlier one is in use, until a reload
+    /// succeeds. `place`: line and column of the first problem, from 1.
     pub fn mark_stale(&self, place: Option<(usize, usize)>) {
         self.app.stale.store(Some(Arc::new(Stale { place })));
     }
 
-    /// Whether only the simulator would be left to answer. A file that was emptied or cut short looks like that.
+    /// Whether only the simulator would remain. An emptied or truncated file has this effect.
     fn loses_providers(&self, config: &Config) -> bool {
         let has_providers = self.app.shared.is_some() || self.app.routes.load().has_providers();
         has_providers
@@ -79,10 +79,10 @@ impl Control {
     }
 }
 
-/// The keys whose values differ and which a running gateway cannot change.
+/// The keys whose values differ and that can't be changed while the gateway runs.
 fn waiting(old: &Config, new: &Config) -> Vec<&'static str> {
     let addresses = |config: &Config| config.tls.as_ref().map(|tls| tls.listen.clone());
-    // Every field is named: a new one has to be put somewhere.
+    // Every field is listed, so that a new one can't be forgotten.
     let Config {
         listen,
         health_listen,

@@ -26,7 +26,8 @@ use crate::wire::Response;
 #[derive(Clone)]
 pub struct Embedded {
     app: Arc<App>,
-    /// Where web pages of other origins may call the gateway: what tells them so, before the gateway.
+    /// Answers CORS requests, if web pages of other origins may call the gateway, before they reach the
+    /// gateway.
     origins: Option<Router>,
 }
 
@@ -90,10 +91,10 @@ impl Embedded {
         &self.app.key
     }
 
-    /// Reads the keys, so that they are valid from the first request on. A store that does not answer is tried again
-    /// while requests are served.
+    /// Loads the keys, so that they are valid from the first request on. If the store doesn't answer, loading is
+    /// retried while requests are served.
     ///
-    /// Errors: the parts of the store do not belong together, or it refuses the gateway.
+    /// Errors: the parts of the store don't belong together, or the store rejects the gateway.
     pub(super) async fn load(&self) -> Result<(), BindError> {
         let checked = self.app.registry.check().await;
         let answers = checked.is_ok();
@@ -101,7 +102,7 @@ impl Embedded {
             Err(RegistryError::Data(invalid)) => return Err(invalid.into()),
             Err(error) => tracing::warn!("{error}: the keys are read later"),
             Ok(()) => {
-                // First: it counts in the budgets of the keys.
+                // First, because it counts in the budgets of the keys.
                 if let Err(error) = self.app.writer.write().await {
                     tracing::warn!("{error}: usage is written later");
                 }
@@ -113,12 +114,12 @@ impl Embedded {
         shared_config::load(&self.app, answers).await
     }
 
-    /// Follows changes of the configuration that gateways share.
+    /// Follows changes of the shared configuration.
     pub(super) fn follow(&self) {
         shared_config::start(&self.app);
     }
 
-    /// The configuration, with the upstreams and models that are in use.
+    /// The configuration, with the upstreams and models in use.
     pub(super) fn config(&self) -> Config {
         let config = self.app.config.clone();
         let Some(shared) = &self.app.shared else { return config };
@@ -152,7 +153,7 @@ impl Embedded {
 
 impl Service for Embedded {
     async fn answer(&self, mut request: Request, client: Client) -> Response {
-        // In boxes: a connection has no room for them while it waits or sends.
+        // Boxed: a connection has no room for them while it waits or sends.
         let Some(origins) = &self.origins else {
             return Box::pin(answer(&self.app, request, client)).await;
         };

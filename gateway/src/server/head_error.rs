@@ -1,4 +1,4 @@
-//! Responses to requests whose heads cannot be read, and to connections that are refused: bytes without a request.
+//! Responses to requests with unreadable heads, and to refused connections: bytes without a request.
 
 use bytes::Bytes;
 use gatewright::operations::ErrorStyle;
@@ -6,7 +6,7 @@ use gatewright::operations::ErrorStyle;
 use super::request_id::signed;
 use crate::wire::ApiError;
 
-/// An error as raw bytes, for a connection that ends with it.
+/// An error as raw bytes, for a connection that it ends.
 pub(crate) fn answer(error: ApiError) -> Bytes {
     let response = error.into_response(ErrorStyle::Standard);
     let (head, body) = signed(response).into_parts();

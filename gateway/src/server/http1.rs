@@ -1,8 +1,8 @@
-//! HTTP/1.1 (RFC 9112) as a server, for one connection at a time: `head` reads the heads of requests and writes those of
-//! answers, `incoming` is the body of a request, `outgoing` an answer on its way, `wire` moves the bytes.
+//! An HTTP/1.1 server (RFC 9112) for one connection: `head` reads request heads and writes response heads, `incoming` is
+//! a request body, `outgoing` a response being sent, `wire` moves the bytes.
 //!
-//! All of it runs in the task of the connection, without a channel. A connection that waits, for its next request or for
-//! the next event of a stream, holds no buffer.
+//! All of it runs in the connection's task, without a channel. A connection that waits, for its next request or for the
+//! next event of a stream, holds no buffer.
 
 mod deadline;
 #[cfg(any(test, fuzzing))]
@@ -32,21 +32,21 @@ use super::client::Client;
 use super::head_error;
 use crate::wire::Response;
 
-/// Maximum time for the first head of a connection. Whoever connects has a request to send; between requests, connections
-/// may idle for longer.
+/// Maximum time for the first head of a connection. A client connects because it has a request to send; between requests,
+/// connections may idle for longer.
 const MAX_FIRST_HEAD: Duration = Duration::from_secs(10);
 
 /// How connections are served.
 #[derive(Clone)]
 pub(super) struct Settings {
-    /// How long the head of a request may take, from when the connection is ready for it; that of the first one has
-    /// [`MAX_FIRST_HEAD`] at most.
+    /// Timeout for the head of a request, from when the connection is ready for it; for the first one, at most
+    /// [`MAX_FIRST_HEAD`].
     pub(super) header_timeout: Duration,
-    /// Set when no further request is taken.
+    /// Cancelled when no further requests are accepted.
     pub(super) draining: CancellationToken,
 }
 
-/// What answers requests.
+/// Answers requests.
 pub(super) trait Service {
     fn answer(
         &self,
@@ -55,7 +55,7 @@ pub(super) trait Service {
     ) -> impl Future<Output = Response> + Send;
 }
 
-/// Serves a connection to its end. Errors: it broke, or an answer did.
+/// Serves a connection to its end. Errors: the connection or a response broke off.
 pub(super) async fn serve<S>(
     socket: S,
     service: impl Service,
@@ -95,7 +95,8 @@ where
     poll_fn(|context| lock(&wire).poll_shutdown(context)).await
 }
 
-/// A panic elsewhere leaves nothing half done that the next one would take for whole: the connection ends with it.
+/// Recovers a poisoned lock: a panic elsewhere leaves no half-finished state that is used again, because the
+/// connection ends with it.
 fn lock<S>(wire: &Mutex<Wire<S>>) -> MutexGuard<'_, Wire<S>> {
     wire.lock().unwrap_or_else(PoisonError::into_inner)
 }

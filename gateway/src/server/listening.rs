@@ -19,14 +19,14 @@ struct Listener {
     is_tls: bool,
 }
 
-/// All of them, the plain ones first.
+/// All sockets, the plain ones first.
 pub(super) struct Listening {
     listeners: Vec<Listener>,
-    /// The one that is asked first.
+    /// The socket polled first.
     first: AtomicUsize,
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 pub(super) struct Accepted {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
@@ -46,7 +46,7 @@ impl Listening {
         let mut listeners = Vec::new();
         for (listen, is_tls) in addresses {
             let failed = |source| BindError::Listen { listen: listen.clone(), source };
-            // Of a port alone the system only says that it does not know the name.
+            // For a bare port, the system would only report that it doesn't know the name.
             if !is_listen_address(listen) {
                 let form = "an address is host and port, such as 127.0.0.1:8080";
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, form)));
@@ -74,8 +74,8 @@ impl Listening {
             .map(move |listener| format!("{}://{}", scheme(listener.is_tls), listener.address))
     }
 
-    /// Accepts a connection of any socket. The socket that is asked first changes each time, so that a busy one does not
-    /// keep the others waiting.
+    /// Accepts a connection on any socket. The socket polled first changes each time, so that a busy one doesn't starve
+    /// the others.
     pub(super) async fn accept(&self) -> io::Result<Accepted> {
         let first = self.first.fetch_add(1, Ordering::Relaxed);
         poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! Refuses requests for a model that the key may not use.
+//! Rejects requests for a model that the key may not use.
 
 use gatewright::ErrorCode;
 use gatewright::operations::Operation;
@@ -10,8 +10,9 @@ use crate::routing::Routes;
 use crate::usage::Caller;
 use crate::wire::ApiError;
 
-/// Checks the model in the path or in the body: the scope names it, or the model that it is an alias of. Does nothing for
-/// keys that may use every model. A body that names no model, or is not JSON, is refused by the operation itself.
+/// Checks the model in the path or in the body: the scope must include it, or the model that it is an alias of. Does
+/// nothing for keys that may use every model. A body that names no model, or is not JSON, is rejected by the operation
+/// itself.
 pub(super) fn check(
     routes: &Routes,
     caller: &Caller,
@@ -32,7 +33,7 @@ pub(super) fn check(
     let in_body = if operation.models.is_some() && in_path.is_none() {
         match serde_json::from_slice::<Named>(body) {
             Ok(named) => named.model,
-            // One model would be checked and another might be called.
+            // Otherwise one model might be checked and another one called.
             Err(error) if error.is_data() => {
                 let message = format!("the model of the request cannot be read: {error}");
                 return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("model"));

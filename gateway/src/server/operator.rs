@@ -1,4 +1,5 @@
-//! What operators ask a gateway beside the operations: whether it lives, whether it takes requests, and its metrics.
+//! What operators ask a gateway besides the operations: whether it is alive, whether it is ready for requests, and
+//! its metrics.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
@@ -37,7 +38,7 @@ pub(super) fn answer(app: &App, head: &mut Parts) -> Option<Result<Response, Api
 
 fn ready(app: &App) -> Response {
     let draining = app.draining.load(Ordering::Relaxed);
-    // One that has no model yet takes no requests.
+    // A gateway without models can't serve requests.
     let unconfigured = app.shared.as_ref().is_some_and(|shared| shared.in_use().is_none());
     let status = match (draining, unconfigured) {
         (true, _) => "draining",
@@ -45,11 +46,13 @@ fn ready(app: &App) -> Response {
         (false, false) => "ready",
     };
     let mut state = json!({ "status": status });
-    // Without its counters, a gateway serves on: others would have to take its requests, and have none either.
+    // Without its counters, a gateway keeps serving: others would have to take over its requests, and have no
+    // counters either.
     if let Some(counters) = &app.counters {
         state["limits"] = if counters.is_present() { "shared" } else { "local" }.into();
     }
-    // What runs serves on: only an operator can mend the file. Its content is not for everyone who may ask.
+    // The running configuration keeps serving: only an operator can fix the file. Its content is not for
+    // everybody who may ask.
     if let Some(stale) = &*app.stale.load() {
         state["configuration"] = "stale".into();
         if let Some((line, column)) = stale.place {
@@ -65,7 +68,7 @@ fn ready(app: &App) -> Response {
     response
 }
 
-/// The metrics, for everyone or for who has the admin key.
+/// The metrics, public or for holders of the admin key.
 fn metrics(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     if !app.config.open_metrics {
         if !app.authenticator.has_admin() {
@@ -79,7 +82,7 @@ fn metrics(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// What is read only when someone asks.
+/// State that is only read on request.
 fn states(app: &App) -> States {
     let states = States::default();
     for (state, requests) in app.ledger.counters().states() {
@@ -106,7 +109,7 @@ fn states(app: &App) -> States {
     for upstream in app.routes.load().health(Instant::now()) {
         let name = upstream.name;
         states.set("gatewright_upstream_in_flight", &[("upstream", name)], number(upstream.in_flight));
-        // A model may have several targets at one upstream: the worst counts.
+        // A model may have several targets at one upstream: the worst state counts.
         let mut models = BTreeMap::new();
         for model in upstream.models {
             let worst = models.entry(model.model).or_insert(model.breaker);
@@ -120,7 +123,7 @@ fn states(app: &App) -> States {
     states
 }
 
-/// What waits in this process for the store or for its turn. A store that is slow or away holds none of this up.
+/// What waits in this process for the store or for its turn. A slow or absent store doesn't delay this.
 fn set_waiting(states: &States, app: &App) {
     for (kind, waiting) in [
         ("responses", number(app.history_keeper.unwritten())),
@@ -138,7 +141,7 @@ fn set_waiting(states: &States, app: &App) {
     }
 }
 
-/// A count as metrics have it.
+/// A count as a metric value.
 #[expect(clippy::cast_precision_loss, reason = "there are far fewer of anything than would lose it")]
 fn number(count: impl TryInto<u64>) -> f64 {
     count.try_into().unwrap_or(u64::MAX) as f64

@@ -1,5 +1,5 @@
-//! The places of connections. When all are taken, the connection that has been silent for the longest time is closed for a
-//! new one: silent connections, which need no key, lock nobody out.
+//! Connection slots. When all are taken, the connection that has been silent for the longest time is closed for a new one:
+//! silent connections, which need no key, lock nobody out.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// How long a new connection waits for the one that was closed for it before another one is closed.
+/// How long a new connection waits for the one being closed for it before another one is closed.
 const EVICTION_PAUSE: Duration = Duration::from_millis(50);
-/// In [`Activity::silent_since`]: a request is under way.
+/// In [`Activity::silent_since`]: a request is in progress.
 const BUSY: u64 = u64::MAX;
 /// In [`Activity::silent_since`]: the connection is being closed for a new one.
 const EVICTED: u64 = u64::MAX - 1;
 
-/// What a connection is doing. The connection writes it with single atomic operations; only a full gateway reads it.
+/// The activity of a connection. The connection updates it with single atomic operations; only a full gateway reads
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     /// Microseconds from the start of the gateway, or [`BUSY`] or [`EVICTED`].
@@ -57,7 +58,7 @@ impl Activity {
         self.silent_since.store(self.started.now(), Ordering::Release);
     }
 
-    /// Resolves when the connection has to make room. A request that began at the same moment is served.
+    /// Resolves when the connection must make room. A request that began at the same moment is served.
     pub(super) async fn evicted(&self) {
         loop {
             self.evicted.notified().await;
@@ -67,14 +68,14 @@ impl Activity {
         }
     }
 
-    /// In which order silent connections are closed: those without a request first, and then by the time of their silence.
-    /// `None`: it is not silent.
+    /// The order in which silent connections are closed: those without a request first, then by the start of their
+    /// silence. `None`: it is not silent.
     fn rank(&self) -> Option<(bool, u64)> {
         let since = self.silent_since.load(Ordering::Acquire);
         (since < EVICTED).then(|| (self.has_had_request.load(Ordering::Relaxed), since))
     }
 
-    /// Closes the connection, unless it has begun a request meanwhile.
+    /// Closes the connection, unless it has begun a request in the meantime.
     fn evict(&self, since: u64) -> bool {
         let evicts =
             self.silent_since.compare_exchange(since, EVICTED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -85,7 +86,7 @@ impl Activity {
     }
 }
 
-/// All places of a gateway.
+/// All slots of a gateway.
 pub(super) struct Places {
     free: Arc<Semaphore>,
     started: Clock,
@@ -98,7 +99,7 @@ struct Taken {
     by_id: HashMap<u64, Arc<Activity>>,
 }
 
-/// The place of a connection, until it is dropped.
+/// The slot of a connection, until it is dropped.
 pub(super) struct Place {
     places: Arc<Places>,
     id: u64,
@@ -112,8 +113,8 @@ impl Places {
         Arc::new(Self { free: Arc::new(Semaphore::new(max_connections)), started, taken })
     }
 
-    /// Takes a place for a new connection. If there is none, closes the connection that has been silent for the longest time;
-    /// if every connection has a request under way, waits for the first of them that ends.
+    /// Takes a slot for a new connection. If there is none, closes the connection that has been silent for the longest time;
+    /// if all connections have a request in progress, waits for the first of these to end.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
         loop {
             let mut permit = Arc::clone(&self.free).try_acquire_owned().ok();
@@ -166,7 +167,7 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
-    /// Whether the connection is closed for another one.
+    /// Whether the connection is being closed for another one.
     async fn is_evicted(place: &Place) -> bool {
         tokio::time::timeout(Duration::from_millis(10), place.activity.evicted()).await.is_ok()
     }

@@ -1,4 +1,4 @@
-//! A gateway whose places are all taken, over real sockets.
+//! A gateway whose slots are all taken, with real sockets.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use super::Gateway;
 use crate::config::Config;
 
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 const PROBE: &[u8] = b"GET /health/live HTTP/1.1\r\nhost: gateway\r\n\r\n";
 
@@ -26,7 +26,7 @@ async fn start(max_connections: usize) -> SocketAddr {
 }
 
 #[cfg(target_os = "linux")]
-/// A connection from one of the addresses of this machine.
+/// A connection from one of this machine's addresses.
 async fn connect_from(host: u8, address: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     socket.bind(SocketAddr::from(([127, 0, 0, host], 0))).expect("an address of this machine");
@@ -37,12 +37,12 @@ async fn connect(address: SocketAddr) -> TcpStream {
     TcpStream::connect(address).await.expect("a connection")
 }
 
-/// The status line of a probe on a connection that stays open.
+/// The status line for a probe on a connection that stays open.
 async fn probe(socket: &mut TcpStream) -> String {
     ask(socket, PROBE).await
 }
 
-/// The status line of the answer to a request.
+/// The status line of the response to a request.
 async fn ask(socket: &mut TcpStream, request: &[u8]) -> String {
     let answered = async {
         socket.write_all(request).await.expect("sent");
@@ -69,7 +69,7 @@ async fn an_address_for_probes_answers_while_every_place_has_a_request_under_way
     let key = gateway.key().expose().to_owned();
     tokio::spawn(gateway.serve(std::future::pending()));
     let mut busy = connect(address).await;
-    // It asks for the body, which does not come.
+    // It asks for the body, which never arrives.
     let head = format!(
         "POST /v1/responses HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {key}\r\n\
          content-type: application/json\r\ncontent-length: 2\r\nexpect: 100-continue\r\n\r\n"
@@ -99,7 +99,7 @@ async fn silent_connections_from_a_few_addresses_lock_nobody_out() {
     let mut client = connect_from(5, address).await;
     assert_eq!(probe(&mut client).await, "HTTP/1.1 200 OK");
     assert!(is_closed(&mut silent[0]).await, "it has been silent for the longest time");
-    // One that has had an answer outlasts those that have sent nothing.
+    // A connection that has had a response outlasts those that have sent nothing.
     for _ in 0..8 {
         silent.push(connect_from(4, address).await);
     }

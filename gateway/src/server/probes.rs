@@ -1,5 +1,5 @@
-//! Addresses for health probes and metrics alone, with places of their own: probes get through while every place of the gateway
-//! is taken.
+//! Addresses only for health probes and metrics, with their own slots: probes get through even when all slots of the gateway
+//! are taken.
 
 #[cfg(test)]
 use std::net::SocketAddr;
@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::config::Config;
 use crate::wire::{ApiError, Response};
 
-/// Maximum number of connections for probes; for a further one, the longest silent one is closed.
+/// Maximum number of probe connections; beyond it, the connection that has been silent the longest is closed.
 const MAX_PROBE_CONNECTIONS: usize = 64;
 
 /// The sockets for probes.
@@ -31,7 +31,7 @@ pub(super) struct Probes {
 }
 
 impl Probes {
-    /// `None` if the configuration has no address for them.
+    /// `None` if the configuration has no address for probes.
     pub(super) async fn bind(config: &Config) -> Result<Option<Self>, BindError> {
         if config.health_listen.is_empty() {
             return Ok(None);
@@ -45,7 +45,7 @@ impl Probes {
         self.listening.address()
     }
 
-    /// Answers probes until the set is dropped, also while the gateway drains: `/health/ready` then says so.
+    /// Answers probes until the set is dropped, even while the gateway drains: `/health/ready` reports that.
     pub(super) fn start(self, app: &Arc<App>, settings: &Settings) -> JoinSet<()> {
         let settings = Settings { draining: CancellationToken::new(), ..settings.clone() };
         let mut serving = JoinSet::new();
@@ -90,7 +90,7 @@ impl Probes {
     }
 }
 
-/// Answers what operators ask, and nothing else.
+/// Answers operator requests, and nothing else.
 struct Operator(Arc<App>);
 
 impl Service for Operator {

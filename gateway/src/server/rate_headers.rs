@@ -1,5 +1,6 @@
-//! The headers that tell a client what is left of its limits a minute, under the names of 2.12. Their values are ours,
-//! since the source shows none: numbers, and for `reset` the seconds until all may be used again, such as `42s`.
+//! The headers that tell a client what is left of its limits per minute, under the names of 2.12. Their values are
+//! ours, since the source shows none: numbers, and for `reset` the seconds until the full limit is available again,
+//! such as `42s`.
 
 use std::sync::LazyLock;
 
@@ -7,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::usage::{Caller, Left};
 
-/// Of requests and of tokens: limit, remaining, reset.
+/// For requests and for tokens: limit, remaining, reset.
 const NAMES: [[HeaderName; 3]; 2] = [
     [
         HeaderName::from_static("x-ratelimit-limit-requests"),
@@ -21,7 +22,7 @@ const NAMES: [[HeaderName; 3]; 2] = [
     ],
 ];
 
-/// The values of `reset` for each second of a minute: none of these limits takes longer to be whole again.
+/// The values of `reset` for each second of a minute: none of these limits takes longer to refill.
 static RESETS: LazyLock<Vec<Option<HeaderValue>>> =
     LazyLock::new(|| (0..=60).map(|seconds| HeaderValue::try_from(format!("{seconds}s")).ok()).collect());
 
@@ -30,7 +31,7 @@ pub(super) fn names() -> impl Iterator<Item = HeaderName> {
     NAMES.into_iter().flatten()
 }
 
-/// Writes the headers of the limits that the key has.
+/// Writes the headers for the limits that the key has.
 pub(super) fn write(caller: &Caller, headers: &mut HeaderMap) {
     let allowance = caller.allowance();
     let limits = caller.limits();

@@ -1,4 +1,4 @@
-//! Routes a request from its headers to its operation, and the response back.
+//! Routes a request from its head to its operation, and the response back.
 
 mod fault_injection;
 mod strict;
@@ -38,7 +38,7 @@ use crate::store::{Begun, IdempotentRequest, KEY_HEADER, PREFIX, UnderWay};
 use crate::usage::{Caller, InFlight};
 use crate::wire::{ApiError, Call, Response, hold};
 
-/// Answers a request in every case, also after a panic.
+/// Answers a request in every case, even after a panic.
 pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> Response {
     let (begun, present) = (Instant::now(), observe::Present::new(&app.metrics.in_flight));
     let request_id = new_request_id();
@@ -59,7 +59,7 @@ pub(super) async fn answer(app: &Arc<App>, request: Request, client: Client) -> 
     let mut response = match answered {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => error.into_response(found.style),
-        // The panic message went to standard error; the client does not get it.
+        // The panic message went to standard error; it is not sent to the client.
         Err(_) => ApiError::new(&ErrorCode::SERVER_ERROR, "the gateway failed").into_response(found.style),
     };
     sign(&mut response, &request_id, found.style);
@@ -82,21 +82,21 @@ struct Found {
     style: ErrorStyle,
     operation: Option<&'static Operation>,
     admitted: Option<Admitted>,
-    /// What operators see of it, while there is an admin key.
+    /// What operators see of it, if there is an admin key.
     shown: Option<Shown>,
-    /// Whether its key may know which upstream answers.
+    /// Whether its key may know which upstream answered.
     knows_upstream: bool,
 }
 
 /// A request that counts towards the limits of its key.
 struct Admitted {
     caller: Caller,
-    /// Its place among the concurrent ones, if they are limited.
+    /// Its slot, if concurrent requests are limited.
     place: Option<InFlight>,
 }
 
 impl Admitted {
-    /// Adds what is left of the limits to the response, which holds the request's place until it was sent.
+    /// Adds the remaining limits to the response, which holds the request's slot until it has been sent.
     fn follow(self, mut response: Response) -> Response {
         rate_headers::write(&self.caller, response.headers_mut());
         match self.place {
@@ -177,7 +177,7 @@ async fn route(
     if let Some(shown) = &found.shown {
         shown.admitted(caller.id());
     }
-    // Those about stored responses ask the upstream, too.
+    // Requests about stored responses involve the upstream, too.
     if operation.models.is_some() || operation.resource.starts_with("responses") {
         let admitted = found.admitted.insert(Admitted { caller: caller.clone(), place: None });
         admitted.place = caller.begin().await.map_err(|exceeded| refused(exceeded, &caller))?;
@@ -194,7 +194,7 @@ async fn route(
     let begun = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
         let asked =
             IdempotentRequest { operation, caller: caller.id(), path: &path, query: &query, body: &body };
-        // Few requests have a key: it takes no room in the others.
+        // Boxed, because few requests have a key, so the others need no space for this.
         Box::pin(app.replays.begin(&head.headers, asked)).await?
     } else {
         Begun::Unkeyed
@@ -219,7 +219,8 @@ async fn route(
     // Faults are applied after this: the stored response is intact.
     let response = match begun {
         Begun::Again(response) => response,
-        // A video may be paid for: its submission goes on when the client leaves, and a repeated one gets its answer.
+        // A video may cost money: its submission continues if the client disconnects, and a repeated one gets its
+        // answer.
         Begun::First(turn) if operation.id == "create_video" => run_detached(app, turn, call).await?,
         Begun::First(turn) => {
             let response = dispatch(app, call).await;
@@ -230,8 +231,8 @@ async fn route(
     Ok(faults.distort(operation, response))
 }
 
-/// The faults of a request, which are taken out of it. Errors: its key may not use the model; nobody here has
-/// the faults; it is refused by one of them.
+/// The faults of a request, which are removed from it. Errors: its key may not use the model; nothing here
+/// supports faults; one of the faults rejects it.
 fn take_faults(
     app: &App,
     caller: &Caller,
@@ -242,7 +243,7 @@ fn take_faults(
 ) -> Result<Faults, ApiError> {
     let routes = app.routes.load();
     let asked = FaultInjection::take(&routes, operation, headers, path, body);
-    // A key that may not use a model learns nothing of it, not even whose it is.
+    // A key that may not use a model learns nothing about it, not even who provides it.
     model_scope::check(&routes, caller, operation, path, body)?;
     let faults = asked.over(&app.config.faults, operation)?;
     faults.hide(body);
@@ -252,7 +253,7 @@ fn take_faults(
     Ok(faults)
 }
 
-/// Calls an operation to its end, whether or not the client waits.
+/// Runs an operation to its end, whether or not the client waits.
 async fn run_detached(app: &Arc<App>, turn: UnderWay, call: Call) -> Result<Response, ApiError> {
     let (told, answer) = oneshot::channel();
     let worker = Arc::clone(app);

@@ -14,7 +14,7 @@ use crate::wire::Response;
 /// Gives each response an id, for logs and support.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The same, as clients of the messages protocol read it.
+/// The same, under the name that clients of the messages protocol read.
 const MESSAGES_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
 /// A response to a request that could not be parsed, with the headers of every response.
@@ -23,7 +23,7 @@ pub(super) fn signed(mut response: Response) -> Response {
     response
 }
 
-/// `style`: that of the operation's errors.
+/// `style`: of the operation's errors.
 pub(super) fn sign(response: &mut Response, request_id: &str, style: ErrorStyle) {
     if style == ErrorStyle::Messages && !response.status().is_success() {
         let body = std::mem::take(response.body_mut());
@@ -39,7 +39,7 @@ pub(super) fn sign(response: &mut Response, request_id: &str, style: ErrorStyle)
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
-/// An error of the messages form with the id of its request. Any other body stays as it is.
+/// An error in the messages format with the id of its request. Any other body is unchanged.
 fn with_id(body: Body, request_id: &str) -> Body {
     if body.size_hint().exact().is_none() {
         return body;

@@ -1,4 +1,4 @@
-//! Uses the newest revision of the configuration that gateways share, from the start on.
+//! Uses the newest revision of the shared configuration from the start on.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,16 +10,18 @@ use crate::shared::Shared;
 use crate::store::{ConfigRevision, StoreError};
 use crate::supervised::supervise;
 
-/// How often the store is asked for the newest revision, where it tells nothing of changes.
+/// How often the store is polled for the newest revision, if it doesn't notify of changes.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How often it is asked at most.
+/// Minimum interval between two reads.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
-/// How often a revision is tried again that cannot be used: what it lacks may be on this machine meanwhile.
+/// How often a revision that can't be used is retried: what it lacks may have appeared on this machine.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Uses the newest revision before requests are served. A gateway without one serves no model until there is one.
+/// Uses the newest revision before requests are served. Without one, a gateway serves no model until there is
+/// one.
 ///
-/// `store_answers`: whether it did just now. Errors: this gateway cannot use the newest revision, and has used no other.
+/// `store_answers`: whether the store has just answered. Errors: this gateway can't use the newest revision, and has
+/// used no other.
 pub(super) async fn load(app: &Arc<App>, store_answers: bool) -> Result<(), BindError> {
     let Some(shared) = &app.shared else { return Ok(()) };
     let why = match if store_answers { look(app, shared).await.err() } else { None } {
@@ -41,7 +43,7 @@ pub(super) async fn load(app: &Arc<App>, store_answers: bool) -> Result<(), Bind
     Ok(())
 }
 
-/// Follows the store from now on. Ends when the gateway is gone. Needs a Tokio runtime.
+/// Follows the store from now on. Ends when the gateway is dropped. Needs a Tokio runtime.
 pub(super) fn start(app: &Arc<App>) {
     if app.shared.is_some() {
         let alive = Arc::downgrade(app);
@@ -49,7 +51,8 @@ pub(super) fn start(app: &Arc<App>) {
     }
 }
 
-/// Uses a revision that was just added, before it is told. If the store does not answer now, it is used when it does.
+/// Uses a revision that was just added, before that is confirmed. If the store doesn't answer now, it is used when it
+/// does.
 pub(super) async fn refresh(app: &Arc<App>) {
     if let Some(shared) = &app.shared
         && let Err(error) = look(app, shared).await
@@ -62,13 +65,13 @@ async fn follow(alive: Weak<App>) {
     while let Some(app) = alive.upgrade() {
         let Some(shared) = &app.shared else { return };
         if let Err(error) = look(&app, shared).await {
-            // Whoever follows the keys says that the store is away.
+            // The task that follows the keys logs that the store is away.
             tracing::debug!("{error}: changes of the shared configuration are not seen");
         }
         if shared.files_have_changed() {
             use_again(&app, shared).await;
         }
-        // Many changes in a row are read together.
+        // Reads many changes in a row at once.
         tokio::time::sleep(LEAST_PAUSE).await;
         let is_asked = tokio::select! {
             () = app.store.config_changed() => false,
@@ -81,10 +84,10 @@ async fn follow(alive: Weak<App>) {
     }
 }
 
-/// Looks for another revision than the one in use, and uses it.
+/// Looks for a revision other than the one in use, and uses it.
 async fn look(app: &Arc<App>, shared: &Shared) -> Result<(), StoreError> {
     let _turn = shared.turn.lock().await;
-    // A store that was emptied takes nothing away.
+    // If the store was emptied, the configuration stays.
     let Some(newest) = app.store.config_revisions(1).await?.into_iter().next() else { return Ok(()) };
     let is_in_use = shared.in_use().is_some_and(|in_use| in_use.revision == newest);
     let is_refused =
@@ -92,7 +95,7 @@ async fn look(app: &Arc<App>, shared: &Shared) -> Result<(), StoreError> {
     if is_in_use || is_refused {
         return Ok(());
     }
-    // Without a document, it was forgotten just now, and there is a newer one.
+    // Without a document, it was just removed, and there is a newer one.
     if let Some(document) = app.store.config_document(newest.number).await? {
         use_revision(app, newest, document).await;
     }
@@ -107,7 +110,7 @@ async fn use_again(app: &Arc<App>, shared: &Shared) {
     }
 }
 
-/// Uses what was used last, if that is known. Whether it is in use.
+/// Uses the last one in use, if it is known. Returns whether it is now in use.
 async fn use_copy(app: &Arc<App>) -> bool {
     let Some(shared) = &app.shared else { return false };
     let reading = Arc::clone(app);
@@ -124,7 +127,7 @@ async fn use_copy(app: &Arc<App>) -> bool {
     is_used
 }
 
-/// Uses a revision, or says why not; then all stays as before.
+/// Uses a revision, or reports why it can't be used; then nothing changes.
 async fn use_revision(app: &Arc<App>, revision: ConfigRevision, document: String) {
     let (using, number) = (Arc::clone(app), revision.number);
     let tried = revision.clone();
@@ -139,7 +142,7 @@ async fn use_revision(app: &Arc<App>, revision: ConfigRevision, document: String
         shared.used(&tried, &document, read);
         Ok(counts)
     });
-    // After a panic, too, the one of before stays.
+    // After a panic, too, the previous one stays in use.
     match used.await.unwrap_or_else(|_| Err("the gateway failed to read it".to_owned())) {
         Ok((upstreams, models)) => tracing::info!(
             "revision {number} of the shared configuration is in use: {}",

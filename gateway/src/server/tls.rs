@@ -1,4 +1,4 @@
-//! TLS of client connections. The certificate can be replaced while connections are open.
+//! TLS for client connections. The certificate can be replaced while connections are open.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::connection::Socket;
 
-/// Longest time of a handshake, if that for the headers of a request is not shorter.
+/// Timeout of a handshake, unless the timeout for request heads is shorter.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// The certificate in use.
@@ -26,7 +26,7 @@ impl Certificate {
         Arc::new(Self(ArcSwap::new(certificate)))
     }
 
-    /// Shows another certificate from the next handshake on.
+    /// Uses another certificate from the next handshake on.
     pub(super) fn replace(&self, certificate: Arc<CertifiedKey>) {
         self.0.store(certificate);
     }
@@ -44,7 +44,7 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// Does the handshakes.
+/// Performs the handshakes.
 #[derive(Clone)]
 pub(super) struct Handshakes {
     acceptor: TlsAcceptor,
@@ -52,7 +52,7 @@ pub(super) struct Handshakes {
 }
 
 impl Handshakes {
-    /// Errors: the TLS library refuses to start.
+    /// Errors: the TLS library fails to initialize.
     pub(super) fn new(
         certificate: Arc<Certificate>,
         header_timeout: Duration,
@@ -65,7 +65,7 @@ impl Handshakes {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), patience: HANDSHAKE.min(header_timeout) })
     }
 
-    /// Does the handshake of a connection, in bounded time.
+    /// Performs the handshake of a connection, with a timeout.
     pub(super) async fn shake(&self, socket: Socket) -> io::Result<TlsStream<Socket>> {
         match tokio::time::timeout(self.patience, self.acceptor.accept(socket)).await {
             Ok(done) => done,

@@ -1,4 +1,4 @@
-//! A copy of the last document that was used, in the data folder: a gateway that starts while the server is away uses it.
+//! A copy of the last document in use, in the data folder: a gateway that starts while the server is away uses it.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,7 +12,7 @@ use crate::store::ConfigRevision;
 
 /// Name of the file in the data folder.
 const NAME: &str = "shared-config.json";
-/// Maximum size of the file: JSON takes up to six bytes for one of the document.
+/// Maximum size of the file: JSON takes up to six bytes per byte of the document.
 const LONGEST: u64 = 8 * 1024 * 1024;
 
 #[derive(Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub(super) fn place_in(folder: &Path) -> PathBuf {
     folder.join(NAME)
 }
 
-/// Keeps a document in place of the one before, whole or not at all.
+/// Replaces the stored document, completely or not at all.
 pub(super) fn keep(place: &Path, revision: &ConfigRevision, document: &str) -> io::Result<()> {
     let ConfigRevision { number, made, author, repeats } = revision.clone();
     let kept = Kept { revision: number, made, by: author, repeats, document: document.to_owned() };
@@ -39,7 +39,7 @@ pub(super) fn keep(place: &Path, revision: &ConfigRevision, document: &str) -> i
     Ok(())
 }
 
-/// The document that is kept. One that cannot be read is none.
+/// The stored document. An unreadable one counts as missing.
 pub(super) fn kept(place: &Path) -> Option<(ConfigRevision, String)> {
     let mut text = String::new();
     File::open(place).and_then(|file| file.take(LONGEST).read_to_string(&mut text)).ok()?;

@@ -9,7 +9,7 @@ use crate::config::Sharing;
 use crate::keys::InvalidMember;
 use crate::store::{self, MOST_REVISIONS, NewConfig};
 
-/// Longest name of who pushes, in characters.
+/// Maximum length of the name of a change's author, in characters.
 const LONGEST_NAME: usize = 100;
 
 /// A change of the configuration that gateways share.
@@ -20,9 +20,9 @@ pub struct ConfigRevision {
     pub revision: u64,
     /// In seconds since 1970.
     pub made: u64,
-    /// Who made it, as they said.
+    /// Who made it, as they gave their name.
     pub by: String,
-    /// The revision whose document was taken again.
+    /// The earlier revision whose document it restores.
     pub repeats: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub struct ConfigDocument {
     pub document: String,
 }
 
-/// A document that becomes a revision, or an earlier revision that becomes the newest one.
+/// A document that becomes a revision, or an earlier revision to restore as the newest one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -45,26 +45,26 @@ pub struct ConfigPush {
     /// TOML: upstreams, families and models.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<String>,
-    /// In its place: the revision whose document is taken again.
+    /// Instead of a document: the revision whose document is restored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeats: Option<u64>,
-    /// Who pushes it, in at most 100 characters.
+    /// Who pushes it, at most 100 characters.
     #[serde(default)]
     pub by: String,
-    /// The revision that has to be the newest one, 0 if there is to be none: else nothing is pushed.
+    /// The revision that must be the newest one, 0 if there must be none: otherwise nothing is pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<u64>,
 }
 
-/// What came of it.
+/// The result of a push.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ConfigPushed {
     /// The newest revision.
     pub revision: u64,
-    /// Whether it is a new one: the document was another one than that of the newest.
+    /// Whether it is a new one: its document differs from that of the previous newest.
     pub new: bool,
-    /// What may be a mistake, each with its place.
+    /// Possible mistakes, each with its place.
     pub warnings: Vec<String>,
 }
 
@@ -92,13 +92,13 @@ impl Registry {
         Ok(ConfigDocument { revision: revision.into(), document })
     }
 
-    /// Checks a document and adds it as a revision: the gateways that share it use it within two seconds. Secrets that are not
-    /// on this machine are warnings.
+    /// Checks a document and adds it as a revision: the gateways that share it use it within two seconds. Secrets missing on
+    /// this machine are warnings.
     pub async fn push_config(&self, push: ConfigPush) -> Result<ConfigPushed, RegistryError> {
         self.push_config_at(push, None).await
     }
 
-    /// The same at a gateway, which has to be able to use the document.
+    /// The same at a gateway, which must be able to use the document.
     pub(crate) async fn push_config_at(
         &self,
         push: ConfigPush,
@@ -133,7 +133,7 @@ impl Registry {
     }
 }
 
-/// Judges a document where that holds nobody up. Returns it with what may be a mistake in it.
+/// Validates a document without blocking others. Returns it with possible mistakes in it.
 async fn judged(document: String, here: Option<Sharing>) -> Result<(String, Vec<String>), RegistryError> {
     let judging = tokio::task::spawn_blocking(move || {
         let read = judge(&document, here.as_ref())?;

@@ -1,4 +1,4 @@
-//! Writes usage into the store, and what earlier processes left in their journals.
+//! Writes usage into the store, including what earlier processes left in their journals.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::usage::{Inherited, Journal, Ledger, Place, Rows};
 
 /// How long to wait until the journal is on the disk, which may hang.
 const LONGEST_SYNC: Duration = Duration::from_secs(1);
-/// How old a journal may be that is still written into the store: until shortly before the store forgets its writer.
+/// Maximum age of a journal that is still written into the store: until shortly before the store forgets its writer.
 const JOURNALED_FOR: Duration = WRITER_KNOWN_FOR.saturating_sub(Duration::from_hours(5 * 24));
 
 /// See the module.
@@ -22,23 +22,24 @@ pub(crate) struct Writer {
     ledger: Arc<Ledger>,
     store: Arc<dyn UsageStore + Send + Sync>,
     metrics: Arc<Metrics>,
-    /// Whoever writes last also waits for the rows that are on their way.
+    /// The last write also waits for rows in flight.
     waiting: Mutex<Waiting>,
 }
 
-/// What the store does not have yet, as far as is known.
+/// What the store doesn't have yet, as far as is known.
 struct Waiting {
-    /// What processes before this one left in their journals.
+    /// What earlier processes left in their journals.
     inherited: Vec<Inherited>,
     batch: Batch,
-    /// The rows of the batch. Nothing is added to them: the store may have them though it did not say so.
+    /// The rows of the batch in flight. Nothing is added to them: the store may have them even if it did not
+    /// confirm it.
     sending: Rows,
     /// Those of the next batch.
     next: Rows,
 }
 
 impl Writer {
-    /// `folder`: of journals, if usage is to outlive a process that is killed.
+    /// `folder`: for journals, if usage is to survive a killed process.
     pub(crate) fn new(
         store: Arc<dyn UsageStore + Send + Sync>,
         metrics: Arc<Metrics>,
@@ -62,13 +63,13 @@ impl Writer {
         &self.ledger
     }
 
-    /// Writes the usage that waits. What the store does not take waits again, under the same number: whether or not it was
-    /// added, it counts once.
+    /// Writes waiting usage. What the store does not accept waits again under the same number, so it counts once, whether
+    /// or not it was added.
     pub(crate) async fn write(&self) -> Result<(), StoreError> {
         let mut waiting = self.waiting.lock().await;
         let waiting = &mut *waiting;
         self.gather(&mut waiting.next, waiting.sending.len(), self.ledger.take());
-        // First, for the store may take its time, and the journal tells once that it fills.
+        // Done first, because the store may be slow, and the journal signals only once that it is filling up.
         self.make_room(waiting);
         let written = self.send(waiting).await;
         if written.is_err() {
@@ -81,7 +82,7 @@ impl Writer {
         written
     }
 
-    /// The same for the last time: without anything that waits, there is no journal either.
+    /// The last write: if nothing is waiting, there is no journal either.
     pub(crate) async fn finish(&self) -> Result<(), StoreError> {
         self.write().await?;
         if let Some(journal) = self.ledger.journal()
@@ -99,7 +100,7 @@ impl Writer {
                 self.store.add_usage(&batch, rows).await?;
                 self.ledger.stored(rows);
             }
-            // Only then: a process that is killed before leaves it to the next one as it was.
+            // Not before: a process killed earlier leaves it to the next one unchanged.
             waiting.inherited.pop().into_iter().for_each(Inherited::taken);
         }
         if !waiting.sending.is_empty() {
@@ -125,7 +126,7 @@ impl Writer {
                     added?;
                     break;
                 }
-                // Many requests came while the store takes its time.
+                // Many requests arrived while the store was slow.
                 () = self.journal_fills() => self.journal_anew(batch.number, sending, next),
             }
         }
@@ -136,7 +137,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits until the journal has no room for many more requests.
+    /// Waits until the journal has little room for further requests.
     pub(super) async fn journal_fills(&self) {
         match self.ledger.journal() {
             Some(journal) => journal.fills().await,
@@ -144,7 +145,7 @@ impl Writer {
         }
     }
 
-    /// Adds what requests recorded to the next batch. `sending`: how many rows are on their way before it.
+    /// Adds recorded usage to the next batch. `sending`: number of rows in flight before it.
     fn gather(&self, next: &mut Rows, sending: usize, fresh: Rows) {
         self.count(&fresh);
         self.ledger.queue(next, fresh, sending);
@@ -156,7 +157,7 @@ impl Writer {
         }
     }
 
-    /// Begins the journal anew with what the store does not have: the rows of the batch that is on its way, and the next ones.
+    /// Rewrites the journal with what the store doesn't have: the rows of the batch in flight, and the next ones.
     fn journal_anew(&self, number: u64, sending: &Rows, next: &mut Rows) {
         let Some(journal) = self.ledger.journal() else { return };
         journal.write_sums(move || {
@@ -166,7 +167,7 @@ impl Writer {
         });
     }
 
-    /// Counts tokens in the metrics, off the way of requests.
+    /// Counts tokens in the metrics, outside of request handling.
     fn count(&self, rows: &Rows) {
         for (Place { model, upstream, .. }, totals) in rows {
             let usage = Usage {

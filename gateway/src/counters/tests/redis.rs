@@ -12,7 +12,7 @@ use crate::day::Day;
 use crate::keys::Limits;
 use crate::spent::{Spent, SpentSoFar};
 
-/// Long enough for a busy machine; reached by no test that passes.
+/// Long enough for a busy machine; no passing test reaches it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 async fn counters(redis: &Redis, lease: Duration) -> Arc<Counters> {
@@ -76,7 +76,7 @@ async fn no_more_requests_run_at_once_than_the_limit_whoever_asks() {
     }
     asking.join_all().await;
     assert!(granted.load(Ordering::SeqCst) >= 5);
-    // All places are free in the end.
+    // In the end, all slots are free.
     let free = || redis.command("ZCARD gatewright:{k}:places") == ":0\r\n";
     until(free).await;
 }
@@ -92,7 +92,7 @@ async fn places_of_a_gateway_that_died_are_free_when_their_lease_has_ended() {
     assert_eq!(verdict(&living, &key, &limits).await, Verdict::Concurrent);
     drop(dead);
     tokio::time::sleep(lease * 3 / 2).await;
-    // What the living one holds is renewed, and the other place is free.
+    // The slots of the live gateway are renewed, and the other one is free.
     assert_eq!(verdict(&living, &key, &limits).await, Verdict::Granted);
     assert_eq!(verdict(&living, &key, &limits).await, Verdict::Concurrent);
 }
@@ -106,7 +106,7 @@ async fn a_server_that_lost_all_learns_what_is_taken_and_what_was_used() {
     assert_eq!(verdict(&node, &key, &limits).await, Verdict::Granted);
     redis.stop();
     redis.resume();
-    // The renewal of the place finds the connection broken.
+    // Renewing the slot fails on the broken connection.
     until(|| node.losses() == 1 && node.is_present()).await;
     until(|| redis.command("ZCARD gatewright:{k}:places") == ":1\r\n").await;
     assert_eq!(verdict(&node, &key, &limits).await, Verdict::Concurrent);
@@ -163,12 +163,12 @@ async fn tokens_that_travel_with_a_question_count_once() {
     let limits = Limits { tokens_per_minute: Some(1000), ..Limits::default() };
     for (key, insists) in [("unknown", false), ("insists", true)] {
         let key: Arc<str> = key.into();
-        // Half of a minute, which the gateway has counted itself, too.
+        // Half a minute, which the gateway has also counted itself.
         let seen = Seen { tokens: Duration::from_secs(30), insists, ..Seen::default() };
         node.shared.waiting().add_tokens(&key, 1000, 500);
         let answer = node.ask(&key, &limits, seen, None).await.expect("an answer");
         assert_eq!((answer.verdict, answer.tokens), (Verdict::Granted, Duration::from_secs(30)));
-        // What the server knows grows by what comes.
+        // What the server knows grows by what arrives.
         node.shared.waiting().add_tokens(&key, 1000, 100);
         let answer = node.ask(&key, &limits, Seen::default(), None).await.expect("an answer");
         assert!(answer.tokens > Duration::from_secs(30), "{answer:?}");
@@ -179,12 +179,12 @@ fn day(text: &str) -> Day {
     text.parse().expect("a day")
 }
 
-/// Tokens at a thousand billionths each, to tell the two apart.
+/// Tokens at a thousand billionths each, to distinguish the two.
 fn some(tokens: u64) -> Spent {
     Spent { tokens, cost: tokens * 1000 }
 }
 
-/// What was spent on a day, and before it in its month.
+/// What was spent on a day, and earlier in its month.
 fn so_far(day: Day, today: u64, before: u64) -> SpentSoFar {
     SpentSoFar { day, today: some(today), month: some(today + before) }
 }
@@ -209,18 +209,18 @@ async fn what_one_gateway_spent_counts_for_all_at_once() {
         let seen = Seen { spent: Some(so_far), ..Seen::default() };
         nodes[node].ask(&key, limits, seen, None).await.expect("an answer")
     };
-    // The server takes over what the first one to ask knows.
+    // The server adopts what the first gateway to ask knows.
     let answer = ask(0, &BUDGETS, so_far(today, 30, 60)).await;
     assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(30), some(90)));
-    // It knows more than one that has not read the store yet.
+    // It knows more than a gateway that has not read the store yet.
     let answer = ask(1, &BUDGETS, so_far(today, 5, 60)).await;
     assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(30), some(90)));
-    // What is spent beside requests is told soon, and once.
+    // Spending without a request is reported soon, and once.
     nodes[1].add(&key, &BUDGETS, some(40), so_far(today, 70, 60));
     until(|| redis.command("HGET gatewright:{k}:spent:2026-07-31 tokens") == "$2\r\n70\r\n").await;
     let answer = ask(0, &BUDGETS, so_far(today, 30, 60)).await;
     assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(70), some(130)));
-    // What is known when one asks travels with the question.
+    // Known spending is sent along with a request.
     nodes[0].shared.waiting().add_spent(&key, some(20), so_far(today, 90, 60));
     let answer = ask(0, &BUDGETS, so_far(today, 90, 60)).await;
     assert_eq!((answer.verdict, answer.month), (Verdict::TokensOfMonth, some(150)));
@@ -232,11 +232,11 @@ async fn what_one_gateway_spent_counts_for_all_at_once() {
     ] {
         assert_eq!(ask(1, &limits, so_far(today, 5, 60)).await.verdict, verdict);
     }
-    // A new month begins with nothing spent.
+    // A new month starts at zero.
     let next = day("2026-08-01");
     let answer = ask(1, &BUDGETS, so_far(next, 0, 0)).await;
     assert_eq!((answer.verdict, answer.today, answer.month), (Verdict::Granted, some(0), some(0)));
-    // Nothing of it stays for ever.
+    // Its entries expire.
     assert!(redis.command("TTL gatewright:{k}:spent-since:2026-07-01").len() > ":100\r\n".len());
 }
 
@@ -248,7 +248,7 @@ async fn a_server_that_lost_all_learns_what_was_spent() {
     let seen = |tokens, insists| Seen { spent: Some(so_far(today, tokens, 0)), insists, ..Seen::default() };
     let ask = async |seen| node.ask(&key, &BUDGETS, seen, None).await.expect("an answer").today;
     assert_eq!(ask(seen(30, false)).await, some(30));
-    // What this gateway knows without insisting adds nothing to what the server has been told.
+    // What this gateway knows without insisting adds nothing to what the server has.
     assert_eq!(ask(seen(40, false)).await, some(30));
     // It insists after the server was away.
     assert_eq!(ask(seen(40, true)).await, some(40));
@@ -275,7 +275,7 @@ async fn places_are_told_of_when_the_server_is_back() {
     until(|| redis.command("ZCARD gatewright:{k}:places") == ":1\r\n").await;
 }
 
-/// Hands on what a server answers, so many milliseconds later. Returns the address.
+/// Delays a server's replies by this many milliseconds. Returns the address.
 async fn slowed(redis: &Redis, delay: Arc<AtomicU64>) -> CountersUrl {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = CountersUrl::new(&redis.url()).expect("an address");
@@ -311,7 +311,7 @@ async fn a_server_that_is_slower_than_requests_wait_is_not_used() {
     let url = slowed(&redis, Arc::clone(&delay)).await;
     let server = CounterServer { url, timeout: Duration::from_millis(200), lease: PATIENCE };
     let node = Counters::start(&server).expect("an address");
-    // It answers what a connection begins with.
+    // It replies to the first calls of a connection.
     until(|| redis.command("EXISTS gatewright:{#trial}:tokens") == ":1\r\n").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert!(!node.is_present() && node.losses() == 0);

@@ -4,18 +4,18 @@ use gatewright::report::{Diff, Outcome, Report, Thresholds, Validator, html};
 use serde::Deserialize;
 use serde_json::json;
 
-/// What is asked for: documents as text, so that what is wrong is told with lines and columns.
+/// The request: documents as text, so that errors are reported with lines and columns.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RenderRequest {
     /// A report.
     report: String,
-    /// A report from before, to compare it with.
+    /// An earlier report to compare it with.
     #[serde(default)]
     before: Option<String>,
 }
 
-/// The answer, as JSON: the page, or the verdict of each document that is not valid.
+/// The response, as JSON: the page, or the verdict for each invalid document.
 pub(super) fn rendered(asked: &RenderRequest) -> Vec<u8> {
     let validator = Validator::default();
     let read = |document: &str| -> Result<Report, Box<Outcome>> { validator.read(document.as_bytes()) };

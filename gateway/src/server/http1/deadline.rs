@@ -1,4 +1,4 @@
-//! A time limit that begins anew with each request and costs a timer only where a request takes long.
+//! A timeout that restarts with each request and needs a timer only if a request takes long.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// When a wait is over. The timer of an earlier wait goes on and is set anew where it ends too soon.
+/// When a wait times out. The timer of an earlier wait keeps running and is reset if it fires too soon.
 pub(super) struct Deadline {
     limit: Duration,
-    /// Set while something is waited for.
+    /// Set while waiting.
     until: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -19,19 +19,19 @@ impl Deadline {
         Self { limit, until: None, timer: None }
     }
 
-    /// The limit of further waits.
+    /// The timeout of further waits.
     pub(super) fn set_limit(&mut self, limit: Duration) {
         self.limit = limit;
     }
 
-    /// What was waited for has come.
+    /// The wait is over.
     pub(super) fn met(&mut self) {
         self.until = None;
     }
 
-    /// Resolves when the wait, which begins now if none goes on, has taken too long.
+    /// Resolves when the wait, which starts now if there is none, has taken too long.
     pub(super) fn poll_missed(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        // A limit beyond all times is none.
+        // A timeout too long to represent means no timeout.
         let Some(until) = self.until.or_else(|| Instant::now().checked_add(self.limit)) else {
             return Poll::Pending;
         };

@@ -1,4 +1,4 @@
-//! The entry point of the fuzz target: a connection whose bytes are at hand.
+//! The entry point of the fuzz target: a connection whose bytes have all arrived.
 
 use std::io;
 use std::pin::Pin;
@@ -16,10 +16,11 @@ use tokio_util::sync::CancellationToken;
 use super::{Client, Service, Settings, serve};
 use crate::wire::Response;
 
-/// What a client asks with these bytes, in packets of at most this size: a line a request, with its body. The answers repeat it.
+/// The requests of a client that sends these bytes in packets of at most this size: a line per request, with its body. The
+/// responses repeat it.
 ///
 /// # Panics
-/// If the connection waits for something though all bytes are there.
+/// If the connection waits for something even though all bytes have arrived.
 pub fn asked(sent: &[u8], packet: usize) -> Vec<String> {
     let asked = ReplyContext::default();
     let socket = Packets { rest: sent.to_vec(), packet: packet.max(1) };

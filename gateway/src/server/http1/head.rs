@@ -1,4 +1,4 @@
-//! The head of a request, read; the head of an answer, written.
+//! Reads request heads and writes response heads.
 
 use std::cell::Cell;
 use std::mem::MaybeUninit;
@@ -15,34 +15,34 @@ use httparse::{ParserConfig, Status};
 
 use crate::wire::ApiError;
 
-/// Maximum length of the head of a request.
+/// Maximum length of a request's head.
 pub(super) const MOST_BYTES: usize = 128 * 1024;
-/// Maximum length of the path and query of a request: the longest address that can be kept.
+/// Maximum length of a request's path and query: the longest URI that can be represented.
 const MOST_TARGET_BYTES: usize = 64 * 1024 - 2;
 const MOST_HEADERS: usize = 100;
 /// Length of a date, such as `Sun, 09 Sep 2001 01:46:40 GMT`.
 const DATE_BYTES: usize = 29;
 
-/// What is known of a request when its answer is sent.
+/// What sending the response needs to know about its request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ReplyContext {
-    /// Whether the client wants the head of the answer alone.
+    /// Whether the client wants only the head of the response.
     pub(super) is_head: bool,
     /// Whether it speaks HTTP/1.0.
     pub(super) is_old: bool,
-    /// Whether it may send a further request.
+    /// Whether it may send another request.
     pub(super) lasts: bool,
 }
 
-/// Why a head cannot be read.
+/// Why a head can't be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unreadable {
     Malformed,
-    /// The client begins TLS where nobody speaks it.
+    /// The client starts TLS on a plain socket.
     Tls,
     TargetTooLong,
     HeadersTooLarge,
-    /// It has no `Host`, several, or one that is no host (RFC 9112, section 3.2).
+    /// It has no `Host`, several, or an invalid one (RFC 9112, section 3.2).
     Host,
     /// It expects something other than `100-continue` (RFC 9110, section 10.1.1).
     Expectation,
@@ -76,7 +76,7 @@ impl Unreadable {
         ApiError::new(code, message)
     }
 
-    /// Why a head that has no end within the bounds is refused.
+    /// Why a head that doesn't end within the limits is rejected.
     pub(super) fn of_endless(head: &[u8]) -> Self {
         let line = memchr::memchr(b'\n', head).unwrap_or(head.len());
         if line > MOST_TARGET_BYTES { Self::TargetTooLong } else { Self::HeadersTooLarge }
@@ -88,11 +88,11 @@ pub(super) struct Head {
     pub(super) request: Parts,
     pub(super) asked: ReplyContext,
     pub(super) body: Framing,
-    /// Whether the client sends the body only when it is asked to.
+    /// Whether the client sends the body only when asked to.
     pub(super) waits: bool,
 }
 
-/// Reads a whole head. The values of its headers are parts of these bytes.
+/// Parses a complete head. The header values are slices of these bytes.
 pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
     let mut headers = [const { MaybeUninit::uninit() }; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
@@ -133,7 +133,8 @@ pub(super) fn read(head: &Bytes) -> Result<Head, Unreadable> {
     Ok(Head { request, asked, body, waits })
 }
 
-/// Nobody here serves several hosts, but what stands in front may, and both have to understand the same.
+/// This server doesn't distinguish hosts, but a proxy in front may, and both must interpret the request the
+/// same way.
 fn check_host(request: &Parts) -> Result<(), Unreadable> {
     let mut hosts = request.headers.get_all(HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -143,12 +144,12 @@ fn check_host(request: &Parts) -> Result<(), Unreadable> {
     }
 }
 
-/// Whether a value is a host and perhaps a port. It is empty where the target of the request has no authority.
+/// Whether a value is a host with an optional port. It is empty if the request target has no authority.
 fn is_host(value: &[u8]) -> bool {
     value.is_empty() || !value.contains(&b'@') && Authority::try_from(value).is_ok()
 }
 
-/// Writes the head of an answer, without the empty line behind it.
+/// Writes the head of a response, without the empty line after it.
 pub(super) fn write(status: StatusCode, headers: &HeaderMap, out: &mut Vec<u8>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
@@ -171,12 +172,12 @@ pub(super) fn header(name: &HeaderName, value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Whether the answer itself says that the connection ends.
+/// Whether the response's own headers close the connection.
 pub(super) fn closes(headers: &HeaderMap) -> bool {
     headers.get(CONNECTION).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"close"))
 }
 
-/// The date as an answer tells it. It is written once a second.
+/// The date header's value. It is formatted once a second.
 fn date() -> [u8; DATE_BYTES] {
     thread_local! {
         static WRITTEN: Cell<(u64, [u8; DATE_BYTES])> = const { Cell::new((u64::MAX, [b' '; DATE_BYTES])) };

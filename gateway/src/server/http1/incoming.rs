@@ -1,4 +1,4 @@
-//! The body of a request, read from the connection as it is asked for.
+//! The body of a request, read from the connection on demand.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::lock;
 use super::wire::Wire;
 
-/// The body of the request whose head was read last. One that has come with its head is at hand.
+/// The body of the latest request. If it has arrived with its head, it is available at once.
 pub(super) fn incoming<S>(wire: &Arc<Mutex<Wire<S>>>) -> Body
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,

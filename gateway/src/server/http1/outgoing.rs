@@ -1,4 +1,4 @@
-//! An answer on its way: its head, and the body in the frames that the client can read.
+//! A response being sent: its head, and the body in frames that the client can read.
 
 use std::io::{self, Write as _};
 use std::pin::Pin;
@@ -13,40 +13,40 @@ use http_body::Body as _;
 use super::head;
 use crate::wire::Response;
 
-/// Pieces up to this size are copied next to what stands before them; longer ones are written from where they are.
+/// Pieces up to this size are copied into the buffer; longer ones are written without a copy.
 const COPIED: usize = 8 * 1024;
 /// Room for a head.
 const HEAD_BYTES: usize = 512;
-/// What is ready is collected up to here before it is written.
+/// Ready data is collected up to this size before it is written.
 const MOST_COLLECTED: usize = 32 * 1024;
 
-/// How the client knows where the body ends.
+/// How the client recognizes the end of the body.
 #[derive(Debug, PartialEq, Eq)]
 enum Frames {
-    /// It has none.
+    /// There is no body.
     None,
-    /// So many bytes are left.
+    /// This many bytes are left.
     Length(u64),
     Chunked,
-    /// The connection ends with it.
+    /// The connection ends with the body.
     Close,
 }
 
-/// An answer that is being sent.
+/// A response being sent.
 pub(super) struct Outgoing {
     body: Body,
     frames: Frames,
-    /// Whether the connection serves another request afterwards.
+    /// Whether the connection can serve another request afterwards.
     lasts: bool,
-    /// What is written first.
+    /// Written first.
     out: Vec<u8>,
-    /// How much of it has been written, in bytes.
+    /// Number of its bytes already written.
     written: usize,
-    /// A long piece, which is written next.
+    /// A long piece, written next.
     piece: Bytes,
-    /// What is written last.
+    /// Written last.
     behind: &'static [u8],
-    /// Set when nothing more comes of the body: how it ended.
+    /// Set once the body is complete: how it ended.
     ended: Option<io::Result<()>>,
 }
 
@@ -85,7 +85,7 @@ impl Outgoing {
         outgoing
     }
 
-    /// Whether the connection serves another request afterwards.
+    /// Whether the connection can serve another request afterwards.
     pub(super) fn lasts(&self) -> bool {
         self.lasts
     }
@@ -101,7 +101,7 @@ impl Outgoing {
                 Poll::Ready(None) => self.end(),
                 Poll::Ready(Some(Err(error))) => self.ended = Some(Err(io::Error::other(error))),
                 Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers are not sent: nobody has announced any.
+                    // Trailers are dropped: they were not announced.
                     if let Ok(data) = frame.into_data() {
                         self.take(data);
                     }
@@ -140,7 +140,7 @@ impl Outgoing {
         }
     }
 
-    /// A body of known length is not asked for more than that.
+    /// A body of known length is not polled beyond it.
     fn end_if_whole(&mut self) {
         let is_whole = match self.frames {
             Frames::None => true,
@@ -158,7 +158,7 @@ impl Outgoing {
             _ => Ok(()),
         });
         if self.frames == Frames::Chunked {
-            // Behind a long piece, if there is one.
+            // After the long piece, if there is one.
             if self.piece.is_empty() {
                 self.out.extend_from_slice(b"0\r\n\r\n");
             } else {
@@ -167,12 +167,12 @@ impl Outgoing {
         }
     }
 
-    /// What is to be written, in order.
+    /// The data to write, in order.
     pub(super) fn slices(&self) -> [&[u8]; 3] {
         [&self.out[self.written..], &self.piece, self.behind]
     }
 
-    /// That many bytes have been written.
+    /// This many bytes have been written.
     pub(super) fn advance(&mut self, mut count: usize) {
         let from_out = count.min(self.out.len() - self.written);
         self.written += from_out;
@@ -185,7 +185,7 @@ impl Outgoing {
             self.piece = Bytes::new();
         }
         if self.written == self.out.len() {
-            // The next event may be long in coming: what is large is given back.
+            // The next event may take a while, so release a large buffer.
             if self.out.capacity() > HEAD_BYTES {
                 self.out = Vec::new();
             } else {
@@ -195,12 +195,12 @@ impl Outgoing {
         }
     }
 
-    /// Whether all that was collected has been written.
+    /// Whether all collected data has been written.
     pub(super) fn is_written(&self) -> bool {
         self.out.is_empty() && self.piece.is_empty() && self.behind.is_empty()
     }
 
-    /// Whether nothing more comes of the body.
+    /// Whether the body is complete.
     pub(super) fn has_ended(&self) -> bool {
         self.ended.is_some()
     }
@@ -215,7 +215,7 @@ fn has_body(status: StatusCode) -> bool {
     !status.is_informational() && !matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
 }
 
-/// The length that an answer states itself.
+/// The Content-Length that the response itself sets.
 fn stated(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }

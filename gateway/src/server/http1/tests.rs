@@ -13,7 +13,7 @@ use super::*;
 /// A piece that is not copied.
 const LONG: &[u8] = &[b'x'; 20_000];
 
-/// Answers by the path of the request, and keeps what it was asked.
+/// Answers by the path of the request, and records the requests.
 #[derive(Clone, Default)]
 struct Scripted(Arc<Mutex<Vec<String>>>);
 
@@ -68,11 +68,11 @@ fn start(settings: Settings) -> (DuplexStream, Scripted, tokio::task::JoinHandle
     (client, service, served)
 }
 
-/// What the server says to these packets until it ends the connection; what it was asked; how it ended.
+/// The server's output for these packets until it closes the connection; the requests it got; how it ended.
 async fn said(packets: &[&[u8]]) -> (String, Vec<String>, bool) {
     let (mut client, service, served) = start(settings());
     for packet in packets {
-        // The server may have ended the connection before.
+        // The server may have closed the connection before.
         _ = client.write_all(packet).await;
         tokio::task::yield_now().await;
     }
@@ -88,7 +88,7 @@ fn post(path: &str, body: &str) -> String {
     format!("POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-/// Without its date and id, which differ.
+/// Without its date and id, which vary.
 fn plain(said: &str) -> String {
     said.split_inclusive("\r\n")
         .filter(|line| !line.starts_with("date: ") && !line.starts_with("x-request-id"))
@@ -146,7 +146,7 @@ async fn a_body_is_asked_for_where_the_client_holds_it_back() {
     let mut said = String::new();
     client.read_to_string(&mut said).await.expect("read");
     assert!(said.ends_with("\r\n\r\nok"), "{said}");
-    // Nobody reads this one.
+    // This one's body is not read.
     let (said, ..) = self::said(&[head.replace("/a", "/unread").as_bytes()]).await;
     assert!(said.starts_with("HTTP/1.1 200 OK") && said.contains("connection: close"), "{said}");
 }
@@ -205,7 +205,7 @@ async fn bounds_of_a_head_are_told_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_waits_for_a_head_and_no_longer() {
-    // Begins anew with each request, and not with each byte.
+    // Restarts with each request, not with each byte.
     let (mut client, service, served) = start(settings());
     for _ in 0..3 {
         tokio::time::sleep(Duration::from_secs(4)).await;
@@ -301,7 +301,7 @@ async fn the_first_head_of_a_connection_has_less_time_than_later_ones() {
     assert_eq!(service.0.lock().expect("no panic").len(), 2);
 }
 
-/// Empty lines are no sign of life: neither many at once nor one after the other postpone the end.
+/// Empty lines are no sign of activity: neither many at once nor one after the other postpone the timeout.
 #[tokio::test(start_paused = true)]
 async fn empty_lines_without_end_neither_evade_the_timeout_nor_cost_work() {
     let (mut client, service, served) = start(settings());

@@ -16,16 +16,16 @@ use super::deadline::Deadline;
 use super::head::{self, Head, ReplyContext, Unreadable};
 use super::outgoing::Outgoing;
 
-/// What is read at once, in bytes. It lies on the stack: a connection that waits has no buffer.
+/// Bytes per read. The buffer is on the stack: a waiting connection has none.
 const PACKET: usize = 16 * 1024;
-/// The same for long bodies, which are read to where they stay.
+/// The same for long bodies, which are read directly into their final buffer.
 const LONG_PACKET: usize = 64 * 1024;
-/// How a client begins TLS: a record of a handshake, of any version since SSL 3.0. No method of HTTP begins so.
+/// The start of TLS: a handshake record of any version since SSL 3.0. No HTTP method begins like that.
 const TLS_HANDSHAKE: &[u8] = &[0x16, 0x03];
-/// Asks a client for the body that it holds back.
+/// Asks a client for the body that it is holding back.
 pub(super) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// What comes next on a connection.
+/// The next event on a connection.
 pub(super) enum Next {
     Request(Box<(Parts, ReplyContext)>),
     Unreadable(Unreadable),
@@ -35,16 +35,16 @@ pub(super) enum Next {
 
 pub(super) struct Wire<S> {
     socket: S,
-    /// What has been read and not yet taken.
+    /// Data that has been read but not yet consumed.
     held: BytesMut,
     seen: Seen,
-    /// What is left of the body of the request.
+    /// The part of the request's body that is still to come.
     body: Framing,
-    /// Whether the client waits until it is asked for the body.
+    /// Whether the client waits to be asked for the body.
     waits: bool,
-    /// What is written besides answers.
+    /// Data to write besides responses.
     queued: Bytes,
-    /// Whether an empty line before the next request has been passed over.
+    /// Whether an empty line before the next request has been skipped.
     has_skipped: bool,
 }
 
@@ -62,17 +62,17 @@ impl<S> Wire<S> {
         }
     }
 
-    /// Whether nothing is left of the request before.
+    /// Whether the previous request has been read completely.
     pub(super) fn is_between_requests(&self) -> bool {
         self.body.is_done()
     }
 
-    /// What is left of the body of the request.
+    /// The part of the request's body that is still to come.
     pub(super) fn body(&self) -> &Framing {
         &self.body
     }
 
-    /// The whole body, if it has come.
+    /// The whole body, if it has arrived.
     pub(super) fn take_whole(&mut self) -> Option<Bytes> {
         let Framing::Length(length) = self.body else { return None };
         let length = usize::try_from(length).ok().filter(|length| *length <= self.held.len())?;
@@ -91,19 +91,19 @@ impl<S> Wire<S> {
         taken
     }
 
-    /// Gives the buffer back where the next bytes may be long in coming. What is left of that of a body takes the next ones.
+    /// Releases the buffer if the next bytes may take a while. The rest of a body's buffer is reused for the next ones.
     fn tidy(&mut self) {
         if self.held.is_empty() && self.body.is_done() {
             self.held = BytesMut::new();
         }
     }
 
-    /// Takes the head at the beginning of what is held, if it is whole.
+    /// Takes the head at the beginning of the data, if it is complete.
     fn take_head(&mut self) -> Option<Next> {
         if self.held.starts_with(TLS_HANDSHAKE) {
             return Some(Next::Unreadable(Unreadable::Tls));
         }
-        // Some clients send an empty line behind a body (RFC 9112, 2.2). More of them are no request.
+        // Some clients send an empty line after a body (RFC 9112, 2.2). More than one is not accepted.
         if !self.has_skipped {
             let empty = match &self.held[..] {
                 [b'\r', b'\n', ..] => 2,
@@ -133,7 +133,8 @@ impl<S> Wire<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// The next request. `drained` resolves when no further one is taken: one whose head has begun still is.
+    /// The next request. `drained` resolves when no further ones are accepted, except one whose head has
+    /// begun.
     pub(super) fn poll_next(
         &mut self,
         context: &mut Context<'_>,
@@ -146,7 +147,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 deadline.met();
                 return Poll::Ready(Ok(next));
             }
-            // A client that sends without a pause has no more time than others.
+            // A client that sends without a pause gets no more time than others.
             if has_read && deadline.poll_missed(context).is_ready() {
                 return Poll::Ready(Ok(Next::Ended));
             }
@@ -167,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// The next piece of the body of the request.
+    /// The next piece of the request's body.
     pub(super) fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<io::Result<Bytes>>> {
         loop {
             if self.body.is_done() {
@@ -213,7 +214,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Reads what has come. Returns how many bytes; none: the client has ended its sending half.
+    /// Reads what has arrived. Returns the number of bytes; 0: the client has closed its sending half.
     fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if let Framing::Length(left) = self.body
             && left > PACKET as u64
@@ -228,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(read.filled().len()))
     }
 
-    /// Sends an answer to its end.
+    /// Sends a response to its end.
     pub(super) fn poll_send(
         &mut self,
         context: &mut Context<'_>,
@@ -260,7 +261,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Writes what is queued.
+    /// Writes queued data.
     pub(super) fn poll_flush(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.queued.is_empty() {
             match ready!(Pin::new(&mut self.socket).poll_write(context, &self.queued))? {
@@ -271,7 +272,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Pin::new(&mut self.socket).poll_flush(context)
     }
 
-    /// Ends this side of the connection.
+    /// Closes this side of the connection.
     pub(super) fn poll_shutdown(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_shutdown(context)
     }

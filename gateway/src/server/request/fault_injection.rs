@@ -1,5 +1,5 @@
-//! The faults that a request asks for, in its header or after its model. The simulator alone has them: what another provider
-//! answers is never changed by a request.
+//! The faults that a request asks for, in its header or after its model's name. Only the simulator supports them: a request
+//! never changes what another provider answers.
 
 use bytes::Bytes;
 use gatewright::ErrorCode;
@@ -15,12 +15,12 @@ use crate::wire::lazy_json::{self, members, spliced};
 
 /// Separates a model from its faults.
 const SEPARATOR: u8 = b'~';
-/// Longest id of a model with faults, in bytes.
+/// Maximum length of a model id with faults, in bytes.
 const LONGEST: usize = 4096;
-/// Maximum number of separators in one that are tried: a value of a fault may hold some.
+/// Maximum number of separators in it that are tried: a fault's value may contain some.
 const MOST_SEPARATORS: usize = 64;
 
-/// What a request asks for.
+/// The faults requested.
 #[derive(Debug, Default)]
 pub(super) struct FaultInjection {
     in_header: Option<HeaderValue>,
@@ -28,19 +28,19 @@ pub(super) struct FaultInjection {
     answers: Answers,
 }
 
-/// Who answers the request.
+/// The provider that answers the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Answers {
     Simulator,
-    /// Another provider, at least where the simulator does not.
+    /// Another provider, at least for requests that the simulator doesn't answer.
     Another,
-    /// It names no model that there is: its operation says so.
+    /// It names no existing model: its operation reports that.
     #[default]
     Nobody,
 }
 
 impl FaultInjection {
-    /// Takes the faults out of a request, so that the rest of the gateway sees a plain one.
+    /// Removes the faults from a request, so that the rest of the gateway sees a plain one.
     pub(super) fn take(
         routes: &Routes,
         operation: &Operation,
@@ -73,9 +73,9 @@ impl FaultInjection {
         Self { in_header, after_model, answers }
     }
 
-    /// The faults of the response: these beside the configured ones.
+    /// The faults of the response: these in addition to the configured ones.
     ///
-    /// Errors: what is asked for is no fault; not the simulator answers.
+    /// Errors: the faults are invalid; the simulator doesn't answer this request.
     pub(super) fn over(self, configured: &Faults, operation: &Operation) -> Result<Faults, ApiError> {
         let in_header = self.in_header.as_ref().map(|value| (value.to_str().unwrap_or("?"), FAULT_HEADER));
         let after_model = self.after_model.as_deref().map(|faults| (faults, "model"));
@@ -102,7 +102,7 @@ fn not_simulated(param: &str) -> ApiError {
     ApiError::new(&ErrorCode::INVALID_VALUE, message).param(param)
 }
 
-/// The model and the faults of a path, out of which the faults are taken.
+/// The model and the faults of a path; the faults are removed from it.
 fn take_from_path(routes: &Routes, operation: &Operation, model: &mut String) -> (String, Option<String>) {
     let name = models::id_of(operation, model);
     let Some(at) = separator(routes, name) else { return (name.to_owned(), None) };
@@ -111,11 +111,11 @@ fn take_from_path(routes: &Routes, operation: &Operation, model: &mut String) ->
     (name, Some(faults))
 }
 
-/// The same of a body. None if it names no model.
+/// The same for a body. None if it names no model.
 fn take_from_body(routes: &Routes, body: &mut Bytes) -> Option<(String, Option<String>)> {
     let text = std::str::from_utf8(body).ok()?;
     let mut found = None;
-    // One that stands twice is read as the operation reads it: the last one counts.
+    // If the member is repeated, the last one counts, as in the operation.
     members(text, |name, value| {
         if name == "model" {
             found = Some(value);
@@ -131,7 +131,8 @@ fn take_from_body(routes: &Routes, body: &mut Bytes) -> Option<(String, Option<S
     Some((name, Some(faults)))
 }
 
-/// Where the faults of a model begin. A model of this name has none; of several models, the longer name counts.
+/// Where the faults of a model's name begin. None if a model has this very name; of several models, the longer
+/// name wins.
 fn separator(routes: &Routes, name: &str) -> Option<usize> {
     if name.len() > LONGEST || routes.find(name).is_some() {
         return None;
@@ -140,8 +141,8 @@ fn separator(routes: &Routes, name: &str) -> Option<usize> {
     places.find(|at| routes.find(&name[..*at]).is_some())
 }
 
-/// Whether a separator stands in what may be the model of a body: most bodies need not be read for that. It may stand
-/// elsewhere, in what was said.
+/// Whether there is a separator in what may be the model of a body, so that most bodies need not be parsed. It may be
+/// elsewhere, in the prompt.
 fn may_ask(body: &[u8]) -> bool {
     if memchr(SEPARATOR, body).is_none() {
         return false;

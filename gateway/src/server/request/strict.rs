@@ -1,4 +1,4 @@
-//! The fault `strict`: a request is refused that strict providers refuse.
+//! The fault `strict`: rejects requests that strict providers reject.
 
 use bytes::Bytes;
 use gatewright::ErrorCode;
@@ -9,13 +9,13 @@ use crate::conversation::Protocol;
 use crate::protocols::judge::{judge, rule_of_beta};
 use crate::wire::ApiError;
 
-/// Header with the parts of the messages protocol that a client turns on.
+/// Header with the messages protocol features that a client enables.
 const BETA_HEADER: &str = "anthropic-beta";
 
-/// Judges the body of a request for a text by the rules of strict providers of its protocol.
+/// Checks the body of a text request by the rules of strict providers of its protocol.
 ///
 /// # Errors
-/// If a rule refuses it.
+/// If a rule rejects it.
 pub(super) fn check(operation: &Operation, headers: &HeaderMap, body: &Bytes) -> Result<(), ApiError> {
     let protocol = match operation.protocol {
         operations::Protocol::Chat => Protocol::Chat,
@@ -27,7 +27,7 @@ pub(super) fn check(operation: &Operation, headers: &HeaderMap, body: &Bytes) ->
     if operation.models.is_none() {
         return Ok(());
     }
-    // What is no JSON the operation refuses.
+    // The operation rejects what is not JSON.
     let Ok(document) = serde_json::from_slice(body) else { return Ok(()) };
     let betas = headers.get_all(BETA_HEADER).iter().filter_map(|value| value.to_str().ok());
     let betas = betas.flat_map(|value| value.split(',')).map(str::trim);

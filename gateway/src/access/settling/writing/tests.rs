@@ -13,10 +13,10 @@ use crate::usage::{Day, ResolvedUsageQuery, Totals, UsageRow};
 enum Does {
     #[default]
     Take,
-    /// Takes it, and nobody hears of it.
+    /// Accepts it, but the confirmation is lost.
     TakeSilently,
     Refuse,
-    /// Takes it, after a while.
+    /// Accepts it, after a while.
     TakeLate,
 }
 
@@ -31,7 +31,7 @@ impl Fickle {
         *self.does.lock().expect("a lock") = does;
     }
 
-    /// Tokens that it counts.
+    /// The number of tokens it has counted.
     async fn counted(&self) -> u64 {
         self.store.spent(Day::of(0)).await.expect("a store").get("k").map_or(0, |(today, _)| today.tokens)
     }
@@ -90,7 +90,7 @@ async fn usage_that_the_store_took_without_saying_so_counts_once() {
     for input in [1, 10] {
         spend(&writer, input);
         writer.write().await.expect_err("it said nothing");
-        // What came meanwhile is not sent before it is known what became of the first.
+        // Later usage is not sent before the outcome of the first batch is known.
         assert_eq!(store.counted().await, 1);
     }
     store.set(Does::Take);
@@ -134,7 +134,7 @@ async fn the_journal_has_room_for_all_that_comes_while_the_store_takes_its_time(
     let journal = writer.ledger().journal().expect("a journal");
     assert_eq!(journal.missed(), 0);
     drop(writer);
-    // A process that is killed then leaves what came meanwhile.
+    // If a process is killed then, later usage is left to the next one.
     let next = begin(&store, Some(&folder));
     next.write().await.expect("a store");
     assert_eq!(store.counted().await, REQUESTS);
@@ -186,7 +186,7 @@ async fn a_process_that_is_killed_while_it_takes_usage_over_leaves_it_to_the_nex
 
 #[tokio::test]
 async fn a_journal_is_bounded_while_the_store_is_away_for_long() {
-    // More than one half of a file has room for.
+    // More than one half of a journal file can hold.
     const EACH: u64 = 10_000;
     let (folder, store) = (folder(), Arc::<Fickle>::default());
     let killed = begin(&store, Some(&folder));
@@ -204,7 +204,7 @@ async fn a_journal_is_bounded_while_the_store_is_away_for_long() {
     assert_eq!(store.counted().await, 5 * EACH);
 }
 
-/// The room of a journal is taken when it is made.
+/// The space for a journal is allocated when it is created.
 #[test]
 fn a_disk_that_gets_full_keeps_no_usage_out_of_a_journal() {
     let name = "access::settling::writing::tests::a_disk_that_gets_full_keeps_no_usage_out_of_a_journal";
@@ -228,7 +228,7 @@ async fn on_a_small_disk() {
     killed.write().await.expect_err("it is away");
     assert_eq!(killed.ledger().journal().map(Journal::missed), Some(0));
     drop(killed);
-    // The next process has no journal of its own, but that of the one before.
+    // The next process has the journal of the previous one, but not its own.
     let next = begin(&store, Some(&folder));
     spend(&next, 1);
     assert_eq!(next.ledger().journal().map(Journal::missed), Some(1));

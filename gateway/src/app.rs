@@ -26,64 +26,64 @@ use crate::work::BlockingPool;
 
 /// The state of a gateway, without its socket.
 pub(crate) struct App {
-    /// As the gateway was started. What may change while it runs is beside it.
+    /// As at the start of the gateway. What may change at run time is in the other members.
     pub(crate) config: Config,
     pub(crate) routes: ArcSwap<Routes>,
-    /// Set while the configuration file says something else than what runs, because it was refused.
+    /// Set while the running configuration differs from the file, because the file was rejected.
     pub(crate) stale: ArcSwapOption<Stale>,
-    /// What is known of the configuration that gateways share, if this one has it.
+    /// State of the shared configuration, if this gateway uses it.
     pub(crate) shared: Option<Shared>,
-    /// Pages of reports that are made for the console at once.
+    /// Limits how many report pages are rendered for the console concurrently.
     #[cfg(feature = "console")]
     pub(crate) renderings: tokio::sync::Semaphore,
     pub(crate) key: ApiKey,
     pub(crate) authenticator: Arc<Authenticator>,
     pub(crate) registry: Registry,
-    /// What metrics say about usage is in its counters.
+    /// Its counters feed the usage metrics.
     pub(crate) ledger: Arc<Ledger>,
-    /// What gateways count together, if they do.
+    /// The shared counters, if there are any.
     pub(crate) counters: Option<Arc<Counters>>,
     /// Writes usage into the store.
     pub(crate) writer: Arc<Writer>,
     pub(crate) webhook_secret: Secret,
-    /// Whether it was made just now, so that nobody can know it.
+    /// Whether it was just created, so that nobody can know it.
     pub(crate) webhook_secret_is_new: bool,
     pub(crate) outbox: Arc<Outbox>,
     pub(crate) fetcher: Fetcher,
     pub(crate) replays: Arc<Replays>,
     pub(crate) files: Arc<Files>,
     pub(crate) store: Arc<dyn Store>,
-    /// Whether what the store keeps outlives the process.
+    /// Whether the store's content survives the process.
     pub(crate) lasting: bool,
     pub(crate) task_runner: Arc<TaskRunner>,
     pub(crate) history: Arc<History>,
-    /// Writes responses into the store, and which upstreams store them.
+    /// Writes stored responses, and which upstreams store them, into the store.
     pub(crate) history_keeper: Arc<HistoryKeeper>,
-    /// The memory of answers under way.
+    /// The memory of responses in progress.
     pub(crate) room: Arc<Room>,
     pub(crate) blocking_pool: BlockingPool,
     /// The workers that draw images: an image takes a processor for longer than other work.
     pub(crate) image_pool: BlockingPool,
     pub(crate) metrics: Arc<Metrics>,
-    /// The requests that operators see.
+    /// The requests shown to operators.
     pub(crate) recent: Arc<Recent>,
-    /// The requests that a fault has let fail once.
+    /// The requests that a fault has already failed once.
     pub(crate) failed_once: FailedOnce,
     /// Whether the gateway is about to stop.
     pub(crate) draining: AtomicBool,
     address: SocketAddr,
 }
 
-/// A configuration file that was refused while the gateway runs.
+/// A configuration file that was rejected while the gateway runs.
 pub(crate) struct Stale {
-    /// Line and column of the first problem, from 1, where there is one.
+    /// Line and column of the first problem, from 1, if known.
     pub(crate) place: Option<(usize, usize)>,
 }
 
 impl App {
     /// `address`: the address that the gateway is bound to. Needs a Tokio runtime.
     ///
-    /// `counters`: those that gateways share. Errors: upstreams and models contradict each other.
+    /// `counters`: the shared ones. Errors: upstreams and models contradict each other.
     pub(crate) fn new(
         config: Config,
         data: Data,
@@ -91,7 +91,7 @@ impl App {
         address: SocketAddr,
     ) -> Result<Self, InvalidRoutes> {
         let shared = Shared::of(&config);
-        // Those that gateways share are not read yet.
+        // Shared ones have not been read yet.
         let routes = match &shared {
             Some(_) => Routes::new(&[], &[])?,
             None => Routes::new(&config.upstreams, &config.models)?,
@@ -163,8 +163,8 @@ impl App {
         })
     }
 
-    /// Takes over upstreams, models and keys of a changed configuration, and tells which of its keys are others than
-    /// before. Errors: upstreams and models contradict each other; all stays as before.
+    /// Applies the upstreams, models and keys of a changed configuration, and returns which of its keys have
+    /// changed. Errors: upstreams and models contradict each other; nothing changes.
     pub(crate) fn reload(&self, config: &Config) -> Result<Changed, InvalidRoutes> {
         match &self.shared {
             // Providers and models are not in this configuration. Their secrets may have changed.
@@ -175,25 +175,25 @@ impl App {
         Ok(self.authenticator.configure(self.key_of(config), config.admin_key.as_ref()))
     }
 
-    /// Takes over upstreams and models. Errors: they contradict each other; all stays as before.
+    /// Applies upstreams and models. Errors: they contradict each other; nothing changes.
     pub(crate) fn route(&self, upstreams: &[Upstream], models: &[Model]) -> Result<(), InvalidRoutes> {
         let routes = self.routes.load().renewed(upstreams, models)?;
         self.routes.store(Arc::new(routes));
         Ok(())
     }
 
-    /// The key that clients must send, with a changed configuration. One that states none has the random key that was
-    /// told at the start; `None`: there was no such key, and a new one could be told to nobody.
+    /// The key that clients must send, with a changed configuration. If it sets none, the random key printed at the
+    /// start remains valid; `None`: there was no such key, and a new one couldn't be shown to anybody.
     pub(crate) fn key_of<'k>(&'k self, config: &'k Config) -> Option<&'k ApiKey> {
         config.key.as_ref().or_else(|| self.config.key.is_none().then_some(&self.key))
     }
 
-    /// A share of the memory of answers, of nothing yet.
+    /// A share of the response memory, still empty.
     pub(crate) fn share_of(&self, caller: &Caller) -> Share {
         self.room.share_of(caller.held(), self.hundredths_of_key())
     }
 
-    /// Room for files of an API key, before the work of making them. `bytes`: an estimate.
+    /// Reserves space for an API key's files, before the work that produces them. `bytes`: an estimate.
     ///
     /// Errors: there is no room until files expire, with the seconds until then; the store does not answer.
     pub(crate) async fn room_for_files(
@@ -206,17 +206,17 @@ impl App {
         self.files.reserve(owner, most, u64::try_from(bytes).unwrap_or(u64::MAX)).await
     }
 
-    /// The room for answers by idempotency keys.
+    /// The space for answers by idempotency key.
     pub(crate) fn room_for_answers(&self) -> AnswerRoom {
         AnswerRoom { answers: self.config.max_idempotent_answers, hundredths: self.hundredths_of_key() }
     }
 
-    /// How much one key may take of what all share, in hundredths: all of it while there is no other key.
+    /// The percentage of shared resources that one key may take: all of them while there is no other key.
     pub(crate) fn hundredths_of_key(&self) -> u8 {
         if self.authenticator.has_other_keys() { self.config.max_percent_per_key } else { 100 }
     }
 
-    /// Scheme, host and port for file URLs: as configured, else as the client called the gateway.
+    /// Scheme, host and port for file URLs: as configured, otherwise as the client addressed the gateway.
     pub(crate) fn public_url(&self, call: &Call) -> String {
         if let Some(public) = &self.config.public_url {
             return public.trim_end_matches('/').to_owned();

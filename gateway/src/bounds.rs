@@ -1,4 +1,4 @@
-//! Limits on the cost of one request, and on the memory of all answers.
+//! Limits on the cost of a single request, and on the memory of all responses.
 
 pub(crate) mod budget;
 pub(crate) mod client_schema;

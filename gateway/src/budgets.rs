@@ -1,10 +1,10 @@
-//! Budgets of money that do not limit all that their keys may use.
+//! Cost budgets that don't cover everything their keys may use.
 
 use crate::config::Config;
 use crate::keys::Key;
 
-/// The models that a key may use without limit although it has a budget of money: no price is known of a target, so their requests
-/// are not counted against it. Empty for keys without such a budget.
+/// The models that a key with a cost budget may use without limit: a target's price is unknown, so its requests don't count
+/// against the budget. Empty for keys without such a budget.
 pub fn models_outside_budget<'c>(config: &'c Config, key: &Key) -> Vec<&'c str> {
     if key.limits.cost_per_day.or(key.limits.cost_per_month).is_none() {
         return Vec::new();
@@ -14,7 +14,7 @@ pub fn models_outside_budget<'c>(config: &'c Config, key: &Key) -> Vec<&'c str> 
     let allowed =
         models.filter(|model| is_allowed(&model.id) || model.aliases.iter().any(|alias| is_allowed(alias)));
     let mut ids: Vec<&str> = allowed.map(|model| model.id.as_str()).collect();
-    // The targets of one model follow each other.
+    // The targets of one model are adjacent.
     ids.dedup();
     ids
 }

@@ -1,11 +1,11 @@
-//! The current time, as responses state it and as limits measure it.
+//! The current time for responses and limits.
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Environment variable with the path of a file that says by how many milliseconds the clock is wrong, so that tests
-/// see what that does. In debug builds only.
+/// Environment variable with the path of a file that contains the clock's error in milliseconds, so that tests see
+/// its effects. In debug builds only.
 const VARIABLE: &str = "GATEWRIGHT_CLOCK_FROM";
 /// How often the file is read.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -20,7 +20,7 @@ pub(crate) fn whole_seconds(time: Duration) -> u64 {
     time.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX)
 }
 
-/// Nanoseconds on a clock that only goes forward, since some time before the first request.
+/// Nanoseconds on a monotonic clock, since some time before the first request.
 pub(crate) fn monotonic_nanos() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed().as_nanos().try_into().unwrap_or(u64::MAX)
@@ -38,7 +38,7 @@ pub(crate) fn unix_millis() -> u64 {
     u64::saturating_add_signed(now, wrong_by())
 }
 
-/// By how many milliseconds the clock is wrong, as tests say.
+/// The clock's error in milliseconds, as set by tests.
 pub(crate) fn wrong_by() -> i64 {
     if cfg!(debug_assertions) { told_by_tests() } else { 0 }
 }

@@ -6,9 +6,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 
-/// What begins the content, with the version of its form. No base64 has a colon.
+/// Prefix of the content, with its format version. Base64 contains no colons.
 const MARK: &str = "gatewright:1:";
-/// What a model that does not know such items is told.
+/// The text for a model that doesn't know such items.
 const PREFACE: &str = "The earlier part of this conversation was replaced by this summary of it:\n\n";
 
 /// The opaque content for a summary.
@@ -16,7 +16,7 @@ pub(crate) fn sealed(summary: &str) -> String {
     format!("{MARK}{}", BASE64_STANDARD.encode(summary))
 }
 
-/// The summary in an item. None if it is no compaction of a gateway like this one.
+/// The summary in an item. None if it is not a compaction of a gateway like this one.
 pub(crate) fn summary(item: &Value) -> Option<String> {
     if item["type"] != "compaction" {
         return None;
@@ -25,8 +25,8 @@ pub(crate) fn summary(item: &Value) -> Option<String> {
     String::from_utf8(BASE64_STANDARD.decode(content).ok()?).ok()
 }
 
-/// The message that stands for such an item where it is not known. The user's, as the conversation was: a summary of
-/// what others wrote gives no instructions.
+/// The message that replaces such an item if the target doesn't know it. It has the user's role, as the conversation
+/// had: a summary of others' texts must not give instructions.
 pub(crate) fn expanded(item: &Value) -> Option<Value> {
     let text = format!("{PREFACE}{}", summary(item)?);
     Some(json!({ "type": "message", "role": "user", "content": text }))

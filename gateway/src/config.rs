@@ -1,7 +1,7 @@
-//! Configuration of a gateway: the structure that a gateway takes, and the file that it is read from.
+//! Configuration of a gateway: the structure that it takes, and the file format.
 //!
 //! `reading` turns text into a [`ConfigFile`] in three steps: TOML, the JSON Schema of `file`'s types, and `settling`,
-//! which knows the rules between keys and looks secrets up. Each step tells all that it finds, with its place.
+//! which knows the rules between keys and looks up secrets. Each step reports all its findings, with their positions.
 
 mod addresses;
 mod capabilities;
@@ -67,7 +67,7 @@ pub const STARTING_FILE: &str = include_str!("config/starting.toml");
 /// Name of the simulator among the upstreams of the default configuration.
 const SIMULATOR: &str = "simulator";
 
-/// Family of the models that make images and videos: the catalog states none.
+/// Family of the models that generate images and videos: the catalog states none.
 const MEDIA_FAMILY: &str = "gateway";
 
 /// Configuration of a gateway. Start from [`Config::default`] and change fields.
@@ -75,8 +75,8 @@ const MEDIA_FAMILY: &str = "gateway";
 pub struct Config {
     /// Addresses to listen on, such as `127.0.0.1:8080`; port 0 picks a free port. Default: `127.0.0.1:8080`.
     pub listen: Vec<String>,
-    /// Addresses that serve `/health/live`, `/health/ready` and `/metrics` alone, without TLS, with places of their own. Default:
-    /// none; the other addresses serve them, too.
+    /// Addresses that serve only `/health/live`, `/health/ready` and `/metrics`, without TLS, with their own connection
+    /// limit. Default: none; the other addresses serve them, too.
     pub health_listen: Vec<String>,
     /// Further addresses, served with TLS. Default: none.
     pub tls: Option<Tls>,
@@ -87,21 +87,21 @@ pub struct Config {
     pub key: Option<ApiKey>,
     /// The key of `/admin`, through which keys are managed. Default: none; `/admin` is not served.
     pub admin_key: Option<ApiKey>,
-    /// Folder of the database, which keeps keys, usage and tasks, of the pepper, and of generated files; created if it is
-    /// missing. Default: none; all of it is in memory.
+    /// Folder of the database, which stores keys, usage and tasks, of the pepper, and of generated files; created if it
+    /// is missing. Default: none; everything is in memory.
     pub data: Option<PathBuf>,
-    /// Postgres database that keeps keys and usage instead, for all gateways that share it. Default: none.
+    /// Postgres database that stores keys and usage instead, for all gateways that share it. Default: none.
     pub store: Option<StoreUrl>,
-    /// What the digests of keys are made with, the same for all gateways of one store. Default: the file `pepper` of the data
-    /// folder, which is made if it is missing.
+    /// Keys the digests of API keys; the same for all gateways of one store. Default: the file `pepper` in the data folder,
+    /// which is created if it is missing.
     pub pepper: Option<Pepper>,
-    /// Takes the providers and the models from the store, where gateways share them, and not `upstreams` and `models`. Default:
-    /// no.
+    /// Takes the providers and models from the store, where gateways share them, instead of `upstreams` and `models`.
+    /// Default: no.
     pub shared_config: Option<Sharing>,
-    /// Redis or Valkey server on which gateways count requests and tokens a minute and requests at once together. Default:
-    /// none; each counts for itself.
+    /// Redis or Valkey server on which gateways jointly count requests and tokens per minute and concurrent requests.
+    /// Default: none; each counts for itself.
     pub counters: Option<CounterServer>,
-    /// Bucket in which generated files lie. Default: none; they are in the data folder.
+    /// Bucket for generated files. Default: none; they are in the data folder.
     pub files: Option<Bucket>,
     /// Scheme, host and port under which clients reach the gateway, for file URLs (4 rule 4). Default: from the
     /// `Host` header of the request.
@@ -126,21 +126,21 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     /// Time that requests, video tasks and their webhooks get to finish at shutdown. Default: 5 s.
     pub shutdown_grace: Duration,
-    /// Time from the signal to stop until no further connection is accepted. Meanwhile `/health/ready` answers 503, so
+    /// Time from the stop signal until no further connection is accepted. Meanwhile `/health/ready` answers 503, so
     /// that a load balancer sends no further requests. Default: none.
     pub drain_delay: Duration,
-    /// Serves `/metrics` to everyone who reaches the gateway. Default: false.
+    /// Serves `/metrics` to everybody who can reach the gateway. Default: false.
     pub open_metrics: bool,
     /// Pause of the simulated provider before each event of a stream. Default: none.
     pub event_delay: Duration,
     /// Minimum time that a simulated video task is `processing` (section 3). Default: 1.5 s.
     pub video_time: Duration,
-    /// Pause between two questions to a provider about a video that it makes. Default: 5 s.
+    /// Polling interval for videos at providers. Default: 5 s.
     pub video_poll: Duration,
-    /// Longest time that a provider may take for a video, until its file is here. Default: 1 h.
+    /// Maximum time for a provider to make a video, until its file is stored here. Default: 1 h.
     pub video_timeout: Duration,
-    /// How long a video task waits for a gateway that has died before another one, or the same one started again, takes it
-    /// over. Default: 30 s.
+    /// How long a video task of a gateway that died waits before another one, or the restarted one, takes it over.
+    /// Default: 30 s.
     pub video_lease: Duration,
     /// Maximum size of all generated images and videos together, each kept for an hour (8); requests that need more are
     /// refused. Default: 256 MiB.
@@ -148,16 +148,16 @@ pub struct Config {
     /// Maximum memory of all answers under way, whole ones and events that have to be read to their end; requests whose
     /// answers need more fail. Default: 512 MiB.
     pub max_held_bytes: usize,
-    /// How many answers by idempotency keys a database keeps for those who repeat a request, of each operation; all of them
-    /// together may take 8 KiB each. Without a database it is 1,000 at most. Default: 10,000.
+    /// How many answers per operation a database keeps for repeated requests with an idempotency key; all of them together
+    /// may take 8 KiB each. Without a database, at most 1,000. Default: 10,000.
     pub max_idempotent_answers: usize,
-    /// How much one API key may take of `max_held_bytes`, of `max_file_bytes` and of the places of video tasks while the
+    /// How much of `max_held_bytes`, of `max_file_bytes` and of the video task slots one API key may take while the
     /// gateway has other keys, in percent, from 1 to 100. Default: 50.
     pub max_percent_per_key: u8,
-    /// Secret that signs webhooks. Default: a random one, which stays the same where there is a data folder, see
+    /// Secret that signs webhooks. Default: a random one, which is preserved if there is a data folder, see
     /// [`Gateway::webhook_secret`](crate::Gateway::webhook_secret).
     pub webhook_secret: Option<Secret>,
-    /// Secrets of before, which sign webhooks, too, until receivers know the present one. Default: none.
+    /// Earlier secrets, which also sign webhooks until receivers know the current one. Default: none.
     pub webhook_previous_secrets: Vec<Secret>,
     /// Pause before the second attempt to deliver a webhook; it triples each time, for twelve attempts. Default: 1 s.
     pub webhook_backoff: Duration,
@@ -218,7 +218,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The targets whose requests have no known cost, with their models. The simulator costs nothing.
+    /// The targets whose requests have no known cost, with their models. The simulator is free.
     pub(crate) fn unpriced_targets(&self) -> impl Iterator<Item = (&Model, &Target)> {
         let is_free = |target: &Target| {
             let mut upstreams = self.upstreams.iter();
@@ -229,7 +229,7 @@ impl Config {
         targets.filter(move |(_, target)| target.price.is_none() && !is_free(target))
     }
 
-    /// How many upstreams and models it has, in words.
+    /// The number of its upstreams and models, in words.
     pub fn offer(&self) -> String {
         match self.shared_config {
             Some(_) => "upstreams and models are in the store".to_owned(),

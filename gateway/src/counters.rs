@@ -1,7 +1,7 @@
-//! Counters that several gateways share, on a Redis or Valkey server: requests and tokens a minute, requests at once, and what is
-//! spent of budgets, of each key. A request asks once and waits a bounded time; the server judges it in one step, by its own
-//! clock. While the server is away, each gateway counts for itself, and what it counted is the least that the server takes over
-//! when it is back.
+//! Counters that several gateways share, on a Redis or Valkey server: each key's requests and tokens per minute, concurrent
+//! requests, and budget spending. A request asks once and waits a bounded time; the server decides in one step, by its own
+//! clock. While the server is away, each gateway counts for itself, and when it is back, it adopts at least what each
+//! gateway has counted.
 
 mod address;
 mod link;
@@ -30,11 +30,11 @@ use crate::random::random_bytes;
 use crate::spent::{Spent, SpentSoFar};
 use crate::supervised::supervise;
 
-/// Pause between two tellings: what comes meanwhile is told together.
+/// Pause between two reports: whatever accumulates in between is reported together.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long a telling may take. No request waits for it.
+/// Time limit of a report. No request waits for it.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many keys are told of at once.
+/// How many keys are reported concurrently.
 const AT_ONCE: usize = 64;
 
 /// A Redis or Valkey server with counters that several gateways share.
@@ -43,9 +43,9 @@ const AT_ONCE: usize = 64;
 pub struct CounterServer {
     /// Its address.
     pub url: CountersUrl,
-    /// How long a request waits for it; after that, the limits of the gateway alone hold until it answers again. Default: 50 ms.
+    /// How long a request waits for it; after that, the gateway's own limits apply until it answers again. Default: 50 ms.
     pub timeout: Duration,
-    /// How long the requests at once of a gateway that died count. Default: 30 s.
+    /// How long the concurrent requests of a gateway that died still count. Default: 30 s.
     pub lease: Duration,
 }
 
@@ -56,7 +56,7 @@ impl CounterServer {
     }
 }
 
-/// The counters, until this is dropped.
+/// The counters; they stop when this is dropped.
 pub(crate) struct Counters {
     shared: Arc<Shared>,
     _tasks: [AbortOnDropHandle<()>; 2],
@@ -67,7 +67,7 @@ struct Shared {
     scripts: Scripts,
     timeout: Duration,
     lease: Duration,
-    /// What tells the places of this gateway from those of others.
+    /// Distinguishes this gateway's slots from those of others.
     node: String,
     next: AtomicU64,
     waiting: Mutex<Waiting>,
@@ -76,7 +76,7 @@ struct Shared {
 }
 
 impl Counters {
-    /// Connects in the background. Needs a Tokio runtime. Errors: the address cannot be used.
+    /// Connects in the background. Needs a Tokio runtime. Errors: the address can't be used.
     pub(crate) fn start(server: &CounterServer) -> Result<Self, InvalidCountersUrl> {
         let link = Arc::new(Link::new(&server.url, server.timeout)?);
         let node = u64::from_le_bytes(*random_bytes().first_chunk().expect("32 bytes"));
@@ -99,7 +99,7 @@ impl Counters {
         Ok(Self { shared, _tasks: tasks.map(AbortOnDropHandle::new) })
     }
 
-    /// Judges a request of a key. `None`: the server is away, or does not answer in time.
+    /// Decides on a key's request. `None`: the server is away, or doesn't answer in time.
     pub(crate) async fn ask(
         &self,
         key: &Arc<str>,
@@ -115,15 +115,15 @@ impl Counters {
         answer
     }
 
-    /// A place among the requests at once of a key, which nobody has granted yet.
+    /// A slot among a key's concurrent requests, which has not been granted yet.
     pub(crate) fn place(&self, key: &Arc<str>) -> Place {
         let number = self.shared.next.fetch_add(1, Ordering::Relaxed);
         Place { shared: Arc::clone(&self.shared), key: Arc::clone(key), number, is_refused: false }
     }
 
-    /// Counts what a request of a key took. `so_far`: all that was spent, with that.
+    /// Counts what a key's request consumed. `so_far`: the total spent, including it.
     pub(crate) fn add(&self, key: &Arc<str>, limits: &Limits, spent: Spent, so_far: SpentSoFar) {
-        // Without a server, the gateway's own counters have it, and are told of when there is one again.
+        // Without a server, the gateway's own counters have it, and it is reported once the server is back.
         let is_told = limits.tokens_per_minute.is_some() || limits.have_budget();
         if !is_told || !self.is_present() || spent == Spent::default() {
             return;
@@ -144,12 +144,12 @@ impl Counters {
         self.shared.link.get().is_some()
     }
 
-    /// How often the server was lost. What was counted without it has to be told.
+    /// How many times the server was lost. What was counted without it must be reported.
     pub(crate) fn losses(&self) -> u64 {
         self.shared.link.losses()
     }
 
-    /// How many requests were judged without the server.
+    /// How many requests were decided without the server.
     pub(crate) fn judged_locally(&self) -> u64 {
         self.shared.local.load(Ordering::Relaxed)
     }
@@ -168,7 +168,7 @@ impl Shared {
 
     async fn ask(&self, key: &Arc<str>, limits: &Limits, seen: Seen, place: Option<u64>) -> Option<Answer> {
         let connection = self.link.get()?;
-        // What this gateway knows comes first: a client that asks again when its answer has ended finds its place free.
+        // Reported first: a client that sends its next request when its answer has ended finds its slot free.
         let (news, freed) = self.waiting().take(key);
         let (place, free) = (place.map(|place| self.name(place)), self.names(freed.places()));
         let asked = self.scripts.judge(key, limits, seen, &news, place.as_deref(), self.lease, &free);
@@ -179,7 +179,7 @@ impl Shared {
         Some(answer)
     }
 
-    /// Waits for the server, and gives it up if it fails or takes too long.
+    /// Waits for the server, and drops the connection if it fails or takes too long.
     async fn within<T>(
         &self,
         time: Duration,
@@ -199,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// What the server calls a place.
+    /// The server's name for a slot.
     fn name(&self, place: u64) -> String {
         format!("{}-{place:x}", self.node)
     }
@@ -208,7 +208,7 @@ impl Shared {
         places.into_iter().map(|place| self.name(place)).collect()
     }
 
-    /// Tells what waits. `renew`: also which places are still taken.
+    /// Reports what is waiting. `renew`: also which slots are still held.
     async fn tell(&self, renew: bool) {
         let Some(connection) = self.link.get() else { return };
         let batches = self.waiting().batches();
@@ -228,14 +228,14 @@ impl Shared {
         }
     }
 
-    /// Renews the places of a key that are taken right now. Whether the server knows it.
+    /// Renews the slots that a key holds right now. Returns whether the server has been updated.
     async fn renew(&self, key: &Arc<str>, connection: &Arc<MultiplexedConnection>) -> bool {
         let mut first = 0;
         loop {
             let taken = self.waiting().renew(key, first);
             let Some(last) = taken.last() else { return true };
             first = last + 1;
-            // Those that come meanwhile have a whole lease.
+            // Slots taken in the meantime have a full lease.
             let is_last = taken.len() < MOST_TOLD;
             let told = self.scripts.settle(key, &News::default(), self.lease, &[], &self.names(taken));
             let told = self.within(PATIENCE, connection, told.call(connection)).await;
@@ -246,7 +246,7 @@ impl Shared {
         }
     }
 
-    /// Whether the server knows it.
+    /// Returns whether the server has been updated.
     async fn tell_of(&self, batch: &Batch, connection: &Arc<MultiplexedConnection>) -> bool {
         let Batch { key, news, freed } = batch;
         let free = self.names(freed.places());
@@ -259,14 +259,14 @@ impl Shared {
     }
 }
 
-/// Tells the server of tokens and of places, as they come; and of the places that are taken, before their lease ends and when the
-/// server is back, which may have lost all.
+/// Reports tokens and slots to the server as they come; and slots still held, before their lease ends and when the server is
+/// back, since it may have lost everything.
 async fn tell(shared: Arc<Shared>) {
     let pause = shared.lease / 3;
     let mut renewal = Instant::now() + pause;
     loop {
         let renew = tokio::select! {
-            // There is always something to tell of when much goes on.
+            // Under load, there is always something to report.
             biased;
             () = shared.link.is_back() => true,
             () = sleep_until(renewal) => true,
@@ -280,7 +280,7 @@ async fn tell(shared: Arc<Shared>) {
     }
 }
 
-/// A request's place among those at once of its key, on the server, until it is dropped.
+/// A slot among the concurrent requests of its key, on the server, until it is dropped.
 pub(crate) struct Place {
     shared: Arc<Shared>,
     key: Arc<str>,
@@ -289,12 +289,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The request goes on: from now on, the server is told that the place is taken.
+    /// The request proceeds: from now on, the server is told that the slot is held.
     pub(crate) fn hold(&self) {
         self.shared.waiting().hold(&self.key, self.number);
     }
 
-    /// The server has refused the request, and knows of no place.
+    /// The server has rejected the request, and knows of no slot.
     pub(crate) fn refused(mut self) {
         self.is_refused = true;
     }

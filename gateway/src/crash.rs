@@ -1,4 +1,4 @@
-//! Ends the process at a chosen point, so that tests see what outlives it. In debug builds only.
+//! Ends the process at a chosen point, so that tests see what survives. In debug builds only.
 
 use std::panic::Location;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Environment variable with the number of the point, counted from 1.
 const VARIABLE: &str = "GATEWRIGHT_CRASH_AT";
 
-/// Environment variable with the path of a file: points count from when it is there. Default: from the beginning.
+/// Environment variable with the path of a file: points count once it exists. Default: from the beginning.
 const BEGINS: &str = "GATEWRIGHT_CRASH_FROM";
 
-/// Environment variable with a part of the path of source files: only their points count. Default: those of all.
+/// Environment variable with part of a source file path: only points in those files count. Default: all points.
 const PLACE: &str = "GATEWRIGHT_CRASH_IN";
 
-/// A point between two steps that change what lasts.
+/// A point between two steps that change durable data.
 #[track_caller]
 pub(crate) fn point() {
     if cfg!(debug_assertions) && counts(Location::caller()) && has_begun() {
@@ -28,7 +28,7 @@ fn pass() {
         AtomicU64::new(number.unwrap_or(0))
     });
     if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
-        // As a kill would: nothing is written any more, nobody is told.
+        // Like a kill: nothing more is written, and nobody is notified.
         std::process::abort();
     }
 }
@@ -39,7 +39,7 @@ fn counts(place: &Location<'_>) -> bool {
     AWAITED.as_ref().is_none_or(|part| place.file().replace('\\', "/").contains(part))
 }
 
-/// Whether points count by now.
+/// Whether counting has begun.
 fn has_begun() -> bool {
     static AWAITED: LazyLock<Option<PathBuf>> = LazyLock::new(|| std::env::var_os(BEGINS).map(PathBuf::from));
     AWAITED.as_ref().is_none_or(|place| place.exists())

@@ -1,4 +1,4 @@
-//! Days, by which usage is kept.
+//! Days, by which usage is recorded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,7 +28,7 @@ impl Day {
         self.0.to_julian_day()
     }
 
-    /// The day of a [`number`](Self::number). None: there is none.
+    /// The day with a [`number`](Self::number). None: there is no such day.
     pub(crate) fn of_number(number: i32) -> Option<Self> {
         Date::from_julian_day(number).ok().map(Self)
     }
@@ -38,7 +38,7 @@ impl Day {
         Self(self.0.replace_day(1).unwrap_or(self.0))
     }
 
-    /// The day so many days before.
+    /// The day this many days earlier.
     pub(crate) fn before(self, days: u32) -> Self {
         Self(self.0.saturating_sub(Duration::days(days.into())))
     }

@@ -1,13 +1,13 @@
-//! Files and folders: for their owner alone, and there after a power cut.
+//! Files and folders with access for their owner only, which survive a power failure.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Ending of the names of files that are being made.
+/// Extension of unfinished files.
 pub(crate) const UNFINISHED: &str = "new";
 
-/// Makes folders for their owner alone.
+/// Creates folders with access for their owner only.
 pub(crate) fn private_folder() -> DirBuilder {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "there are no modes"))]
     let mut builder = DirBuilder::new();
@@ -16,7 +16,7 @@ pub(crate) fn private_folder() -> DirBuilder {
     builder
 }
 
-/// Opens files. One that is made is for its owner alone.
+/// Opens files. New ones are accessible to their owner only.
 pub(crate) fn private_file() -> OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut, reason = "there are no modes"))]
     let mut options = OpenOptions::new();
@@ -25,7 +25,7 @@ pub(crate) fn private_file() -> OpenOptions {
     options
 }
 
-/// Waits until the names in a folder are on the disk. Windows cannot be asked for that.
+/// Syncs the names in a folder to the disk. Windows doesn't support that.
 #[cfg(unix)]
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     // The parent of a bare name.

@@ -1,5 +1,5 @@
-//! Fault injection: reads lists of faults, so that users can test their error handling. `fault/answer.rs` applies them to
-//! responses, `server/request/fault_injection.rs` finds those that a request asks for.
+//! Fault injection: parses lists of faults, so that users can test their error handling. `fault/answer.rs` applies them
+//! to responses, `server/request/fault_injection.rs` finds those that a request asks for.
 //!
 //! A fault is written `name` or `name=value`. Commas separate several faults, and `name=value@operation` limits one to
 //! an operation. Faults come from the request header [`FAULT_HEADER`], from a model id that ends in `~` and the faults
@@ -206,13 +206,13 @@ impl Faults {
         self.0.extend(others.0);
     }
 
-    /// Those that hold for an operation.
+    /// Those that apply to an operation.
     pub(crate) fn of(mut self, operation: &Operation) -> Self {
         self.0.retain(|(_, only)| only.is_none_or(|only| only.id == operation.id));
         self
     }
 
-    /// Takes out of the body of a request what the faults hide from the simulator.
+    /// Removes from a request's body what the faults hide from the simulator.
     pub(crate) fn hide(&self, body: &mut Bytes) {
         const TOOLS: [&str; 4] = ["tools", "tool_choice", "toolConfig", "tool_config"];
         if !self.has(&Fault::NoToolCall) {
@@ -226,7 +226,7 @@ impl Faults {
                 _ = write!(left, "{}:{}", Value::from(name), value.get());
             }
         });
-        // The operation refuses what is no object.
+        // The operation rejects anything but an object.
         if read.is_err() {
             return;
         }
@@ -237,7 +237,7 @@ impl Faults {
         *body = left.into();
     }
 
-    /// Whether the simulator refuses what strict providers refuse.
+    /// Whether the simulator rejects what strict providers reject.
     pub(crate) fn is_strict(&self) -> bool {
         self.has(&Fault::Strict)
     }

@@ -63,13 +63,13 @@ pub fn answer_by_schema(
 /// The wire protocols, as the first byte of an input of [`translate`] names them.
 const PROTOCOLS: [Protocol; 4] = [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native];
 
-/// Translates a document of a protocol to every protocol. The first byte names the protocol, the second says whether a
-/// request, an answer, an error or a stream follows, which is an event a line. Returns the bytes that were written; `None`:
-/// the document is none of the protocol.
+/// Translates a document of a protocol to every protocol. The first byte names the protocol, the second whether a request,
+/// an answer, an error or a stream (one event per line) follows. Returns the number of bytes written; `None`: the document
+/// doesn't belong to the protocol.
 ///
 /// # Panics
-/// If a request that is written for its own protocol is not what it was, if one is said to lose what it does not have, or if
-/// something follows the end of a stream.
+/// If a request written for its own protocol differs from the original, if one is reported to lose something it doesn't
+/// have, or if anything follows the end of a stream.
 pub fn translate(input: &[u8]) -> Option<usize> {
     let (&[protocol, kind], text) = input.split_first_chunk()?;
     let source = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
@@ -124,8 +124,8 @@ fn translate_request(source: Protocol, body: &Value) -> Option<usize> {
     Some(written.iter().sum())
 }
 
-/// Whether a request is what it was, but for the model, which is the target's, and for whole numbers, which may be written
-/// as 4 or as 4.0.
+/// Whether a request equals the original, except for the model, which is the target's, and for whole numbers, which may be
+/// written as 4 or as 4.0.
 fn is_same(body: &Value, back: &Value) -> bool {
     fn is_equal(one: &Value, other: &Value) -> bool {
         match (one, other) {
@@ -155,20 +155,20 @@ fn is_same(body: &Value, back: &Value) -> bool {
     }
 }
 
-/// Translates a request or a stream of a protocol to every protocol, as [`translate`] does: the first byte names the protocol,
-/// the second says what follows. Returns the number of documents that were held against their rules; `None`: it is
-/// none, a request that the gateway or strict providers of its own protocol refuse, or a stream with arguments that are no
-/// JSON object, which reach the client as the model wrote them.
+/// Translates a request or a stream of a protocol to every protocol, like [`translate`]: the first byte names the protocol,
+/// the second what follows. Returns the number of documents checked against their rules; `None`: it is not a valid document,
+/// it is a request that the gateway or strict providers of its own protocol reject, or it is a stream with arguments that
+/// are not a JSON object, which are passed to the client as the model wrote them.
 ///
 /// # Panics
-/// If a request is written as one that strict providers refuse, or if a stream breaks what its clients rely on.
+/// If a written request is one that strict providers reject, or if a stream violates what its clients rely on.
 pub fn hold(input: &[u8]) -> Option<usize> {
     let broken = broken_rules(input)?;
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     Some(PROTOCOLS.len() - 1)
 }
 
-/// The operation of a protocol, whose rules a request keeps before it is translated.
+/// The operation of a protocol, whose rules a request follows before it is translated.
 fn operation_of(protocol: Protocol) -> &'static Operation {
     match protocol {
         Protocol::Chat => &operations::CREATE_CHAT_COMPLETION,
@@ -178,7 +178,7 @@ fn operation_of(protocol: Protocol) -> &'static Operation {
     }
 }
 
-/// The rules that the translations of an input of [`hold`] break.
+/// The rules that the translations of an input of [`hold`] violate.
 fn broken_rules(input: &[u8]) -> Option<Vec<String>> {
     let (&[protocol, kind], text) = input.split_first_chunk()?;
     let source = PROTOCOLS[usize::from(protocol) % PROTOCOLS.len()];
@@ -237,8 +237,8 @@ fn broken_by_stream(source: Protocol, deltas: &[Delta]) -> Option<Vec<String>> {
     Some(broken.collect())
 }
 
-/// Whether the arguments of all functions are JSON objects. Where a model writes others, they stay as they are: the client is
-/// to tell the model.
+/// Whether the arguments of all functions are JSON objects. Other arguments of a model stay unchanged, so that the client
+/// can tell the model.
 fn are_calls_whole(deltas: &[Delta]) -> bool {
     let mut inputs: BTreeMap<(u32, u32), String> = BTreeMap::new();
     for delta in deltas {

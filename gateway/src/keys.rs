@@ -1,4 +1,4 @@
-//! What a key is: whom it was issued to, what it may do and how much. Knows nothing of where keys are kept.
+//! What a key is: who it was issued to, what it may do and how much. Independent of where keys are stored.
 
 mod digest;
 mod issued;
@@ -11,7 +11,7 @@ pub use self::issued::{IssuedKey, Key, NewKey, Rotation};
 pub use self::limits::Limits;
 pub use self::scopes::Scopes;
 
-/// A key that breaks a rule. The text names the member and what it must be.
+/// An invalid member of a key. The text names the member and what it must be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{member}: {message}")]
 pub struct InvalidMember {

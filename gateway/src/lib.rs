@@ -20,8 +20,8 @@
 //! - If the prompt asks it to repeat, say or reply with something, it answers with exactly that. It echoes quoted
 //!   strings and tokens such as `COMPAT-1a2b3c` from other prompts, and counts for `count to 10`. `max_tokens`, `stop`
 //!   and `n` work as with a real provider. Equal requests get equal answers.
-//! - It returns log probabilities on request, and counts images as tokens. It refuses `background`.
-//! - It refuses requests that exceed a fixed number of steps and bytes, with `request_too_costly`.
+//! - It returns log probabilities on request, and counts images as tokens. It rejects `background`.
+//! - It rejects requests that exceed a fixed number of steps and bytes, with `request_too_costly`.
 //! - It calls the tools that a request forces or that the prompt names, with arguments that match their schema.
 //! - It draws images and encodes videos at the requested size. A video whose prompt contains [`FAILURE_MARKER`], or
 //!   `[fail: some message]`, ends as `failed`.

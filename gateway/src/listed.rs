@@ -1,4 +1,4 @@
-//! Tells those who share the store that this gateway runs, and what it is doing.
+//! Reports to the store, for those who share it, that this gateway is running, and what it is doing.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,14 +12,14 @@ use crate::shared::Shared;
 use crate::store::{NODE_KNOWN_FOR_S, NodeRecord, Store};
 use crate::supervised::supervise;
 
-/// How often it is told.
+/// Interval between reports.
 const PAUSE: Duration = Duration::from_secs(5);
-/// How long the end waits for the store.
+/// How long the shutdown waits for the store.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Name where the machine has none.
+/// Name if the machine has none.
 const NAMELESS: &str = "gateway";
 
-/// A gateway that is listed, until [`end`](Self::end).
+/// A listed gateway, until [`end`](Self::end).
 pub(crate) struct Listed {
     id: String,
     store: Arc<dyn Store>,
@@ -61,7 +61,7 @@ async fn tell(app: Weak<App>, mut node: NodeRecord) {
         (node.in_flight, node.leases) = (app.metrics.in_flight.now(), app.task_runner.under_way());
         node.config = app.shared.as_ref().and_then(Shared::number);
         if let Err(error) = app.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
-            // Whoever needs the store says that it is away.
+            // Others that need the store log that it is away.
             tracing::debug!("{error}: others are not told of this gateway");
         }
         drop(app);

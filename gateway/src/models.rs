@@ -10,22 +10,22 @@ use crate::keys::Scopes;
 use crate::routing::{Route, Routes};
 use crate::wire::{ApiError, Call, Response, json, json_response};
 
-/// Maximum number of tokens of a text answer of the simulated provider, whatever the request allows.
+/// Maximum number of tokens of a text answer from the simulator, whatever the request allows.
 pub(crate) const LONGEST_ANSWER: usize = 32_768;
 /// Creation date of all models in the lists: the start of 2026. The catalog states no dates.
 const CREATED: u64 = 1_767_225_600;
 /// Prefix of native model names.
 const NATIVE_PREFIX: &str = "models/";
 
-/// `GET /v1/models`: the models of the configuration, as far as the key may use them.
+/// `GET /v1/models`: the models of the configuration that the key may use.
 pub(crate) fn list(app: &App, call: &Call) -> Response {
     let (routes, scopes) = (app.routes.load(), call.caller.scopes());
     let entries = routes.all().flat_map(|route| names(route, scopes).map(|name| entry(route, name)));
     json_response(&json!({ "object": "list", "data": entries.collect::<Vec<_>>() }))
 }
 
-/// The names under which a key finds a model in lists, by all of which it may call it: its id, or those of its aliases that
-/// the scope names where it does not name the id.
+/// The names under which lists show a model to a key, all of which it may use: its id, or those of its aliases that the
+/// scope includes if it doesn't include the id.
 pub(crate) fn names<'r>(route: &'r Route, scopes: &Scopes) -> impl Iterator<Item = &'r str> {
     let own = scopes.allow_model(&route.id).then_some(&*route.id);
     let aliases: &[String] = if own.is_some() { &[] } else { &route.model.aliases };
@@ -67,7 +67,7 @@ pub(crate) fn retrieve(app: &App, call: &Call) -> Result<Response, ApiError> {
     Ok(json_response(&entry(route, listed(route, name, call))))
 }
 
-/// What the lists of a key call the model that it names.
+/// The name under which a key's lists show the model that it names.
 fn listed<'n>(route: &'n Route, name: &'n str, call: &Call) -> &'n str {
     if call.caller.scopes().allow_model(&route.id) { &route.id } else { name }
 }
@@ -106,8 +106,8 @@ pub(crate) fn retrieve_native(app: &App, call: &Call) -> Result<Response, ApiErr
     Ok(json_response(&native_entry(route, listed(route, id, call))))
 }
 
-/// The model in the path of a native request. The native list names models `models/<id>`, and so do clients, which gives
-/// the path `models/models/<id>`.
+/// The model in the path of a native request. The native list names models `models/<id>`, and so do clients, which
+/// results in the path `models/models/<id>`.
 pub(crate) fn native_id(call: &Call) -> &str {
     id_of(call.operation, call.path("model"))
 }
@@ -171,7 +171,7 @@ pub(crate) fn elsewhere(id: &str, operation: &Operation) -> ApiError {
     ApiError::new(&ErrorCode::INVALID_VALUE, message).param("model")
 }
 
-/// The error for a model that makes something else than an endpoint does, or does not exist.
+/// The error for a model that generates something other than the endpoint does, or doesn't exist.
 pub(crate) fn unserved(routes: &Routes, id: &str, operation: &Operation) -> ApiError {
     let Some(route) = routes.find(id) else { return missing(id, operation) };
     let (what, right) = match route.model.kind {

@@ -1,4 +1,4 @@
-//! What operators see of the traffic: metrics, a line in the log for each request, traces, and the newest requests.
+//! What operators see of the traffic: metrics, a log line for each request, traces, and the newest requests.
 
 mod access_log;
 mod attempts;

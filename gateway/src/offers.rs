@@ -13,15 +13,15 @@ use crate::config::{Config, Kind, Upstream};
 use crate::conversation::Protocol;
 use crate::upstream::Endpoint;
 
-/// Longest time for the list of an upstream.
+/// Timeout for an upstream's list.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Maximum number of pages that are read of a list.
+/// Maximum number of pages read from a list.
 const MOST_PAGES: usize = 20;
 /// Maximum size of all pages of a list, in bytes.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
-/// Number of upstreams that are asked at once.
+/// Number of upstreams queried concurrently.
 const AT_ONCE: usize = 16;
-/// Maximum size of what is told of an upstream's error, in bytes.
+/// Maximum size of the reported part of an upstream's error, in bytes.
 const MOST_TOLD_BYTES: usize = 300;
 
 /// What an upstream offers.
@@ -30,11 +30,12 @@ const MOST_TOLD_BYTES: usize = 300;
 pub struct Offer {
     /// Name of the upstream.
     pub upstream: String,
-    /// Its names of its models, in its order. Errors: why they are not known, for people.
+    /// Its names for its models, in its order. Errors: why they are unknown, for display.
     pub models: Result<Vec<String>, String>,
 }
 
-/// Asks all upstreams for their models, some at once, each with its first key. Needs a Tokio runtime.
+/// Queries all upstreams for their models, several concurrently, each with its first key. Needs a Tokio
+/// runtime.
 pub async fn offers(config: &Config) -> Vec<Offer> {
     let asked = config.upstreams.iter().map(|upstream| async {
         Offer { upstream: upstream.name.clone(), models: models_of(upstream).await }
@@ -87,7 +88,7 @@ fn refused(endpoint: &Endpoint, status: impl Display + Into<u16> + Copy, body: &
     format!("it answered {status}: {said}")
 }
 
-/// A page of a list, in each form of it.
+/// A page of a list, in any of its formats.
 #[derive(Debug, Deserialize)]
 struct Page {
     /// All but native.
@@ -128,7 +129,7 @@ impl Page {
         data.iter().filter_map(|entry| entry.id.clone()).chain(models.iter().filter_map(native))
     }
 
-    /// What the request for the next page names.
+    /// The cursor for the next page.
     fn next(self) -> Option<String> {
         let last = self.last_id.filter(|_| self.has_more == Some(true));
         last.or(self.next_page_token).filter(|next| !next.is_empty())

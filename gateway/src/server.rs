@@ -108,12 +108,12 @@ impl Gateway {
         self.listening.urls().collect()
     }
 
-    /// Its configuration, with the upstreams and models that are in use.
+    /// Its configuration, with the upstreams and models in use.
     pub fn config(&self) -> Config {
         self.embedded.config()
     }
 
-    /// What gives the gateway another configuration while it serves.
+    /// Changes the gateway's configuration while it serves.
     pub fn control(&self) -> Control {
         Control { app: self.embedded.shared(), certificate: self.certificate.clone() }
     }
@@ -123,24 +123,25 @@ impl Gateway {
         self.embedded.key()
     }
 
-    /// The secret that receivers of webhooks verify signatures with.
+    /// The secret with which webhook receivers verify signatures.
     pub fn webhook_secret(&self) -> &Secret {
         self.embedded.webhook_secret()
     }
 
-    /// Whether that secret was made at this start. One that is configured or made of a pepper of before is known already.
+    /// Whether that secret was created at this start. A configured one, or one derived from an existing pepper, is
+    /// already known.
     pub fn webhook_secret_is_new(&self) -> bool {
         self.embedded.webhook_secret_is_new()
     }
 
-    /// Whether keys, usage, tasks and files outlive the process.
+    /// Whether keys, usage, tasks and files survive the process.
     pub fn lasts(&self) -> bool {
         self.embedded.lasts()
     }
 
     /// Serves until `shutdown` resolves, then refuses connections, and gives requests, video tasks and notifications in
-    /// progress the configured grace period to finish. Requests that remain are cut. Tasks that remain go on when a gateway
-    /// has the same data folder again; without one, they end as failed: returns their ids.
+    /// progress the configured grace period to finish. Requests that remain are cut off. Tasks that remain continue when a
+    /// gateway uses the same data folder again; without one, they end as failed: returns their ids.
     pub async fn serve(self, shutdown: impl Future<Output = ()>) -> Vec<String> {
         let app = self.embedded.shared();
         let config = &app.config;
@@ -152,7 +153,7 @@ impl Gateway {
         let places = Places::new(config.max_connections);
         let peers = Peers::new(config.max_connections_per_peer);
         let refusals = Arc::new(Semaphore::new(REFUSALS));
-        // Ends connections whose grace is over, and knows when all have ended.
+        // Closes connections whose grace period is over, and tracks when all have ended.
         let (cut, open) = (CancellationToken::new(), TaskTracker::new());
         for url in self.listening.urls() {
             tracing::info!(url, "listening");
@@ -192,7 +193,7 @@ impl Gateway {
             let (socket, peer) = connection::open(stream, config.write_timeout);
             let activity = Arc::clone(place.activity());
             let client = Client { presence: peer.presence().clone(), activity, is_tls };
-            // In a box: a task would have room for it twice, before it is polled and then.
+            // Boxed: a task would reserve space for it twice, before and while it is polled.
             let connection = Box::pin(connections.serve(socket, client));
             let present = Present::new(&app.metrics.connections);
             let (cut, is_open) = (cut.child_token(), open.token());
@@ -210,7 +211,7 @@ impl Gateway {
                         false
                     }
                     () = cut.cancelled() => true,
-                    // Nothing is left to send: a silent client need not be waited for.
+                    // Nothing is left to send, so a silent client need not be waited for.
                     () = place.activity().evicted() => true,
                 };
                 drop(is_open);
@@ -220,7 +221,7 @@ impl Gateway {
                 drop((place, held, present));
             });
         }
-        // Who connects from now on is refused, and does not wait for an answer that never comes.
+        // New clients are refused, instead of waiting for an answer that never comes.
         drop(self.listening);
         let ended = async {
             draining.cancel();
@@ -232,7 +233,7 @@ impl Gateway {
         if tokio::time::timeout(config.shutdown_grace, ended).await.is_err() {
             tracing::warn!("requests or video tasks in progress were abandoned");
         }
-        // What abandoned requests took is recorded below.
+        // What abandoned requests consumed is recorded below.
         cut.cancel();
         open.wait().await;
         let unfinished = app.task_runner.stop().await;
@@ -254,7 +255,7 @@ fn too_many(max_connections: usize) -> ApiError {
     ApiError::new(&ErrorCode::TOO_MANY_CONNECTIONS, message).retry_after(REFUSED_WAIT_S)
 }
 
-/// Records in the store what the last requests have left.
+/// Records in the store what the last requests left behind.
 async fn record_last(app: &App) {
     if let Err(error) = app.writer.finish().await {
         let becomes = if app.ledger.journal().is_some() { "waits for the next start" } else { "is lost" };
@@ -266,7 +267,7 @@ async fn record_last(app: &App) {
     }
 }
 
-/// What serves the connections.
+/// Serves the connections.
 struct Connections {
     settings: Settings,
     embedded: Embedded,
@@ -281,7 +282,7 @@ impl Connections {
         async move {
             match handshakes {
                 None => http1::serve(socket, embedded, client, settings).await,
-                // In a box, so that a connection without TLS has no room for one.
+                // Boxed, so that a connection without TLS needs no space for it.
                 Some(handshakes) => {
                     let secured = async {
                         let socket = handshakes.shake(socket).await?;

@@ -1,5 +1,5 @@
-//! The configuration that gateways share in their store: which revision is in use here, and what became of another one. And what
-//! operators do with its revisions.
+//! The configuration that gateways share in their store: which revision is in use here, and why another one isn't. Also the
+//! operators' actions on its revisions.
 
 mod copy;
 mod revisions;
@@ -15,16 +15,16 @@ use tokio::sync::Notify;
 use crate::config::{Config, Model, SharedConfig, Sharing, Upstream, Watch};
 use crate::store;
 
-/// The part of a gateway in it.
+/// A gateway's view of the shared configuration.
 pub(crate) struct Shared {
-    /// What a document may name of this machine.
+    /// What a document may refer to on this machine.
     pub(crate) sharing: Sharing,
-    /// Where the last document that was used is kept, for a start without the store.
+    /// Where the last document in use is stored, for a start without the store.
     copy: Option<PathBuf>,
     state: Mutex<State>,
-    /// Held by who looks for another revision.
+    /// Held while looking for another revision.
     pub(crate) turn: tokio::sync::Mutex<()>,
-    /// The one in use is to be read again: its secrets may have changed.
+    /// Signals that the one in use must be read again: its secrets may have changed.
     pub(crate) again: Notify,
 }
 
@@ -36,7 +36,7 @@ struct State {
     watch: Watch,
 }
 
-/// A revision that is in use.
+/// The revision in use.
 pub(crate) struct InUse {
     pub(crate) revision: store::ConfigRevision,
     pub(crate) document: String,
@@ -44,7 +44,7 @@ pub(crate) struct InUse {
     pub(crate) models: Vec<Model>,
 }
 
-/// A revision that this gateway cannot use.
+/// A revision that this gateway can't use.
 #[derive(Clone)]
 pub(crate) struct Refused {
     pub(crate) revision: store::ConfigRevision,
@@ -53,10 +53,10 @@ pub(crate) struct Refused {
 }
 
 impl Shared {
-    /// `None`: the gateway has a configuration of its own.
+    /// `None`: the gateway has its own configuration.
     pub(crate) fn of(config: &Config) -> Option<Self> {
         let sharing = config.shared_config.clone()?;
-        // A store in the data folder is there whenever the folder is.
+        // A store in the data folder exists whenever the folder does.
         let copy = config.data.as_deref().filter(|_| config.store.is_some()).map(copy::place_in);
         let (state, turn, again) = (Mutex::default(), tokio::sync::Mutex::default(), Notify::new());
         Some(Self { sharing, copy, state, turn, again })
@@ -79,7 +79,7 @@ impl Shared {
         self.state().refused.clone()
     }
 
-    /// Whether a file with a secret of the revision in use has changed since this was asked last.
+    /// Whether a file with a secret of the revision in use has changed since the last call.
     pub(crate) fn files_have_changed(&self) -> bool {
         let watch = &mut self.state().watch;
         let changed = watch.has_changed();
@@ -89,7 +89,7 @@ impl Shared {
         changed
     }
 
-    /// Reads a document. Blocks. Errors: why this gateway cannot use it.
+    /// Reads a document. Blocks. Errors: why this gateway can't use it.
     pub(crate) fn read(
         &self,
         revision: &store::ConfigRevision,
@@ -99,7 +99,7 @@ impl Shared {
         SharedConfig::read(document, &name, &self.sharing).map_err(|problems| problems.to_string())
     }
 
-    /// A revision is in use. Blocks.
+    /// Records that a revision is in use. Blocks.
     pub(crate) fn used(&self, revision: &store::ConfigRevision, document: &str, read: SharedConfig) {
         let SharedConfig { upstreams, models, files, .. } = read;
         let in_use = InUse { revision: revision.clone(), document: document.to_owned(), upstreams, models };
@@ -115,7 +115,7 @@ impl Shared {
         }
     }
 
-    /// A revision cannot be used. Whether that is news.
+    /// Records that a revision can't be used. Returns whether that is news.
     pub(crate) fn refuse(&self, revision: &store::ConfigRevision, why: &str) -> bool {
         let mut state = self.state();
         let before = state.refused.as_ref();
@@ -124,17 +124,17 @@ impl Shared {
         !known
     }
 
-    /// The copy of the last document that was used. Blocks.
+    /// The copy of the last document in use. Blocks.
     pub(crate) fn kept(&self) -> Option<(store::ConfigRevision, String)> {
         self.copy.as_deref().and_then(copy::kept)
     }
 }
 
-/// What a document is called in messages before it is a revision.
+/// What messages call a document before it is a revision.
 const DOCUMENT: &str = "document";
 
-/// Reads a document that is to become a revision. `here`: a gateway here has to be able to use it; else its secrets may be
-/// elsewhere. Blocks.
+/// Validates a document that is to become a revision. `here`: a gateway here must be able to use it; otherwise its secrets
+/// may be elsewhere. Blocks.
 fn judge(document: &str, here: Option<&Sharing>) -> Result<SharedConfig, String> {
     let read = match here {
         Some(sharing) => SharedConfig::read(document, DOCUMENT, sharing),

@@ -1,4 +1,5 @@
-//! What is spent: tokens, and money in billionths of the operator's currency, as sums of fractions would depend on their order.
+//! Spending: tokens, and money in billionths of the operator's currency, because sums of fractions would depend on their
+//! order.
 
 use crate::day::Day;
 
@@ -15,7 +16,7 @@ impl Spent {
         *self = self.and(other);
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
     }
@@ -30,7 +31,7 @@ impl Spent {
     }
 }
 
-/// What was spent on a day, and in its month with the day.
+/// Spending on a day, and in its month including that day.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpentSoFar {
     pub(crate) day: Day,

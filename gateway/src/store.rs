@@ -1,6 +1,6 @@
-//! What outlives a request. Keys, their usage, responses and which upstream stores them, answers by idempotency keys, video tasks
-//! and their notifications, and which generated files there are last, behind [`Store`]: in an SQL database, or in memory where the
-//! gateway has neither a data folder nor a server.
+//! Durable data. [`Store`] holds keys, their usage, responses and which upstream stores them, answers by idempotency key,
+//! video tasks and their notifications, and the records of generated files: in an SQL database, or in memory if the gateway
+//! has neither a data folder nor a server.
 
 mod address;
 mod bucket;

@@ -1,4 +1,4 @@
-//! Tasks that live as long as the gateway: a panic is no end of one.
+//! Tasks that live as long as the gateway: a panic doesn't end them.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use tokio::task::JoinHandle;
 
-/// Runs a task until it ends. After a panic, the log says so, and the task begins anew after a pause. Needs a Tokio runtime.
+/// Runs a task until it ends. A panic is logged, and the task restarts after a pause. Needs a Tokio runtime.
 pub(crate) fn supervise<F>(
     task: &'static str,
     pause: Duration,
@@ -16,9 +16,9 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     tokio::spawn(async move {
-        // What the task shares with others is behind locks that survive a panic; the rest is made anew.
+        // State that the task shares with others is behind locks that survive a panic; the rest is recreated.
         while AssertUnwindSafe(async { begin().await }).catch_unwind().await.is_err() {
-            // The message of the panic went to standard error.
+            // The panic message went to standard error.
             tracing::error!(task, "a task of the gateway panicked; it begins anew");
             tokio::time::sleep(pause).await;
         }
@@ -40,7 +40,7 @@ mod tests {
         let (count, end) = (Arc::clone(&begun), Arc::clone(&ended));
         supervise("test", Duration::ZERO, move || {
             let (time, end) = (count.fetch_add(1, Ordering::SeqCst), Arc::clone(&end));
-            // Before the task waits, too.
+            // Even before the task waits.
             assert!(time > 0, "on purpose");
             async move {
                 tokio::task::yield_now().await;

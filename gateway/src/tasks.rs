@@ -1,4 +1,4 @@
-//! The video tasks that this process works on: their leases, and who may work when.
+//! The video tasks that this process works on: their leases, and the schedule of the work.
 
 mod estimates;
 mod schedule;

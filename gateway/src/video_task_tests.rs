@@ -1,4 +1,4 @@
-//! Tests responses about video tasks of a whole gateway, while the test holds its encoders and storage.
+//! Tests responses about video tasks of a complete gateway, while the test holds its encoders and storage.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ async fn look_ups_call_a_task_pending_until_it_has_a_slot_and_the_submission_cal
     let taken = [(), ()].map(|()| gateway.app().task_runner.schedule.free_place().expect("both places"));
     let task = submit(&gateway, "a kite", 3).await;
     assert_eq!((text(&task["status"]), status(&gateway, &task).await.as_str()), ("processing", "pending"));
-    // A task that is to fail is not encoded, and needs no encoder.
+    // A task that will fail is not encoded, and needs no encoder.
     assert_eq!(submit(&gateway, "[fail]", 3).await["status"], "processing");
     drop(taken);
     while status(&gateway, &task).await == "pending" {
@@ -92,13 +92,13 @@ async fn the_limit_of_a_key_holds_for_its_videos_under_way_also_once_it_is_revok
     new.limits.file_bytes = Some(300);
     let key = app.registry.create(new).await.expect("a key").key;
     let most = async |id: &str| app.room_for_files(&id.into(), 0).await.expect("nothing").most();
-    // Before it is in memory, with it there, and after it has gone.
+    // Before it is in memory, while it is there, and after it has gone.
     assert_eq!(most(&key.id).await, 300);
     app.authenticator.refresh().await.expect("a store");
     assert_eq!(most(&key.id).await, 300);
     app.registry.revoke(&key.id).await.expect("revoked");
     app.authenticator.refresh().await.expect("a store");
     assert_eq!(most(&key.id).await, 300);
-    // A name is no id, and the key of the configuration has no limits.
+    // A name is not an id, and the configured key has no limits.
     assert_eq!((most("default").await, most("limited").await), (1_000, 1_000));
 }

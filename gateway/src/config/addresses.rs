@@ -6,7 +6,7 @@ use gatewright::limits::is_public;
 use http::Uri;
 use url::{Host, Url};
 
-/// Longest address of an upstream, with room for the path that is added.
+/// Maximum length of an upstream's URL, leaving room for the path that is added.
 const LONGEST_BASE_URL: usize = 2000;
 
 /// Paths of operations, as providers document them.
@@ -26,29 +26,32 @@ pub(crate) fn is_origin(text: &str) -> bool {
     plain && !text.contains(['?', '#', '@'])
 }
 
-/// Whether a text is host and port, as an address to listen on is.
+/// Whether a text is host and port, the format of an address to listen on.
 pub(crate) fn is_listen_address(text: &str) -> bool {
     let parts = text.rsplit_once(':');
     parts.is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok())
 }
 
-/// Whether a text is a name, an IPv4 address, or an IPv6 address in brackets: no URL, and no address without its port.
+/// Whether a text is a name, an IPv4 address, or an IPv6 address in brackets, but not a URL, or an address without its
+/// port.
 fn is_host(text: &str) -> bool {
     let name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');
     match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        // With its zone, as in `[fe80::1%eth0]`.
+        // May include a zone, as in `[fe80::1%eth0]`.
         Some(address) => address.split('%').next().is_some_and(|address| address.parse::<Ipv6Addr>().is_ok()),
         None => !text.is_empty() && text.bytes().all(name),
     }
 }
 
-/// The end of a base URL that is the path of an operation, which is added to each request: the base ends before it.
+/// The operation path at the end of a base URL, if there is one: it is added to each request, so the base must end
+/// before it.
 pub(super) fn operation_of(base: &Url) -> Option<&'static str> {
     let path = base.path().trim_end_matches('/');
     OPERATIONS.into_iter().find(|operation| path.ends_with(operation))
 }
 
-/// A base URL without a slash at its end. Errors: why it is none; never quotes it, since it may hold a password.
+/// A base URL without a trailing slash. Errors: why it is invalid; never quotes it, since it may contain a
+/// password.
 pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
     if text.len() > LONGEST_BASE_URL {
         return Err("must have 2000 bytes or less");
@@ -64,7 +67,7 @@ pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
     if url.query().is_some() || url.fragment().is_some() {
         return Err("must not have a query or a fragment: a path is added to it");
     }
-    // One reader of URLs mends what the other one, which sends requests, refuses.
+    // The URL parser repairs what the HTTP client's parser rejects.
     if text.parse::<Uri>().is_err() {
         return Err(wrong);
     }
@@ -76,20 +79,20 @@ pub fn check_base_url(text: &str) -> Result<(), &'static str> {
     base_url(text).map(drop)
 }
 
-/// Whether a URL sends what it carries unencrypted to a host that is not this machine's or of a private network.
+/// Whether a URL sends data unencrypted to a host other than this machine or one in a private network.
 pub(super) fn is_exposed(url: &Url) -> bool {
     url.scheme() == "http" && is_public_host(url)
 }
 
-/// Whether the host of a URL is neither this machine nor one of a private network.
+/// Whether a URL's host is neither this machine nor one in a private network.
 pub(super) fn is_public_host(url: &Url) -> bool {
     match url.host() {
         None => false,
         Some(Host::Ipv4(address)) => is_public(address.into()),
         Some(Host::Ipv6(address)) => is_public(address.into()),
-        // A name without a dot is one of a local network or of a cluster.
+        // A name without a dot belongs to a local network or a cluster.
         Some(Host::Domain(name)) => {
-            // Only URLs of the web have their addresses read.
+            // The parser recognizes addresses only in web URLs.
             if let Ok(address) = name.parse() {
                 return is_public(address);
             }
@@ -100,7 +103,8 @@ pub(super) fn is_public_host(url: &Url) -> bool {
     }
 }
 
-/// Whether a secret may be sent to a token endpoint: by https, or on this machine. Errors: why not; never quotes it.
+/// Whether a secret may be sent to a token endpoint: via https, or on this machine. Errors: why not; never quotes
+/// it.
 pub(crate) fn check_token_url(text: &str) -> Result<(), &'static str> {
     let url = base_url(text)?;
     let is_local = match url.host() {
@@ -129,7 +133,7 @@ mod tests {
             "api.example/v1",
             "ftp://api.example",
             "https://api.example/?a=b",
-            // What sends requests would refuse these.
+            // The HTTP client would reject these.
             "https://api.example/a b",
             &format!("https://api.example/{}", "a".repeat(2000)),
             "https://api.example/#a",

@@ -1,27 +1,28 @@
-//! What the server of an upstream takes. Servers that speak one protocol differ: some know only the older members of it,
-//! others only the newer ones.
+//! What an upstream's server supports. Servers of one protocol differ: some know only its older members, others only the
+//! newer ones.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// What the server of an upstream takes, where servers of its protocol differ. The default is what most of them take.
+/// What an upstream's server supports, as far as servers of its protocol differ. The default is what most of them
+/// support.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Capabilities {
     /// Where system messages may be, and whether there is a role for developers.
     pub roles: Roles,
-    /// The member that limits the tokens of an answer.
+    /// The member that limits the tokens of a response.
     pub token_limit: TokenLimit,
-    /// Whether it takes tools whose input is text. If not, they are sent as functions.
+    /// Whether it supports tools with text input. If not, they are sent as functions.
     pub custom_tools: bool,
-    /// Whether it takes the reasoning of earlier answers.
+    /// Whether it accepts the reasoning of earlier responses.
     pub reasoning_content: bool,
-    /// Whether it takes `stream_options`, by which the gateway asks for the usage of a stream.
+    /// Whether it supports `stream_options`, with which the gateway requests the usage of a stream.
     pub stream_options: bool,
 }
 
 impl Capabilities {
-    /// What most servers take.
+    /// What most servers support.
     pub(crate) const MOST: Self = Self {
         roles: Roles::Any,
         token_limit: TokenLimit::MaxTokens,

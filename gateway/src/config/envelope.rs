@@ -1,23 +1,23 @@
-//! How the requests of an upstream differ from its protocol: in their paths, and in single members of their bodies.
+//! How an upstream's requests deviate from its protocol: in their paths, and in individual body members.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Stands for the model in a path.
+/// Placeholder for the model in a path.
 pub(crate) const MODEL_PLACEHOLDER: &str = "{model}";
 
-/// How the requests of an upstream differ from its protocol. The default is the protocol itself.
+/// How an upstream's requests deviate from its protocol. By default they don't.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Envelope {
-    /// Paths that differ.
+    /// Deviating paths.
     pub paths: Paths,
     /// Members that the body of each text request has. They go before those of clients.
     pub set_body: Map<String, Value>,
-    /// Members that no body of a text request has.
+    /// Members removed from the body of each text request.
     pub omit_body: Vec<String>,
-    /// Sends the beta features of the messages protocol in the body (`anthropic_beta`) and not in a header.
+    /// Sends the beta features of the messages protocol in the body (`anthropic_beta`) instead of a header.
     pub betas_in_body: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Each path that is set, by its key.
+    /// Each configured path, with its key.
     pub(super) fn all(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let named = [
             ("answer", &self.answer),
@@ -58,7 +58,7 @@ impl Paths {
         named.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
     }
 
-    /// Whether the upstream counts tokens, if its protocol does.
+    /// Whether the upstream counts tokens, if its protocol can.
     pub(crate) fn count_tokens(&self) -> bool {
         self.answer.is_none() || self.count_tokens.is_some()
     }

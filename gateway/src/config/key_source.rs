@@ -1,4 +1,4 @@
-//! Sources of keys and access tokens that are valid for a while: the gateway gets a new one before the current one expires.
+//! Sources of short-lived keys and access tokens: the gateway gets a new one before the current one expires.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::keys::KeyCommand;
 
-/// Where the key of an upstream comes from, if it is valid for a while.
+/// The source of an upstream's key, if the key is short-lived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeySource {
@@ -14,21 +14,21 @@ pub enum KeySource {
     Command(KeyCommand),
     /// A file that another program rewrites.
     File(KeyFile),
-    /// A token server, which knows the gateway as a client.
+    /// A token server; the gateway is its client.
     ClientCredentials(ClientCredentials),
-    /// A token server, by the credentials of a service account or of a user in a JSON file.
+    /// A token server, with the credentials of a service account or a user from a JSON file.
     CredentialsFile(PathBuf),
     /// The application default credentials of this machine.
     ApplicationDefault(ApplicationDefault),
 }
 
 impl KeySource {
-    /// Whether it gives access tokens, which are sent as bearer tokens.
+    /// Whether it provides access tokens, which are sent as bearer tokens.
     pub(crate) fn gives_access_tokens(&self) -> bool {
         matches!(self, Self::ClientCredentials(_) | Self::CredentialsFile(_) | Self::ApplicationDefault(_))
     }
 
-    /// How long a key is valid, where the configuration says it and not the source.
+    /// How long a key is valid, if the configuration states it rather than the source.
     pub(crate) fn ttl(&self) -> Option<Duration> {
         match self {
             Self::Command(command) => Some(command.ttl),
@@ -38,7 +38,7 @@ impl KeySource {
     }
 }
 
-/// What the source is, for messages.
+/// Describes the source, for messages.
 impl fmt::Display for KeySource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -51,18 +51,18 @@ impl fmt::Display for KeySource {
     }
 }
 
-/// A file that holds a key and that another program rewrites, such as a projected token of a service account.
+/// A file with a key that another program rewrites, such as a projected service account token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyFile {
     /// The file.
     pub path: PathBuf,
-    /// How long what was read is valid. The file is read again before that.
+    /// How long its content is valid. The file is read again before that ends.
     pub ttl: Duration,
 }
 
 impl KeyFile {
-    /// A file that is read again before a time is over.
+    /// A file that is read again before its time ends.
     pub fn new(path: impl Into<PathBuf>, ttl: Duration) -> Self {
         Self { path: path.into(), ttl }
     }
@@ -78,7 +78,7 @@ pub struct ClientCredentials {
     pub client_id: String,
     /// The secret of the client.
     pub client_secret: String,
-    /// What the token is for.
+    /// The scope of the token.
     pub scope: Option<String>,
 }
 
@@ -115,14 +115,14 @@ impl fmt::Debug for ClientCredentials {
 pub struct ApplicationDefault {
     /// The file that `GOOGLE_APPLICATION_CREDENTIALS` names. If it is set, nothing else is tried.
     pub file: Option<PathBuf>,
-    /// The file in which a user's login is kept, if there is one.
+    /// The file that stores a user's login, if there is one.
     pub login_file: Option<PathBuf>,
-    /// The host of the metadata server, with a port if it is not 80.
+    /// The metadata server's host, with a port unless it is 80.
     pub metadata_host: String,
 }
 
 impl ApplicationDefault {
-    /// Those of a metadata server alone.
+    /// Only from a metadata server.
     pub fn of_metadata_server(host: impl Into<String>) -> Self {
         Self { file: None, login_file: None, metadata_host: host.into() }
     }

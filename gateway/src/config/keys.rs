@@ -1,10 +1,10 @@
-//! How an upstream is shown its key, and what else each request to it says.
+//! How an upstream's key is sent, and what else each request to it contains.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the key of an upstream stands in a request.
+/// Where an upstream's key goes in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum KeyPlace {
@@ -12,21 +12,21 @@ pub enum KeyPlace {
     Header {
         /// Name of the header.
         name: String,
-        /// What stands before the key.
+        /// The text before the key.
         prefix: String,
     },
-    /// In a parameter of the query, by its name.
+    /// In a query parameter with this name.
     Query(String),
 }
 
 impl KeyPlace {
-    /// A header that holds the key behind a prefix.
+    /// A header with the key after a prefix.
     pub fn header(name: impl Into<String>, prefix: impl Into<String>) -> Self {
         Self::Header { name: name.into(), prefix: prefix.into() }
     }
 }
 
-/// A header, or a parameter of the query, that each request to an upstream has. `Debug` hides a secret value.
+/// A header or query parameter added to each request to an upstream. `Debug` hides a secret value.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Setting {
@@ -39,12 +39,12 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// One whose value everyone may know.
+    /// A setting with a public value.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { name: name.into(), value: value.into(), is_secret: false }
     }
 
-    /// One whose value is a secret.
+    /// A setting with a secret value.
     pub fn secret(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self { is_secret: true, ..Self::new(name, value) }
     }
@@ -57,20 +57,20 @@ impl fmt::Debug for Setting {
     }
 }
 
-/// A program that prints the key of an upstream. `Debug` shows its name alone: arguments may be secrets.
+/// A program that prints an upstream's key. `Debug` shows only its name: arguments may be secrets.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyCommand {
     /// The program and its arguments.
     pub words: Vec<String>,
-    /// How long a key holds. The program runs anew before that.
+    /// How long a key is valid. The program runs again before that ends.
     pub ttl: Duration,
-    /// The folder in which it runs.
+    /// The folder it runs in.
     pub folder: PathBuf,
 }
 
 impl KeyCommand {
-    /// A program with its arguments, which runs in the folder of this process.
+    /// A program with its arguments, which runs in this process's folder.
     pub fn new(words: impl IntoIterator<Item = impl Into<String>>, ttl: Duration) -> Self {
         Self { words: words.into_iter().map(Into::into).collect(), ttl, folder: PathBuf::new() }
     }

@@ -1,4 +1,4 @@
-//! The log and the traces, as a configuration file asks for them. The program sets them up, not the gateway.
+//! The log and the traces, as set in a configuration file. The program sets them up, not the gateway.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,11 +7,11 @@ use serde::Deserialize;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Log {
-    /// What it tells.
+    /// What it logs.
     pub level: LogLevel,
-    /// How it is written.
+    /// Its format.
     pub format: LogFormat,
-    /// Address of a collector of traces.
+    /// Address of a trace collector.
     pub otlp_endpoint: Option<String>,
 }
 

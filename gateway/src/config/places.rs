@@ -1,4 +1,4 @@
-//! Where things stand in a configuration file: paths of keys, and their lines and columns.
+//! Positions in a configuration file: paths of keys, and their lines and columns.
 
 use std::fmt;
 use std::ops::Range;
@@ -32,7 +32,7 @@ impl From<usize> for Step {
 pub(super) struct Path(Vec<Step>);
 
 impl Path {
-    /// The path one step further.
+    /// The path extended by one step.
     pub(super) fn to(&self, step: impl Into<Step>) -> Self {
         let mut steps = self.0.clone();
         steps.push(step.into());
@@ -46,7 +46,7 @@ impl FromIterator<Step> for Path {
     }
 }
 
-/// As TOML writes a dotted key, with indexes in brackets.
+/// In the format of a dotted TOML key, with indexes in brackets.
 impl fmt::Display for Path {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, step) in self.0.iter().enumerate() {
@@ -67,7 +67,7 @@ impl fmt::Display for Path {
     }
 }
 
-/// Looks places up in a parsed file.
+/// Looks up positions in a parsed file.
 pub(super) struct Places<'t> {
     text: &'t str,
     root: Spanned<DeTable<'t>>,
@@ -78,8 +78,8 @@ impl<'t> Places<'t> {
         Self { text, root }
     }
 
-    /// Line and column of what stands at a path, from 1: of the value, or of its key if the value is a table with a
-    /// header of its own. Where the path leads nowhere, that of the last table on the way.
+    /// Line and column of the value at a path, from 1, or of its key if the value is a table with its own header.
+    /// If the path doesn't exist, those of the last table along it.
     pub(super) fn of(&self, path: &Path) -> (usize, usize) {
         self.find(path, false)
     }
@@ -107,7 +107,7 @@ impl<'t> Places<'t> {
             let Some((name, next)) = next else { break };
             let last = at + 1 == path.0.len();
             found = match name {
-                // The span of a table with a header is that of the header, brackets included.
+                // The span of a table with a header is the header's, including brackets.
                 Some(name) if (key && last) || matches!(next.get_ref(), DeValue::Table(_)) => name,
                 _ => next.span(),
             };

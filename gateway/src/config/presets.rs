@@ -1,5 +1,5 @@
-//! Providers as data: a file each, in the words of a configuration file. An upstream that names its provider takes from the
-//! provider's file what it does not say itself.
+//! Providers as data: one file each, in the format of a configuration file. An upstream that names its provider inherits
+//! from the provider's file what it doesn't set itself.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use toml::de::DeTable;
 use super::places::Path;
 use super::toml_as_json::table;
 
-/// The files, by the name of the provider.
+/// The files, by provider name.
 const FILES: [(&str, &str); 26] = [
     ("openai", include_str!("../../providers/openai.toml")),
     ("anthropic", include_str!("../../providers/anthropic.toml")),
@@ -47,17 +47,17 @@ static PRESETS: LazyLock<Vec<Preset>> =
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Preset {
-    /// What an upstream calls it.
+    /// The name that upstreams use for it.
     pub name: &'static str,
-    /// Its name for people.
+    /// Its display name.
     pub title: String,
-    /// What an address of it looks like, where the operator says it.
+    /// An example of its URL, if the operator must set it.
     pub example_base_url: Option<String>,
     /// A few of its models.
     pub models: Vec<String>,
     /// What differs from other servers of its protocol, and what the gateway does about it.
     pub notes: Vec<String>,
-    /// Pages that say what is known of it, by the key that they are about.
+    /// Pages that document it, by the key that they cover.
     pub sources: Vec<(String, String)>,
     /// The keys of an upstream.
     upstream: Map<String, Value>,
@@ -70,7 +70,7 @@ pub fn presets() -> &'static [Preset] {
     &PRESETS
 }
 
-/// The provider of a name. Errors: there is none; the names that there are.
+/// The provider with a name. Errors: it doesn't exist; lists the names that do.
 pub fn preset(name: &str) -> Result<&'static Preset, String> {
     PRESETS.iter().find(|preset| preset.name == name).ok_or_else(|| {
         let names: Vec<&str> = names().collect();
@@ -78,7 +78,7 @@ pub fn preset(name: &str) -> Result<&'static Preset, String> {
     })
 }
 
-/// The names that upstreams may give their provider.
+/// The provider names that upstreams may use.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|(name, _)| *name)
 }
@@ -106,29 +106,29 @@ impl Preset {
         }
     }
 
-    /// An upstream of it with every key, as a part of a configuration file.
+    /// An upstream of this provider with every key, as part of a configuration file.
     pub fn upstream(&self) -> String {
         format!("[upstreams.{}]\n{}\n", self.name, self.lines)
     }
 
-    /// What it speaks: a kind of upstreams.
+    /// Its protocol: a kind of upstream.
     pub fn kind(&self) -> &str {
         self.text("kind").unwrap_or_default()
     }
 
-    /// Where it is. `None`: the operator says so.
+    /// Its URL. `None`: the operator must set it.
     pub fn base_url(&self) -> Option<&str> {
         self.text("base_url")
     }
 
-    /// What is said of it without a page that says so.
+    /// The keys that no documentation page confirms.
     pub fn unconfirmed(&self) -> Vec<&str> {
         let models = (!self.models.is_empty()).then_some("models");
         let said = self.upstream.keys().map(String::as_str).chain(models);
         said.filter(|key| *key != "kind" && self.sources.iter().all(|(of, _)| of != key)).collect()
     }
 
-    /// The variable of the environment that holds its key. `None`: it needs none.
+    /// The environment variable with its key. `None`: it needs none.
     pub fn key_variable(&self) -> Option<&str> {
         self.upstream.get("key")?["env"].as_str()
     }
@@ -138,8 +138,8 @@ impl Preset {
     }
 }
 
-/// Gives each upstream of a document that names its provider what it does not say itself. Returns what is wrong, which no
-/// schema says: an upstream has a kind or a provider.
+/// Fills in, for each upstream of a document that names its provider, what it doesn't set itself. Returns errors that no
+/// schema can express: an upstream needs a kind or a provider.
 pub(super) fn fill(document: &mut Value) -> Vec<(Path, String)> {
     let mut wrong = Vec::new();
     let upstreams = document.get_mut("upstreams").and_then(Value::as_object_mut);
@@ -147,7 +147,7 @@ pub(super) fn fill(document: &mut Value) -> Vec<(Path, String)> {
         let Some(upstream) = upstream.as_object_mut() else { continue };
         match upstream.get("provider") {
             Some(provider) => {
-                // The schema tells of another name.
+                // The schema reports unknown names.
                 let Some(Ok(preset)) = provider.as_str().map(preset) else { continue };
                 for (key, value) in &preset.upstream {
                     upstream.entry(key.as_str()).or_insert_with(|| value.clone());

@@ -1,5 +1,5 @@
-//! Price files: prices and limits of models, which `gatewright prices import` writes and operators may edit. One module reads and
-//! writes them, so that both agree on the form.
+//! Price files: prices and limits of models, which `gatewright prices import` writes and operators may edit. A single module
+//! reads and writes them, so that both agree on the format.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,9 +23,9 @@ use crate::usage::{Price, PriceTier, TokenPrice};
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// Maximum number of models in a price file.
 const MAX_MODELS: usize = 100_000;
-/// Maximum number of problems of a price file that are collected.
+/// Maximum number of problems collected in a price file.
 const MAX_PROBLEMS: usize = 50;
-/// Maximum price, as the schema of configuration files has it.
+/// Maximum price, as in the schema of configuration files.
 const MAX_PRICE: f64 = 1_000_000_000.0;
 /// Maximum number of tiers of a price.
 const MAX_TIERS: usize = 16;
@@ -40,27 +40,27 @@ pub struct PriceList {
     upstreams: Tables,
 }
 
-/// Models by their id at the provider, by the name of the provider or of the upstream.
+/// Models by their id at the provider, by provider or upstream name.
 type Tables = BTreeMap<String, BTreeMap<String, ListedModel>>;
 
-/// Whose models a part of a price list has.
+/// Which models a part of a price list covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PricesOf<'n> {
-    /// Those of a provider, by the name that upstreams give it.
+    /// A provider's, by the name that upstreams use for it.
     Provider(&'n str),
-    /// Those of one upstream.
+    /// A single upstream's.
     Upstream(&'n str),
 }
 
-/// What a price list says of a model.
+/// A price list's entry for a model.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct ListedModel {
-    /// What it costs.
+    /// Its price.
     pub price: Price,
-    /// Maximum number of tokens of the prompt and of the answer together.
+    /// Maximum number of tokens of prompt and response together.
     pub context: Option<u64>,
-    /// Maximum number of tokens of an answer.
+    /// Maximum number of tokens of a response.
     pub max_output: Option<u64>,
 }
 
@@ -71,7 +71,7 @@ impl ListedModel {
     }
 }
 
-/// A model, as a price file says it.
+/// A model in the format of a price file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -89,14 +89,14 @@ struct Entry {
 }
 
 impl PriceList {
-    /// Reads a price file. Errors: everything that is wrong with it.
+    /// Reads a price file. Errors: all problems in it.
     pub fn read(path: &FilePath) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let text = text_of(path).map_err(|error| unreadable(&name, &error.to_string()))?;
         Self::parse(&text, &name)
     }
 
-    /// Reads the text of a price file. `name`: what messages call it.
+    /// Parses a price file. `name`: what messages call it.
     pub fn parse(text: &str, name: &str) -> Result<Self, Problems> {
         if text.len() as u64 > MAX_BYTES {
             return Err(unreadable(name, &format!("it is longer than {MAX_BYTES} bytes")));
@@ -123,7 +123,7 @@ impl PriceList {
         Err(Problems::new(problems.collect()))
     }
 
-    /// The model of an upstream: what the list says of the upstream itself goes before what it says of its provider.
+    /// An upstream's model: entries for the upstream itself take precedence over entries for its provider.
     pub(super) fn find(&self, upstream: &str, provider: Option<&str>, model: &str) -> Option<&ListedModel> {
         let of_upstream = self.upstreams.get(upstream).and_then(|models| models.get(model));
         let of_provider = || self.providers.get(provider?)?.get(model);
@@ -148,17 +148,18 @@ impl PriceList {
         tables.entry(name.to_owned()).or_default().insert(id.to_owned(), model)
     }
 
-    /// How many models it has.
+    /// Number of models in it.
     pub fn len(&self) -> usize {
         self.providers.values().chain(self.upstreams.values()).map(BTreeMap::len).sum()
     }
 
-    /// Whether it has no model.
+    /// Whether it contains no models.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The file: sorted, and a table for each model, so that two imports differ in what has changed alone.
+    /// The file's text: sorted, with a table for each model, so that two imports differ only in what has
+    /// changed.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
         for (table, tables) in [("providers", &self.providers), ("upstreams", &self.upstreams)] {
@@ -180,12 +181,12 @@ fn unreadable(name: &str, why: &str) -> Problems {
 
 fn text_of(path: &FilePath) -> io::Result<String> {
     let mut text = String::new();
-    // One byte more than allowed, which tells that it is too long.
+    // Reads one byte more than allowed, to detect that it is too long.
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// Collects what is wrong on the way.
+/// Collects problems while reading.
 #[derive(Default)]
 struct Reading {
     wrong: Vec<(Path, String)>,
@@ -281,7 +282,7 @@ fn members(value: Value) -> Map<String, Value> {
     }
 }
 
-/// The member of a model, or of one of its tiers, whose number JSON does not have.
+/// The member of a model, or of one of its tiers, whose number JSON can't represent.
 fn unlike_json(model: &Value) -> Option<&str> {
     let members = model.as_object()?;
     let is_null = |value: &Value| {
@@ -299,7 +300,7 @@ impl Entry {
     }
 }
 
-/// Why a price cannot be used, and which of its members is at fault.
+/// Why a price is invalid, and which member causes that.
 #[derive(Debug)]
 pub(super) struct Unfit {
     pub(super) within: Vec<&'static str>,
@@ -407,13 +408,13 @@ fn inline(tier: &PriceTier) -> String {
     format!("{{ above = {}{} }}", tier.above, amounts.collect::<String>())
 }
 
-/// A key as TOML writes it. What JSON escapes of a text, TOML reads.
+/// A key in TOML syntax. TOML reads JSON's escapes.
 fn key(name: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { Value::from(name).to_string() }
 }
 
-/// An amount to the billionth, as TOML writes it.
+/// An amount to the billionth, in TOML syntax.
 fn decimal(amount: f64) -> String {
     let billionths = billionths(amount);
     let (whole, rest) = (billionths / 1_000_000_000, billionths % 1_000_000_000);

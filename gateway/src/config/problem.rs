@@ -1,22 +1,22 @@
-//! What is wrong with a configuration file, and where.
+//! Problems in a configuration file, with their positions.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Maximum number of problems that are told.
+/// Maximum number of problems that are reported.
 const MOST: usize = 50;
 
 /// A problem of a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// The file, as it was named.
+    /// The file, as it was named by the caller.
     pub file: String,
-    /// Line and column, from 1; `None` if the file cannot be read.
+    /// Line and column, from 1; `None` if the file can't be read.
     pub place: Option<(usize, usize)>,
     /// The key, such as `upstreams.one.kind`; empty if the file is not TOML.
     pub key: String,
-    /// What is wrong, and what to do about it.
+    /// What is wrong, and how to fix it.
     pub message: String,
 }
 
@@ -47,7 +47,7 @@ impl Problems {
         Self { problems, files: Vec::new() }
     }
 
-    /// With those of another file behind them.
+    /// Appends the problems of another file.
     pub(super) fn and(mut self, other: Option<Self>) -> Self {
         self.problems.extend(other.into_iter().flat_map(|other| other.problems));
         self
@@ -57,8 +57,8 @@ impl Problems {
         Self { files, ..self }
     }
 
-    /// The files that the configuration names, as far as it could be read: keys and certificates. One that is missing may be
-    /// what is wrong.
+    /// The files that the configuration refers to, as far as it could be read: keys and certificates. A missing one may be
+    /// the problem.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
@@ -70,7 +70,7 @@ impl AsRef<[Problem]> for Problems {
     }
 }
 
-/// A line for each problem; of very many, the first ones.
+/// A line for each problem; only the first ones if there are many.
 impl fmt::Display for Problems {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.problems.iter().take(MOST).enumerate() {

@@ -1,4 +1,5 @@
-//! Reads a configuration file: TOML, then the schema, then what no schema says. Everything that is wrong is told at once.
+//! Reads a configuration file: TOML, then the schema, then the rules that no schema can express. Reports all problems at
+//! once.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,7 @@ const MOST: usize = 200;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part<'s> {
     Whole,
-    /// What gateways share.
+    /// The part that gateways share.
     Shared(&'s Sharing),
 }
 
@@ -36,35 +37,34 @@ pub(super) enum Part<'s> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ConfigFile {
-    /// What it says, over the defaults.
+    /// Its settings, applied to the defaults.
     pub config: Config,
-    /// The log that it asks for.
+    /// Its log settings.
     pub log: Log,
-    /// What may be a mistake.
+    /// Possible mistakes.
     pub warnings: Vec<Problem>,
-    /// The models that have no price, where there are some, and what that means.
+    /// The models without a price, if some have one, and the consequence.
     pub unpriced: Option<Problem>,
-    /// Whether the file holds nothing at all, not even a comment: whoever writes it may not have finished.
+    /// Whether the file is completely empty, without even a comment: its writer may not have finished.
     pub is_blank: bool,
-    /// The file itself and those that it names: keys and certificates.
+    /// The file itself and those it refers to: keys and certificates.
     pub files: Vec<PathBuf>,
 }
 
 impl ConfigFile {
-    /// Reads a file and the secrets that it names. Errors: everything that is wrong with it.
+    /// Reads a file and the secrets it refers to. Errors: all problems in it.
     pub fn read(path: &Path) -> Result<Self, Problems> {
         read(path, |name| std::env::var_os(name), Absent::IsWrong)
     }
 
-    /// The same, but secrets and certificates that are not on this machine are warnings. What it gives is for checks
-    /// and not complete.
+    /// The same, but secrets and certificates missing on this machine are warnings. The result is for checks and
+    /// incomplete.
     pub fn check(path: &Path) -> Result<Self, Problems> {
         read(path, |name| std::env::var_os(name), Absent::IsWarned)
     }
 
-    /// The configuration of an upstream for each of these providers, with the models that are known of it. Their keys are in the
-    /// variables that the providers' own clients read. Errors: a provider is not known or needs an address, or its variable is
-    /// not set.
+    /// A configuration with an upstream for each of these providers, and their known models. Their keys are in the variables
+    /// that the providers' own clients read. Errors: a provider is unknown or needs a URL, or its variable is not set.
     pub fn of_providers<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, Problems> {
         let tables = names.into_iter().map(|name| format!("[upstreams.{name}]\nprovider = {name:?}\n"));
         let text = tables.collect::<Vec<_>>().concat();
@@ -90,7 +90,7 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
     Ok(read)
 }
 
-/// Reads a text as a file that lies nowhere: secrets that are files are not there.
+/// Reads a text as a file without a location: secrets in files are treated as missing.
 #[cfg(any(test, fuzzing))]
 pub(crate) fn read_text(
     text: &str,
@@ -99,7 +99,7 @@ pub(crate) fn read_text(
     parse(text, "gatewright.toml", Path::new("/nowhere"), variables, Absent::IsWarned, Part::Whole)
 }
 
-/// Reads the text of a file. `name`: what messages call it. `folder`: where relative paths start.
+/// Parses a file's text. `name`: what messages call it. `folder`: the base of relative paths.
 pub(super) fn parse(
     text: &str,
     name: &str,
@@ -136,14 +136,14 @@ pub(super) fn parse(
             broken.push(problem(places.of_key(&path), &path, message));
         }
     }
-    // Behind the schema, which speaks of what the file itself says.
+    // After the schema check, which covers what the file itself contains.
     for (path, message) in presets::fill(&mut document) {
         broken.push(problem(places.of(&path), &path, message));
     }
     if !broken.is_empty() {
         return Err(Problems::new(broken));
     }
-    // What the schema allows has these types, so this fails only where the two differ.
+    // Everything the schema allows has these types, so this fails only if the two differ.
     let file = File::deserialize(document)
         .map_err(|error| Problems::new(vec![problem((1, 1), &places::Path::default(), error.to_string())]))?;
     let mut settling = Settling::new(folder, variables, absent);
@@ -164,11 +164,11 @@ pub(super) fn parse(
     Ok(ConfigFile { config, log, warnings, unpriced, is_blank, files: settling.files })
 }
 
-/// What a document that gateways share must not say, and what it must.
+/// What a shared document must not contain, and what it must.
 fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
     let known = &schema::schema()["properties"];
     let of_each = document.as_object().into_iter().flatten().map(|(name, _)| name);
-    // What nobody knows is told already.
+    // Unknown keys have already been reported.
     let of_each =
         of_each.filter(|name| !sharing::TABLES.contains(&name.as_str()) && known.get(name).is_some());
     let mut found: Vec<_> = of_each

@@ -19,7 +19,7 @@ use crate::config::{
     Capabilities, Config, Kind, Log, LogLevel, ModelKind, Problems, Roles, Thinking, TokenLimit,
 };
 
-/// A value that no message may show.
+/// A value that must not appear in any message.
 const CANARY: &str = "sk-canary-4f2a-9c31";
 
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
@@ -52,7 +52,7 @@ fn wrong(text: &str) -> String {
     told
 }
 
-/// A file with an upstream and a model, and more lines in both.
+/// A file with an upstream and a model, and additional lines in both.
 fn with(upstream: &str, model: &str) -> String {
     format!(
         "[upstreams.one]\nkind = \"chat\"\nbase_url = \"https://one.example/v1\"\n{upstream}\n[models.m]\n\
@@ -67,8 +67,7 @@ fn an_empty_file_is_the_default_configuration() {
     assert!(read.warnings.is_empty() && read.files.is_empty());
 }
 
-/// The starting file with its keys no longer commented out: those that state defaults, and the examples if they are
-/// wanted.
+/// The starting file with its keys uncommented: those that state defaults, and the examples if requested.
 fn starting_file(examples: bool) -> String {
     let is_key = |text: &str| {
         let name = text.split(" = ").next().unwrap_or_default();
@@ -103,10 +102,10 @@ fn every_example_of_the_starting_file_is_right() {
     assert_eq!(warned, absent, "files that are not on this machine");
 }
 
-/// Keys of the schema that no table of a document has. `values`: what the document has in the place of the schema.
+/// Keys of the schema that no table of a document contains. `values`: the document's values in that place.
 fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>) {
     let keys = schema["properties"].as_object();
-    // A table that says one of several things.
+    // A table that allows one of several forms.
     let one_of = [
         &["env", "file"][..],
         &["application_default", "command", "credentials_file", "env", "file", "oauth", "ttl"],

@@ -1,4 +1,4 @@
-//! The JSON Schema of configuration files, and what a file breaks of it, in words.
+//! The JSON Schema of configuration files, and readable messages for violations of it.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ pub fn schema() -> &'static Value {
     &SCHEMA
 }
 
-/// Written out in full, without references: the path of an error leads to its schema, and a description belongs to a key.
+/// Inlined, without references: the path of an error then leads to its schema, and each key has its own description.
 fn make() -> Value {
     let settings = SchemaSettings::draft2020_12().for_deserialize().with(|settings| {
         settings.inline_subschemas = true;
@@ -34,7 +34,7 @@ fn make() -> Value {
     schema.into()
 }
 
-/// TOML has no null: what is optional is absent. Formats such as `uint32` are Rust's.
+/// TOML has no null: optional values are absent. Formats such as `uint32` are Rust's.
 fn without_null(schema: &mut Schema) {
     schema.remove("format");
     if schema.get("default").is_some_and(Value::is_null) {
@@ -54,21 +54,21 @@ fn without_null(schema: &mut Schema) {
     choices.retain(|choice| choice["type"] != "null");
     let Some(Value::Object(choice)) = choices.pop() else { return };
     for (keyword, value) in choice {
-        // The description of the key goes before that of its type.
+        // The key's description takes precedence over its type's.
         if schema.get(&keyword).is_none() {
             schema.insert(keyword, value);
         }
     }
 }
 
-/// What a document breaks of the schema: a place and what is wrong there. Of an unknown key, the key itself is the place.
+/// A violation of the schema: a place and what is wrong there. For an unknown key, the place is the key itself.
 pub(super) struct Violation {
     pub(super) path: Path,
     pub(super) is_key: bool,
     pub(super) message: String,
 }
 
-/// All violations, in no order, `most` at most.
+/// All violations, unsorted, at most `most`.
 pub(super) fn violations(document: &Value, most: usize) -> Vec<Violation> {
     VALIDATOR.iter_errors(document).flat_map(|error| explain(&error)).take(most).collect()
 }
@@ -107,7 +107,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
         Kind::Required { property } => {
             one(format!("the key {} is missing", property.as_str().unwrap_or_default()))
         }
-        // Before the words of a value: they do not speak of lists.
+        // Before a value's own message, which doesn't cover lists.
         Kind::MinItems { limit } => one(format!("must have {limit} or more in its list")),
         Kind::MaxItems { limit } => one(format!("must have {limit} or fewer in its list")),
         _ if owner["errorMessage"].is_string() => one(text(&owner["errorMessage"])),
@@ -133,7 +133,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
     }
 }
 
-/// A dot in a bare key of TOML begins a table within: `[models.gpt-4.1]` is the key `1` of `gpt-4`.
+/// A dot in a bare TOML key starts a nested table: `[models.gpt-4.1]` is the key `1` of `gpt-4`.
 fn quoting(name: &str, error: &ValidationError<'_>) -> String {
     let path: Vec<_> = error.instance_path().into_iter().collect();
     match path.as_slice() {
@@ -146,7 +146,7 @@ fn quoting(name: &str, error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The schema that an error is about: the one that holds the broken keyword.
+/// The schema that an error refers to: the one with the violated keyword.
 fn owner(error: &ValidationError<'_>) -> &'static Value {
     let keyword = error.schema_path().as_str();
     let pointer = keyword.rsplit_once('/').map_or("", |(schema, _)| schema);

@@ -1,4 +1,4 @@
-//! Secrets of a configuration file: never in the file itself, but in a variable or in a file of their own.
+//! Secrets of a configuration file: never in the file itself, but in a variable or a separate file.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -12,13 +12,13 @@ use serde::Deserialize;
 
 use super::units::Time;
 
-/// Maximum size of a file with a secret, in bytes.
+/// Maximum size of a secret's file, in bytes.
 const LONGEST: u64 = 4096;
 
-/// Looks a variable of the environment up.
+/// Looks up an environment variable.
 pub(super) type Variables = fn(&str) -> Option<OsString>;
 
-/// What it means that a secret does not exist.
+/// How a missing secret is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Absent {
     IsWrong,
@@ -35,17 +35,17 @@ pub(super) enum Secret {
     File(PathBuf),
 }
 
-/// Why there is no secret. Never quotes one.
+/// Why a secret is unavailable. Never quotes it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoSecret {
-    /// The variable is not set, or the file does not exist: it may, on another machine.
+    /// The variable is not set, or the file doesn't exist: it may exist on another machine.
     Absent(String),
-    /// It is there and cannot be used.
+    /// It exists but can't be used.
     Unusable(String),
 }
 
 impl Secret {
-    /// The secret itself. `folder`: where relative paths start.
+    /// The secret's value. `folder`: the base of relative paths.
     pub(super) fn read(&self, folder: &Path, variables: Variables) -> Result<String, NoSecret> {
         match self {
             Self::Env(name) => match variables(name) {
@@ -62,7 +62,7 @@ impl Secret {
     }
 }
 
-/// Where the secret is, for messages.
+/// Describes where the secret is, for messages.
 impl fmt::Display for Secret {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -130,11 +130,11 @@ fn read_file(path: &Path) -> Result<String, NoSecret> {
     }
 }
 
-/// The message for a file that holds the secret itself. It does not repeat the secret.
+/// The message for a secret written into the file itself. It doesn't repeat the secret.
 const NOT_IN_THE_FILE: &str = "a secret does not stand in the file: write { env = \"NAME\" } and set the variable, \
                                or { file = \"path\" }";
 
-/// The keys of a table that says where a secret is.
+/// The keys of a table that tells where a secret is.
 fn places() -> serde_json::Value {
     serde_json::json!({
         "env": {

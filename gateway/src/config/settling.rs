@@ -1,4 +1,5 @@
-//! From what a configuration file says to the configuration: defaults, secrets, and the rules that no schema states.
+//! Turns the content of a configuration file into the configuration: defaults, secrets, and the rules that no schema
+//! can express.
 
 mod envelope;
 mod families;
@@ -30,32 +31,32 @@ use crate::counters::{CounterServer, CountersUrl};
 use crate::fault::InvalidFault;
 use crate::store::{Bucket, StoreUrl, place_of};
 
-/// Shorter keys of clients and administrators are warned about: they can be guessed.
+/// Shorter client and admin keys cause a warning: they can be guessed.
 const MIN_KEY_CHARACTERS: usize = 16;
 /// Longest accepted time.
 const LONGEST: Duration = Duration::from_hours(24);
-/// Largest accepted size of what lies in memory.
+/// Largest accepted size of data in memory.
 const LARGEST: usize = 4 * 1024 * 1024 * 1024 - 1;
-/// Most room for files, a million GiB.
+/// Maximum space for files, a million GiB.
 const MOST_ROOM: usize = 1 << 50;
 
-/// Collects what is wrong on the way.
+/// Collects problems along the way.
 pub(super) struct Settling<'f> {
     folder: &'f Folder,
     variables: Variables,
     absent: Absent,
-    /// Where the document is one that gateways share: which secrets it may name.
+    /// For a shared document: which secrets it may refer to.
     pub(super) sharing: Option<&'f Sharing>,
     pub(super) wrong: Vec<(Path, String)>,
     pub(super) warnings: Vec<(Path, String)>,
-    /// Files that the configuration names.
+    /// Files that the configuration refers to.
     pub(super) files: Vec<PathBuf>,
-    /// What is wrong with the price file.
+    /// Problems in the price file.
     pub(super) wrong_prices: Option<Problems>,
-    /// What to say of models without a price.
+    /// The message about models without a price.
     pub(super) unpriced: Option<String>,
     price_list: Option<PriceList>,
-    /// The providers of upstreams that name one, by the name of the upstream.
+    /// The providers of upstreams that name one, by upstream name.
     providers: HashMap<String, String>,
 }
 
@@ -77,7 +78,7 @@ impl<'f> Settling<'f> {
         }
     }
 
-    /// The configuration and the log that it asks for. They are complete if nothing is wrong.
+    /// The configuration and its log settings. They are complete if there are no problems.
     pub(super) fn settle(&mut self, mut file: File) -> (Config, Log) {
         let root = Path::default();
         let mut config = Config::default();
@@ -139,7 +140,7 @@ impl<'f> Settling<'f> {
                 Err(why) => self.wrong(at.to("faults").to(index), first_line(&why)),
             }
         }
-        // Gateways that share their models read them by their own price file.
+        // Gateways that share their models apply their own price file to them.
         let stated = file.prices.file.map(|path| self.folder.join(path));
         let prices = stated.or_else(|| self.sharing.and_then(|sharing| sharing.prices.clone()));
         if let Some(path) = prices.clone() {
@@ -252,7 +253,7 @@ impl<'f> Settling<'f> {
         }
     }
 
-    /// The store has upstreams and models. `tables`: those of which there must be none here, and whether there is none.
+    /// The store has upstreams and models. `tables`: those that must be empty here, and whether they are.
     fn shared(
         &mut self,
         config: &mut Config,
@@ -317,7 +318,7 @@ impl<'f> Settling<'f> {
         each.collect()
     }
 
-    /// An API key. `None` if there is none to be had, which is noted.
+    /// An API key. `None` if it is unavailable, which is recorded as a problem.
     fn bucket(&mut self, files: Files, at: &Path) -> Option<Bucket> {
         let access_key = self.key(&files.access_key, &at.to("access_key"));
         let secret_key = self.key(&files.secret_key, &at.to("secret_key"));
@@ -354,7 +355,7 @@ impl<'f> Settling<'f> {
         read
     }
 
-    /// Whether the document may name a secret.
+    /// Whether the document may refer to a secret.
     fn may_name(&mut self, secret: &Secret, at: &Path) -> bool {
         if self.sharing.is_none_or(|sharing| sharing.allows(secret)) {
             return true;
@@ -386,7 +387,7 @@ impl<'f> Settling<'f> {
         }
     }
 
-    /// The place of a file that the configuration names.
+    /// The path of a file that the configuration refers to.
     fn named(&mut self, path: PathBuf) -> PathBuf {
         let path = self.folder.join(path);
         self.files.push(path.clone());
@@ -402,7 +403,7 @@ impl<'f> Settling<'f> {
         *target = time;
     }
 
-    /// Sets a time that may not be zero.
+    /// Sets a time that must not be zero.
     fn wait(&mut self, target: &mut Duration, time: Option<Time>, at: &Path) {
         if time.is_some_and(|time| time.0.is_zero()) {
             self.wrong(at.clone(), "must be longer than 0");
@@ -430,19 +431,19 @@ impl<'f> Settling<'f> {
         self.warnings.push((at, message.into()));
     }
 
-    /// How many problems and warnings are known.
+    /// Number of problems and warnings so far.
     fn problems(&self) -> (usize, usize) {
         (self.wrong.len(), self.warnings.len())
     }
 
-    /// Adds to what has been noted since then what to do about it.
+    /// Appends a hint to everything recorded since then.
     fn explain_since(&mut self, known: (usize, usize), hint: &str) {
         let noted = self.wrong[known.0..].iter_mut().chain(&mut self.warnings[known.1..]);
         noted.for_each(|(_, message)| message.push_str(hint));
     }
 
-    /// Something that the configuration names does not exist, or cannot be used. Where only the file is checked, what
-    /// does not exist may be there later.
+    /// Something that the configuration refers to is missing or unusable. If the file is only being checked, a
+    /// missing thing may appear later.
     fn missing(&mut self, at: Path, is_absent: bool, message: String) {
         if is_absent && self.absent == Absent::IsWarned {
             self.warn(at, message);
@@ -452,7 +453,7 @@ impl<'f> Settling<'f> {
     }
 }
 
-/// What an error says before it goes into detail.
+/// The first line of an error, without the details.
 fn first_line(why: &InvalidFault) -> String {
     why.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -8,7 +8,7 @@ use super::secret::{Absent, Variables};
 use super::sharing::Sharing;
 use super::upstreams::{Model, Upstream};
 
-/// A document that gateways share, read.
+/// A parsed document that gateways share.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SharedConfig {
@@ -16,19 +16,20 @@ pub struct SharedConfig {
     pub upstreams: Vec<Upstream>,
     /// The models.
     pub models: Vec<Model>,
-    /// What may be a mistake.
+    /// Possible mistakes.
     pub warnings: Vec<Problem>,
-    /// The files with secrets that it names.
+    /// The files with secrets that it refers to.
     pub files: Vec<PathBuf>,
 }
 
 impl SharedConfig {
-    /// Reads a document with the secrets that it names. `name`: what messages call it. Errors: everything that is wrong with it.
+    /// Reads a document and the secrets it refers to. `name`: what messages call it. Errors: all problems in it.
     pub fn read(document: &str, name: &str, sharing: &Sharing) -> Result<Self, Problems> {
         read(document, name, sharing, |name| std::env::var_os(name), Absent::IsWrong)
     }
 
-    /// The same, but secrets that are not on this machine, or that gateways do not send to providers by default, are warnings. What it gives is for checks and not complete.
+    /// The same, but secrets missing on this machine, and those that gateways don't send to providers by default, are
+    /// warnings. The result is for checks and incomplete.
     pub fn check(document: &str, name: &str) -> Result<Self, Problems> {
         read(document, name, &Sharing::new(""), |name| std::env::var_os(name), Absent::IsWarned)
     }

@@ -1,4 +1,4 @@
-//! What gateways may share of a configuration, and what a shared document may name of a machine.
+//! Which parts of a configuration gateways may share, and what a shared document may refer to on a machine.
 
 use std::path::{Component, PathBuf};
 
@@ -7,19 +7,20 @@ use super::secret::Secret;
 /// The tables of a configuration file that gateways may share.
 pub(super) const TABLES: [&str; 3] = ["upstreams", "families", "models"];
 
-/// Beginning of the names of variables that no document may name: the gateway's own.
+/// Prefix of the variables that no document may refer to: the gateway's own.
 const OWN: &str = "GATEWRIGHT_";
 
-/// That a gateway has its providers and models from the store, and what a document there may name of this machine.
+/// A gateway that takes its providers and models from the store, and what a document there may refer to on this
+/// machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sharing {
-    /// Where relative paths start.
+    /// The base of relative paths.
     pub folder: PathBuf,
-    /// Which secrets it may name, and so send to providers: names of variables, and paths of files as they are written there. A
-    /// `*` at the beginning or the end stands for anything. Default: `*_API_KEY` and `keys/*`.
+    /// Which secrets it may refer to, and so send to providers: names of variables, and paths of files as written there. A
+    /// `*` at the beginning or the end matches anything. Default: `*_API_KEY` and `keys/*`.
     pub secrets: Vec<String>,
-    /// The gateway's own price file, for the targets of a document that state no price. Default: none.
+    /// The gateway's own price file, for targets in a document that set no price. Default: none.
     pub prices: Option<PathBuf>,
 }
 
@@ -30,7 +31,7 @@ impl Sharing {
         Self { folder: folder.into(), secrets, prices: None }
     }
 
-    /// Whether a document may name a secret.
+    /// Whether a document may refer to a secret.
     pub(super) fn allows(&self, secret: &Secret) -> bool {
         let (name, is_plain) = match secret {
             Secret::Env(name) => (name.as_str(), !name.starts_with(OWN)),

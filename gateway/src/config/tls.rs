@@ -1,4 +1,4 @@
-//! The certificate that the gateway shows.
+//! The gateway's certificate.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use rustls::sign::CertifiedKey;
 /// Maximum size of a PEM file, in bytes.
 const LONGEST: u64 = 1024 * 1024;
 
-/// Addresses that are served with TLS, and the certificate for them.
+/// Addresses served with TLS, and their certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Tls {
     /// Addresses to listen on; port 0 picks a free port.
     pub listen: Vec<String>,
-    /// PEM file of the certificate and those that it depends on.
+    /// PEM file with the certificate and its intermediates.
     pub certificate: PathBuf,
     /// PEM file of its private key.
     pub key: PathBuf,
@@ -30,7 +30,7 @@ impl Tls {
         Self { listen, certificate: certificate.into(), key: key.into() }
     }
 
-    /// Reads certificate and key. Errors: one of them cannot be read, or they do not belong together.
+    /// Reads certificate and key. Errors: one of them can't be read, or they don't belong together.
     pub(crate) fn read(&self) -> Result<Arc<CertifiedKey>, TlsError> {
         let failed =
             |path: &Path, why: String| TlsError { path: path.to_owned(), why, is_absent: !path.exists() };
@@ -48,7 +48,7 @@ impl Tls {
     }
 }
 
-/// Why a certificate cannot be used.
+/// Why a certificate can't be used.
 #[derive(Debug)]
 pub struct TlsError {
     path: PathBuf,
@@ -57,7 +57,7 @@ pub struct TlsError {
 }
 
 impl TlsError {
-    /// Whether the file with the key is at fault, and not the certificate.
+    /// Whether the key's file is at fault rather than the certificate.
     pub(super) fn is_of_key(&self, tls: &Tls) -> bool {
         self.path == tls.key
     }

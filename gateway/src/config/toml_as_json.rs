@@ -1,9 +1,9 @@
-//! TOML as the JSON that schemas judge.
+//! Converts TOML to JSON for schema validation.
 
 use serde_json::{Number, Value};
 use toml::de::{DeTable, DeValue};
 
-/// A table as JSON. Numbers that JSON does not have become null, which no key may be.
+/// A table as JSON. Numbers that JSON can't represent become null, which no key accepts.
 pub(super) fn table(table: &DeTable<'_>) -> Value {
     table.iter().map(|(name, entry)| (name.get_ref().to_string(), value(entry.get_ref()))).collect()
 }

@@ -1,4 +1,4 @@
-//! Times and sizes as people write them: `"10s"`, `"500ms"`, `"5m"`; `"10MiB"`.
+//! Human-readable times and sizes: `"10s"`, `"500ms"`, `"5m"`; `"10MiB"`.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -18,7 +18,7 @@ const SIZES: [(&str, f64); 7] = [
     ("MiB", 1_048_576.0),
     ("GiB", 1_073_741_824.0),
 ];
-/// What a quantity without its unit looks like. The digits bound what it may come to.
+/// The format of a quantity without its unit. The number of digits bounds the value.
 const NUMBER: &str = r"[0-9]{1,9}(\.[0-9]{1,3})?";
 
 const TIME: &str = r#"must be a time with its unit, such as "10s", "500ms", "5m" or "1h""#;
@@ -65,7 +65,7 @@ fn quantity(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     number.parse::<f64>().ok().filter(|_| plain).map(|number| number * factor)
 }
 
-/// A text of a number and one of these units; `message` is for values that are none.
+/// The schema for a number with one of these units; `message` is for invalid values.
 fn schema(units: &[(&str, f64)], message: &str) -> Schema {
     let names: Vec<&str> = units.iter().map(|(name, _)| *name).collect();
     let pattern = format!("^{NUMBER}({})$", names.join("|"));

@@ -1,4 +1,4 @@
-//! The providers behind a gateway and the models that they serve.
+//! The providers behind a gateway and their models.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether its protocols make neither images nor videos.
+    /// Whether its protocols support neither images nor videos.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Messages | Self::Native)
     }
@@ -44,41 +44,42 @@ impl Kind {
 pub struct Upstream {
     /// Its name in the configuration, in metrics and in `x-gatewright-upstream`.
     pub name: String,
-    /// What it speaks.
+    /// Its protocol.
     pub kind: Kind,
-    /// Scheme, host, port and path to which the paths of the protocol are added, such as `https://api.example/v1`.
+    /// Scheme, host, port and path to which the protocol's paths are appended, such as `https://api.example/v1`.
     /// Unused by the simulator.
     pub base_url: String,
-    /// Its keys; the next is used where one is refused for its rate or quota. Empty: none is sent.
+    /// Its keys; if one is rejected for its rate or quota, the next is used. Empty: no key is sent.
     pub keys: Vec<ApiKey>,
-    /// Where its key comes from if it is valid for a while, instead of `keys`.
+    /// The source of its key if the key is short-lived, instead of `keys`.
     pub key_source: Option<KeySource>,
-    /// Where a key stands in a request. `None`: as the kind says.
+    /// Where a key goes in a request. `None`: depends on the kind.
     pub key_place: Option<KeyPlace>,
-    /// Headers that each request to it has. They go before those of clients and of the gateway.
+    /// Headers added to each request. They take precedence over the client's and the gateway's.
     pub set_headers: Vec<Setting>,
-    /// Parameters that the query of each request to it has.
+    /// Query parameters added to each request.
     pub set_query: Vec<Setting>,
-    /// Names of request headers of clients that are passed on.
+    /// Names of client request headers that are passed on.
     pub headers: Vec<String>,
-    /// Sends it `traceparent`, by which it continues the trace of a request, where traces are exported; `None`: to another
-    /// gateway alone.
+    /// Sends `traceparent`, so that it continues the trace of a request, if traces are exported; `None`: only to another
+    /// gateway.
     pub traceparent: Option<bool>,
     /// Maximum time to connect. Default: 10 s.
     pub connect_timeout: Duration,
-    /// Maximum time from the request to the first byte of the answer. Default: 10 min.
+    /// Maximum time from the request to the first byte of the response. Default: 10 min.
     pub timeout: Duration,
-    /// Maximum silence within an answer. Default: 5 min.
+    /// Maximum silence within a response. Default: 5 min.
     pub idle_timeout: Duration,
-    /// Maximum number of requests at once; `None`: no limit. A further request goes to another upstream, or gets 503.
+    /// Maximum number of concurrent requests; `None`: no limit. Further requests go to another upstream, or get a
+    /// 503.
     pub max_concurrent: Option<usize>,
-    /// Maximum number of requests a minute; `None`: no limit.
+    /// Maximum number of requests per minute; `None`: no limit.
     pub max_requests_per_minute: Option<u32>,
-    /// Where it runs, for people.
+    /// Where it runs, for display.
     pub region: Option<String>,
-    /// What its server takes of its protocol.
+    /// What its server supports of its protocol.
     pub capabilities: Capabilities,
-    /// How its requests differ from its protocol.
+    /// How its requests deviate from its protocol.
     pub envelope: Envelope,
 }
 
@@ -107,12 +108,12 @@ impl Upstream {
         }
     }
 
-    /// How many keys it has.
+    /// Number of its keys.
     pub(crate) fn key_count(&self) -> usize {
         if self.key_source.is_some() { 1 } else { self.keys.len() }
     }
 
-    /// Whether it is told which trace its requests are part of.
+    /// Whether its requests carry the trace they are part of.
     pub(crate) fn sends_trace(&self) -> bool {
         self.traceparent.unwrap_or(self.kind == Kind::Gatewright)
     }
@@ -132,7 +133,7 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
-    /// What a model of the catalog makes. `None`: the catalog does not have it.
+    /// What a model of the catalog generates. `None`: it is not in the catalog.
     pub(crate) fn in_catalog(id: &str) -> Option<Self> {
         if catalog::IMAGE_MODELS.iter().any(|model| model.id == id) {
             return Some(Self::Image);
@@ -152,24 +153,26 @@ pub struct Model {
     pub id: String,
     /// Further ids.
     pub aliases: Vec<String>,
-    /// What it makes. Default: as the catalog says, else text.
+    /// What it generates. Default: as in the catalog, otherwise text.
     pub kind: ModelKind,
-    /// The image or video model of the catalog whose limits requests keep to. Default: the model itself, if the catalog has
-    /// it; else only the rules of the specification hold.
+    /// The image or video model of the catalog whose limits apply to requests. Default: the model itself, if the catalog
+    /// has it; otherwise only the rules of the specification apply.
     pub limits: Option<String>,
     /// Its family, such as `family_one`.
     pub family: String,
     /// Its owner in model lists. Default: the family.
     pub owner: Option<String>,
-    /// Where requests go: all of the lowest `order` by weight, then the next order where those fail.
+    /// Where requests go: to all targets of the lowest `order` by weight, then to the next order if those
+    /// fail.
     pub targets: Vec<Target>,
-    /// Whether the responses protocol reaches it by translation, where its upstreams do not speak it (4 rule 1).
+    /// Whether it is available through the responses protocol by translation if its upstreams don't speak it (4
+    /// rule 1).
     pub translate_responses: bool,
     /// `max_tokens` for upstreams that require one. Default: 4096.
     pub default_max_tokens: u64,
-    /// Refuses what the upstream's protocol cannot say, as `x-gatewright-strict: true` does.
+    /// Rejects what the upstream's protocol can't express, as `x-gatewright-strict: true` does.
     pub strict: bool,
-    /// How an upstream with the messages protocol tells it to think. Default: by a budget.
+    /// How an upstream with the messages protocol is asked for thinking. Default: with a budget.
     pub thinking: Thinking,
 }
 
@@ -209,12 +212,12 @@ impl Model {
         }
     }
 
-    /// The limits of a model that states none.
+    /// The limits for a model that sets none.
     pub(super) fn own_limits(id: &str, kind: ModelKind) -> Option<String> {
         (kind != ModelKind::Text && ModelKind::in_catalog(id) == Some(kind)).then(|| id.to_owned())
     }
 
-    /// Takes what a configuration file says of it or of its family.
+    /// Applies the settings of a configuration file for it or its family.
     pub(super) fn take(
         &mut self,
         translate_responses: Option<bool>,
@@ -235,13 +238,14 @@ impl Model {
 pub struct Target {
     /// Name of the upstream.
     pub upstream: String,
-    /// What the upstream calls the model.
+    /// The upstream's name for the model.
     pub model: String,
     /// Share of the requests among the targets of the same order. Default: 1.
     pub weight: u32,
-    /// Lower ones come first. Default: 0.
+    /// Lower orders come first. Default: 0.
     pub order: u32,
-    /// What it costs. `None`: nobody states it, and its requests are recorded as unpriced, but for the simulator's, which are free.
+    /// Its price. `None`: it is unknown, and its requests are recorded as unpriced, except those of the simulator, which are
+    /// free.
     pub price: Option<Price>,
 }
 

@@ -1,19 +1,19 @@
-//! Watches the files of a configuration, by looking at them from time to time: that sees every way in which files are replaced,
-//! links to other folders included.
+//! Watches the files of a configuration by polling: that notices every way of replacing files, including links to other
+//! folders.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Time between two looks.
+/// Polling interval.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long files that changed must stay as they are: a writer may not have finished.
+/// How long changed files must stay unchanged: a writer may not have finished.
 const REST: Duration = Duration::from_millis(200);
 
-/// What tells that a file has changed: its time, its size and which file it is. `None`: there is none.
+/// Identifies a file's version: its time, its size and its identity. `None`: it is missing.
 type Signature = Option<(SystemTime, u64, u64)>;
 
-/// The files, how they were when they were last read, and how they were at the last look.
+/// The files, with their versions when they were last read and at the last poll.
 #[derive(Debug, Default)]
 pub struct Watch {
     read: HashMap<PathBuf, Signature>,
@@ -21,7 +21,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to watch a file: before it is read, so that no change is missed.
+    /// Starts watching a file. Call this before reading it, so that no change is missed.
     pub fn new(path: &Path) -> Self {
         let read = HashMap::from([(path.to_owned(), look(path))]);
         Self { seen: read.clone(), read }
@@ -34,7 +34,8 @@ impl Watch {
         self.seen = self.read.clone();
     }
 
-    /// Watches these files, too. Whether one of them was not watched before: it may have changed since it was read.
+    /// Also watches these files. Returns whether one of them was not watched before: it may have changed since it
+    /// was read.
     pub fn add(&mut self, files: &[PathBuf]) -> bool {
         let mut is_new = false;
         for path in files.iter().filter(|path| !self.read.contains_key(*path)).collect::<Vec<_>>() {
@@ -46,13 +47,14 @@ impl Watch {
         is_new
     }
 
-    /// Forgets how the files were: they are about to be read.
+    /// Records the current versions: the files are about to be read.
     pub fn look(&mut self) {
         self.read = self.now();
         self.seen = self.read.clone();
     }
 
-    /// Looks at the files. Whether one of them has changed, and none since the last look.
+    /// Polls the files. Returns whether one of them has changed since it was read, and none since the last
+    /// poll.
     pub fn has_changed(&mut self) -> bool {
         let now = self.now();
         let rests = now == self.seen;
@@ -89,7 +91,7 @@ fn look(path: &Path) -> Signature {
 mod tests {
     use super::*;
 
-    /// Whether a change is seen.
+    /// Whether a change is noticed.
     async fn sees(watch: &mut Watch) -> bool {
         tokio::time::timeout(LOOK * 3, watch.changed()).await.is_ok()
     }
@@ -126,7 +128,8 @@ mod tests {
         assert!(sees(&mut watch).await, "it has appeared");
     }
 
-    /// As a cluster mounts a configuration: a link to a file behind a link to a folder, which is replaced.
+    /// The way a cluster mounts a configuration: a link to a file behind a link to a folder, which is
+    /// replaced.
     #[cfg(unix)]
     #[tokio::test]
     async fn a_folder_that_is_linked_elsewhere_is_seen() {

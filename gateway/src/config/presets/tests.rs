@@ -5,7 +5,7 @@ use crate::config::{
     Capabilities, ConfigFile, KeyPlace, Kind, Problems, Roles, TokenLimit, Upstream, read_text,
 };
 
-/// Every variable is set.
+/// Pretends that every variable is set.
 #[expect(clippy::unnecessary_wraps, reason = "the signature of a look-up")]
 fn set(name: &str) -> Option<OsString> {
     Some(format!("key-in-{name}").into())
@@ -15,14 +15,14 @@ fn read(text: &str) -> Result<ConfigFile, Problems> {
     read_text(text, set)
 }
 
-/// A file whose upstream names a provider, and says more.
+/// A file whose upstream names a provider, and sets more.
 fn with(provider: &str, more: &str) -> String {
     format!(
         "[upstreams.one]\nprovider = \"{provider}\"\n{more}\n[models.m]\ntargets = [{{ upstream = \"one\" }}]\n"
     )
 }
 
-/// The upstream of a provider, with the address where the operator says it.
+/// The upstream of a provider, with the URL if the operator must set it.
 fn upstream_of(preset: &Preset) -> Upstream {
     let more = if preset.base_url().is_some() { "" } else { "base_url = \"https://one.example/v1\"" };
     let file = read(&with(preset.name, more)).unwrap_or_else(|problems| panic!("{problems}"));
@@ -38,7 +38,7 @@ fn each_provider_makes_an_upstream_of_one_line() {
         assert_eq!(upstream.keys.len(), usize::from(preset.key_variable().is_some()), "{}", preset.name);
         if let (Some(variable), [key]) = (preset.key_variable(), upstream.keys.as_slice()) {
             assert_eq!(key.expose(), format!("key-in-{variable}"));
-            // Gateways that share a configuration offer no other variable by default.
+            // With a shared configuration, gateways by default offer no other variable.
             let is_offered = variable.ends_with("_API_KEY");
             assert_eq!(is_offered, !preset.name.starts_with("bedrock"), "{}: {variable}", preset.name);
         }
@@ -54,7 +54,7 @@ fn each_provider_is_described_and_says_which_pages_say_so() {
             assert!(page.starts_with("https://"), "{}: {key}", preset.name);
         }
         assert!(preset.base_url().is_some() || preset.example_base_url.is_some(), "{}", preset.name);
-        // Where prompts and keys go is sure.
+        // It is certain where prompts and keys are sent.
         let goes_out = preset.base_url().is_some_and(|url| url.starts_with("https://"));
         assert!(!goes_out || !preset.unconfirmed().contains(&"base_url"), "{}", preset.name);
     }

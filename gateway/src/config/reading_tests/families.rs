@@ -1,4 +1,4 @@
-//! Families of models, and what their models have of them.
+//! Families of models, and what their models inherit from them.
 
 use super::{read, with, wrong};
 use crate::config::Thinking;

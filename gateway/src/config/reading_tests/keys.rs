@@ -1,4 +1,4 @@
-//! Where the key of an upstream comes from and stands, and what else its requests say.
+//! Where an upstream's key comes from and goes, and what else its requests contain.
 
 use std::path::Path;
 use std::time::Duration;
@@ -126,7 +126,7 @@ fn a_key_may_be_an_access_token() {
     let KeySource::ApplicationDefault(places) = source("key = { application_default = true }") else {
         panic!("the application default credentials")
     };
-    // Every variable is set.
+    // Pretends that every variable is set.
     assert_eq!((places.file, &*places.metadata_host), (Some(CANARY.into()), CANARY));
     for (lines, told) in [
         ("key = { oauth = { client_id = \"id\" } }", "upstreams.one.key.oauth: the key token_url is missing"),

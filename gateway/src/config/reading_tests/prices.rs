@@ -1,4 +1,4 @@
-//! Prices of targets: what they state themselves, and what the price file says of their provider.
+//! Prices of targets: those they set themselves, and those from the price file for their provider.
 
 use super::{Absent, ConfigFile, Part, Problems, parse, set, with, wrong};
 use crate::config::SharedConfig;

@@ -1,4 +1,4 @@
-//! What gateways of one store share.
+//! What the gateways of a store share.
 
 use super::{Absent, Part, parse, read, set, with, wrong};
 use crate::config::{SharedConfig, Sharing};

@@ -1,4 +1,4 @@
-//! How the requests of an upstream differ from its protocol.
+//! How an upstream's requests deviate from its protocol.
 
 use http::uri::PathAndQuery;
 
@@ -7,10 +7,10 @@ use super::super::places::Path;
 use super::super::upstreams::Kind;
 use super::Settling;
 
-/// Members of a body that the gateway reads or writes itself.
+/// Body members that the gateway reads or writes itself.
 const OWN_MEMBERS: [&str; 7] =
     ["model", "stream", "stream_options", "messages", "input", "contents", "previous_response_id"];
-/// Of these, the ones that may be left out.
+/// Of these, the ones that may be omitted.
 const MAY_BE_OMITTED: [&str; 2] = ["stream", "stream_options"];
 /// Maximum size of a member that is set, in bytes of JSON.
 const MAX_MEMBER_BYTES: usize = 4096;
@@ -76,7 +76,7 @@ impl Settling<'_> {
     }
 }
 
-/// Why an upstream of a kind has no use for a path.
+/// Why a path is useless for this kind of upstream.
 fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
     let is_text = !matches!(key, "images" | "videos");
     match kind {
@@ -91,7 +91,7 @@ fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a path can be added to an address. Errors: why not.
+/// Whether a path can be appended to a URL. Errors: why not.
 fn check_path(path: &str) -> Result<(), String> {
     if !path.starts_with('/') {
         return Err("must begin with /: it is added to base_url".to_owned());

@@ -15,7 +15,7 @@ use crate::config::MEDIA_FAMILY;
 /// Longest id of a family.
 const LONGEST_ID: usize = 64;
 
-/// Gives a model what the file says of its family.
+/// Gives a model its family's settings.
 pub(super) fn of_family(model: &mut Model, families: &IndexMap<String, Family>) {
     if let Some(family) = families.get(&model.family) {
         model.owner.clone_from(&family.name);
@@ -24,7 +24,7 @@ pub(super) fn of_family(model: &mut Model, families: &IndexMap<String, Family>) 
 }
 
 impl Settling<'_> {
-    /// Ids of families are words, and each has a model.
+    /// Family ids must be words, and each family needs a model.
     pub(super) fn families(&mut self, families: &IndexMap<String, Family>, models: &[Model]) {
         let used: HashSet<&str> = models.iter().map(|model| model.family.as_str()).collect();
         for id in families.keys() {
@@ -40,8 +40,8 @@ impl Settling<'_> {
         }
     }
 
-    /// Where a file has families, those that its models name are there or in the catalog. Without any, a family is just
-    /// a name.
+    /// If a file has families, those that its models name must be among them or in the catalog. Otherwise, a family is
+    /// just a name.
     pub(super) fn family(&mut self, named: &str, families: &IndexMap<String, Family>, at: &Path) {
         let of_catalog = || catalog::FAMILIES.iter().map(|family| family.id).chain([MEDIA_FAMILY]);
         if families.is_empty() || families.contains_key(named) || of_catalog().any(|id| id == named) {

@@ -1,4 +1,4 @@
-//! Keys of upstreams that are valid for a while.
+//! Short-lived keys of upstreams.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::super::secret::{Credential, OAuth, Secret};
 use super::super::units::Time;
 use super::Settling;
 
-/// Shortest time for which a key is valid: its source is asked more often than that.
+/// Minimum time for which a key is valid: its source is queried more often than that.
 const MIN_TTL: Duration = Duration::from_secs(10);
 /// The metadata server, as seen by the machines that it serves.
 const METADATA_HOST: &str = "metadata.google.internal";
 
 impl Settling<'_> {
-    /// `None`: something is wrong.
+    /// `None`: there is a problem.
     pub(super) fn key_source(&mut self, credential: Credential, at: &Path) -> Option<KeySource> {
         match credential {
             Credential::Kept(_) => None,
@@ -67,7 +67,7 @@ impl Settling<'_> {
         checked
     }
 
-    /// The place of a file that is read while the gateway runs. `None`: the document may not name it.
+    /// The path of a file that is read while the gateway runs. `None`: the document may not refer to it.
     fn allowed(&mut self, file: PathBuf, at: &Path) -> Option<PathBuf> {
         let secret = Secret::File(file);
         if self.may_name(&secret, at)

@@ -1,4 +1,4 @@
-//! The models of a configuration file, and what they and the upstreams have to do with each other.
+//! The models of a configuration file, and how they and the upstreams relate.
 
 use std::collections::HashMap;
 
@@ -63,7 +63,7 @@ impl Settling<'_> {
         }
     }
 
-    /// Ids and aliases can be sent, and each of them means one model.
+    /// Ids and aliases must be sendable, and each must mean one model.
     fn ids(&mut self, models: &IndexMap<String, file::Model>, at: &Path) {
         let mut known: HashMap<&str, Path> = HashMap::new();
         for id in models.keys() {
@@ -126,7 +126,7 @@ impl Settling<'_> {
         model
     }
 
-    /// What a model makes, and whose limits it keeps to.
+    /// What a model generates, and whose limits apply to it.
     fn kind_and_limits(&mut self, id: &str, file: &file::Model, at: &Path) -> (ModelKind, Option<String>) {
         let limited = file.limits.as_deref().and_then(ModelKind::in_catalog);
         let kind = file.kind.or(limited).or_else(|| ModelKind::in_catalog(id)).unwrap_or(ModelKind::Text);
@@ -187,14 +187,14 @@ impl Settling<'_> {
         .ok()
     }
 
-    /// The price of a target that states none, by the price file.
+    /// The price from the price file for a target that sets none.
     fn listed_price(&self, target: &Target) -> Option<Price> {
         let provider = self.providers.get(&target.upstream).map(String::as_str);
         let listed = self.price_list.as_ref()?.find(&target.upstream, provider, &target.model)?;
         Some(listed.price.clone())
     }
 
-    /// Notes the models whose requests have no known cost.
+    /// Records the models whose requests have no known cost.
     fn note_unpriced(&mut self, config: &Config) {
         let targets = config.unpriced_targets();
         let mut names: Vec<String> =
@@ -215,8 +215,8 @@ impl Settling<'_> {
     }
 }
 
-/// The models that are known of the providers of upstreams, for a file that has none. Of two upstreams that have a model, the
-/// later one is asked where the earlier one fails.
+/// The known models of the upstreams' providers, for a file without models. If two upstreams have a model, the later one is
+/// the fallback for the earlier one.
 fn known_models(upstreams: &IndexMap<String, file::Upstream>) -> IndexMap<String, file::Model> {
     let mut models: IndexMap<String, file::Model> = IndexMap::new();
     for (name, upstream) in upstreams {
@@ -233,7 +233,7 @@ fn known_models(upstreams: &IndexMap<String, file::Upstream>) -> IndexMap<String
 const BAD_ID: &str = "a model id must be visible ASCII without \\, % and .., at most 256 characters, \
                       with something between its slashes";
 
-/// Whether a model may have an id: clients can send it, also as a part of a path. Errors: why not.
+/// Whether a model may have an id: clients must be able to send it, also as part of a path. Errors: why not.
 pub fn check_model_id(id: &str) -> Result<(), &'static str> {
     let is_id = id.len() <= LONGEST_ID
         && id.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'%'))
@@ -242,7 +242,8 @@ pub fn check_model_id(id: &str) -> Result<(), &'static str> {
     if is_id { Ok(()) } else { Err(BAD_ID) }
 }
 
-/// The family of a model that states none: as in the catalog, else the one whose provider speaks this way.
+/// The family of a model that sets none: the catalog's, otherwise the one whose provider speaks this
+/// protocol.
 fn family(id: &str, kind: Option<Kind>) -> &'static str {
     match (catalog::TEXT_MODELS.iter().find(|model| model.id == id), kind) {
         (Some(model), _) => model.family,

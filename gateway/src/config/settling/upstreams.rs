@@ -14,8 +14,8 @@ use super::super::secret::{self, Credential};
 use super::super::upstreams::{Kind, Upstream};
 use super::Settling;
 
-/// Headers that no client may send on: those that carry its key, those of the connection, and those that the gateway
-/// writes itself.
+/// Headers that are never passed on from clients: those with the key, those of the connection, and those that the
+/// gateway writes itself.
 const NEVER_PASSED_ON: [&HeaderName; 20] = [
     &header::AUTHORIZATION,
     &header::PROXY_AUTHORIZATION,
@@ -38,7 +38,7 @@ const NEVER_PASSED_ON: [&HeaderName; 20] = [
     &header::VIA,
     &header::USER_AGENT,
 ];
-/// The same, of headers that are of no standard.
+/// The same for nonstandard headers.
 const NEVER_PASSED_ON_EITHER: [&str; 8] = [
     "x-api-key",
     "x-goog-api-key",
@@ -50,7 +50,7 @@ const NEVER_PASSED_ON_EITHER: [&str; 8] = [
     "x-request-id",
 ];
 
-/// Headers that nobody may set: those of the connection, and those that say what the body is.
+/// Headers that can't be set: those of the connection, and those that describe the body.
 const NEVER_SET: [&HeaderName; 11] = [
     &header::HOST,
     &header::CONNECTION,
@@ -76,7 +76,7 @@ impl Settling<'_> {
                 format!("the name must be letters, digits, -, _ and ., at most {LONGEST_NAME} of them");
             self.wrong(at.clone(), message);
         }
-        // One without a kind is told of already.
+        // A missing kind has already been reported.
         let kind = file.kind.unwrap_or(Kind::Chat);
         let url = self.url(kind, file.base_url.as_deref(), at);
         let mut upstream = Upstream::new(name, kind, url);
@@ -115,7 +115,7 @@ impl Settling<'_> {
         upstream
     }
 
-    /// `variable`: that of the provider, which the file need not name.
+    /// `variable`: the provider's, which the file need not mention.
     fn keys(
         &mut self,
         upstream: &mut Upstream,
@@ -235,7 +235,8 @@ impl Settling<'_> {
     }
 }
 
-/// Whether each request may have a header. Errors: why not; never quotes its value, which may be a secret.
+/// Whether a header may be added to each request. Errors: why not; never quotes its value, which may be
+/// secret.
 fn check_header(name: &str, value: &str) -> Result<(), String> {
     let header = HeaderName::try_from(name)
         .map_err(|_| format!("{name:?} is not the name of a header, such as \"x-title\""))?;

@@ -1,6 +1,6 @@
-//! What a compaction item of this gateway holds: a summary of the conversation that it replaces. Opaque to clients, who
-//! send it back; marked, so that the opaque content of another provider is never taken for it. Nothing of it is secret:
-//! its client had the conversation. So it needs no key, and any gateway reads it at any time.
+//! The content of this gateway's compaction items: a summary of the conversation that it replaces. Opaque to clients,
+//! who send it back; marked, so that another provider's opaque content is never mistaken for it. It contains no
+//! secrets, because its client had the conversation. So it needs no key, and any gateway can read it at any time.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

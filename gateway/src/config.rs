@@ -80,7 +80,7 @@ pub struct Config {
     pub health_listen: Vec<String>,
     /// Further addresses, served with TLS. Default: none.
     pub tls: Option<Tls>,
-    /// Name among the gateways that share a store. Default: that of the machine.
+    /// Name among the gateways that share a store. Default: the machine's.
     pub name: Option<String>,
     /// The key that clients must send (section 5). Default: a new random one, see
     /// [`Gateway::key`](crate::Gateway::key).
@@ -143,10 +143,10 @@ pub struct Config {
     /// Default: 30 s.
     pub video_lease: Duration,
     /// Maximum size of all generated images and videos together, each kept for an hour (8); requests that need more are
-    /// refused. Default: 256 MiB.
+    /// rejected. Default: 256 MiB.
     pub max_file_bytes: usize,
-    /// Maximum memory of all answers under way, whole ones and events that have to be read to their end; requests whose
-    /// answers need more fail. Default: 512 MiB.
+    /// Maximum memory of all responses in progress, complete ones and events that must be read to their end; requests
+    /// whose responses need more fail. Default: 512 MiB.
     pub max_held_bytes: usize,
     /// How many answers per operation a database keeps for repeated requests with an idempotency key; all of them together
     /// may take 8 KiB each. Without a database, at most 1,000. Default: 10,000.

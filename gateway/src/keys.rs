@@ -15,7 +15,7 @@ pub use self::scopes::Scopes;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{member}: {message}")]
 pub struct InvalidMember {
-    /// As in the JSON form: `limits.requests_per_minute`.
+    /// As in the JSON format: `limits.requests_per_minute`.
     pub member: &'static str,
     /// What is wrong with it.
     pub message: String,

@@ -13,7 +13,7 @@ pub(crate) const MODEL_PLACEHOLDER: &str = "{model}";
 pub struct Envelope {
     /// Deviating paths.
     pub paths: Paths,
-    /// Members that the body of each text request has. They go before those of clients.
+    /// Members set in the body of each text request. They take precedence over the client's.
     pub set_body: Map<String, Value>,
     /// Members removed from the body of each text request.
     pub omit_body: Vec<String>,

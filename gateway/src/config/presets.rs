@@ -55,7 +55,7 @@ pub struct Preset {
     pub example_base_url: Option<String>,
     /// A few of its models.
     pub models: Vec<String>,
-    /// What differs from other servers of its protocol, and what the gateway does about it.
+    /// How it differs from other servers of its protocol, and how the gateway handles that.
     pub notes: Vec<String>,
     /// Pages that document it, by the key that they cover.
     pub sources: Vec<(String, String)>,

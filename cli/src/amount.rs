@@ -1,4 +1,4 @@
-//! Amounts for people: sizes and times.
+//! Human-readable amounts: sizes and times.
 
 use std::time::Duration;
 

@@ -103,7 +103,7 @@ fn read_baseline(file: &Path, profile: &Profile) -> Result<Report, Failure> {
     input::report(file, &validator)
 }
 
-/// The summary for people; goes to standard error if a document goes to standard output.
+/// The human-readable summary; goes to standard error if a document goes to standard output.
 fn print(
     finished: &Finished,
     outputs: &Outputs,

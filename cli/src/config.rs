@@ -16,7 +16,7 @@ use crate::operator::Place;
 use crate::signals::interruptible;
 use crate::{on_runtime, places};
 
-/// The name of a configuration file where none is given.
+/// The default name of a configuration file.
 const FILE: &str = "gatewright.toml";
 /// Maximum number of models that a warning about a key names.
 const MAX_MODELS_NAMED: usize = 10;
@@ -116,7 +116,7 @@ async fn check(arguments: Check) -> Exit {
     let (mut out, mut err) = (io::stdout().lock(), io::stderr().lock());
     let mut code = 0;
     for path in &arguments.files {
-        // A message starts its line, so that editors find the place in it.
+        // A message starts its own line, so that editors can find its position.
         match ConfigFile::check(path) {
             Ok(file) => {
                 for warning in file.warnings.iter().chain(&file.unpriced) {
@@ -139,7 +139,7 @@ async fn check(arguments: Check) -> Exit {
     Ok(code)
 }
 
-/// What to say of a key whose budget of money does not limit all that it may use.
+/// The warning about a key whose cost budget doesn't cover everything it may use.
 fn outside_budget(config: &Config, key: &Key) -> Option<String> {
     let models = models_outside_budget(config, key);
     let first =

@@ -1,4 +1,5 @@
-//! The data folder that a command works on: of its argument, else that of GATEWRIGHT_SERVE_DATA, else the usual one of this user.
+//! The data folder that a command works on: from its argument, otherwise from GATEWRIGHT_SERVE_DATA, otherwise the user's
+//! default one.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +10,12 @@ use crate::exit::Failure;
 /// Environment variable of the data folder.
 const VARIABLE: &str = "GATEWRIGHT_SERVE_DATA";
 
-/// The usual one.
+/// The default folder.
 pub(crate) fn usual() -> Result<PathBuf, Failure> {
     default_data_folder().map_err(|why| Failure::Usage(why.to_string()))
 }
 
-/// The one that is meant. It need not be there.
+/// The requested folder. It need not exist.
 pub(crate) fn meant(argument: Option<&Path>) -> Result<PathBuf, Failure> {
     let variable = std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty());
     match (argument, variable) {
@@ -24,7 +25,7 @@ pub(crate) fn meant(argument: Option<&Path>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The same, which has to be there.
+/// The same, but it must exist.
 pub(crate) fn existing(argument: Option<&Path>) -> Result<PathBuf, Failure> {
     let folder = meant(argument)?;
     if folder.is_dir() {

@@ -1,6 +1,7 @@
-//! `gatewright doctor`: finds out why a gateway cannot be called, from this machine outwards, and says what to do.
+//! `gatewright doctor`: finds out why a gateway can't be called, starting from this machine, and suggests what to
+//! do.
 //!
-//! Each step has its own time limit, and a step that needs what an earlier one did not find is left out.
+//! Each step has its own timeout, and a step that depends on a failed one is skipped.
 
 mod connection;
 mod finding;
@@ -64,9 +65,10 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     Ok(if failed { FAILED } else { 0 })
 }
 
-/// Examines the way to the gateway and the gateway. Gives its address, if there is one.
+/// Checks the path to the gateway and the gateway itself. Returns its address, if there is one.
 ///
-/// The way needs no key: without one, only what the gateway would tell the key is left out.
+/// Checking the path needs no key: without one, only the steps in which the gateway needs the key are
+/// skipped.
 async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<Option<Url>> {
     let (client, has_key) = match service::client(&arguments.target, arguments.timeout) {
         Ok(client) => (client, true),
@@ -100,7 +102,7 @@ async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<O
     Ok(Some(address))
 }
 
-/// What was found so far. Text is printed at once: a step may take its time.
+/// The findings so far. Text is printed at once, because steps may be slow.
 struct Examined {
     findings: Vec<Finding>,
     output: Output,
@@ -122,7 +124,7 @@ impl Examined {
         Ok(())
     }
 
-    /// Says how it went. Returns whether something failed.
+    /// Prints the summary. Returns whether something failed.
     fn finish(&self, address: Option<&Url>) -> io::Result<bool> {
         let count = |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
         let (failed, warned) = (count(Verdict::Fail), count(Verdict::Warn));
@@ -131,7 +133,7 @@ impl Examined {
             Output::Json => {
                 let address = address.map(|address| address.as_str().trim_end_matches('/'));
                 let written = format!("{:#}", json(address, &self.findings));
-                // A certificate may name its owner so that a terminal obeys.
+                // A certificate may contain names with terminal escapes.
                 let shown = if out.is_terminal() { visible_lines(&written) } else { written.as_str().into() };
                 writeln!(out, "{shown}")?;
             }

@@ -190,7 +190,7 @@ fn add(command: Command, path: &str) -> Command {
     })
 }
 
-/// Puts examples before what else is below the flags.
+/// Puts examples before the rest of the text below the flags.
 fn show(command: Command, lines: &[&str]) -> Command {
     let head = command.get_styles().get_header();
     let mut help = format!("{head}Examples:{head:#}");
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::program;
 
-    /// The words of a line as a shell cuts them: quotes hold words together.
+    /// Splits a line into words like a shell: quotes keep words together.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut is_quoted = false;
@@ -223,12 +223,12 @@ mod tests {
         words
     }
 
-    /// Reads a line as the program does. What stands around the call on it is the shell's.
+    /// Parses a line as the program does. Anything around the call is for the shell.
     fn understand(line: &str) -> Result<(), String> {
         let called = line.rsplit(" | ").next().expect("a command");
         let called = called.split(" > ").next().expect("a command");
         match program().try_get_matches_from(words(called)) {
-            // The address of the gateway may be left to the variable.
+            // The gateway's address may come from the variable.
             Err(error) if !error.to_string().contains("--base-url <URL>") && error.exit_code() != 0 => {
                 Err(format!("{line}: {error}"))
             }
@@ -249,7 +249,7 @@ mod tests {
         }
     }
 
-    /// A line without the expressions of a workflow, which are filled in when it runs.
+    /// A line with workflow expressions filled in, as when the workflow runs.
     fn filled_in(line: &str) -> String {
         let mut pieces = line.split("${{");
         let first = pieces.next().unwrap_or_default().to_owned();
@@ -258,12 +258,12 @@ mod tests {
         })
     }
 
-    /// The calls of the program in the blocks of a page for a shell or a workflow, without what the shell does with them.
+    /// The program's calls in a page's code blocks for a shell or a workflow, without the surrounding shell syntax.
     fn calls(page: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut is_shell = false;
         for line in page.replace("\\\n", " ").lines() {
-            // A block may be in a list.
+            // A block may be inside a list.
             if let Some(info) = line.trim_start().strip_prefix("```") {
                 is_shell = ["sh", "console", "yaml steps"].iter().any(|kind| info.starts_with(kind));
                 continue;

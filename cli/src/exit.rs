@@ -7,7 +7,7 @@ use gatewright::visible::{visible, visible_lines};
 
 /// Exit code: something failed, or a document is invalid.
 pub(crate) const FAILED: u8 = 1;
-/// Exit code: wrong usage or configuration, or a file that cannot be read.
+/// Exit code: wrong usage or configuration, or an unreadable file.
 pub(crate) const USAGE: u8 = 2;
 /// Exit code: the result cannot be written.
 pub(crate) const UNWRITABLE: u8 = 3;
@@ -43,7 +43,7 @@ impl Failure {
 }
 
 impl Failure {
-    /// An error of the library in other words than its own; violations and causes follow on them.
+    /// A library error with a message of our own, followed by its violations and causes.
     pub(crate) fn worded(words: &str, error: &gatewright::Error) -> Self {
         let mut message = visible(words).into_owned();
         for violation in error.violations() {

@@ -17,7 +17,7 @@ use crate::one_of::one_of;
 use crate::places::check_extension;
 use crate::target::Target;
 
-/// The format that is asked for: the API has no member for another one.
+/// The output format: the API has no member for requesting another one.
 const FORMAT: &str = "png";
 
 #[derive(Debug, Args)]
@@ -81,7 +81,8 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     Ok(0)
 }
 
-/// A provider may give another format all the same: then the file gets its name, unless there is a file of that name.
+/// A provider may return another format anyway: then the file is renamed accordingly, unless a file with that name
+/// exists.
 fn rightly_named(place: PathBuf) -> PathBuf {
     let format = format_of(&place).filter(|format| *format != FORMAT && place.extension().is_some());
     let Some(format) = format else { return place };

@@ -1,4 +1,4 @@
-//! `gatewright import`: makes a configuration file of that of another gateway.
+//! `gatewright import`: converts another gateway's configuration file to one of ours.
 
 mod litellm;
 mod writing;
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Exit {
     Ok(0)
 }
 
-/// What the result says that it was made of.
+/// The name of the source in the result.
 fn name_of(file: &Path) -> String {
     if places::is_stdin(file) {
         return "standard input".to_owned();

@@ -114,7 +114,7 @@ struct Format {
     json: bool,
 }
 
-/// Reads a time such as 90d.
+/// Parses a time such as 90d.
 fn time(text: &str) -> Result<Duration, String> {
     const LONGEST_S: u64 = 100 * 365 * 24 * 60 * 60;
     let invalid = || "must be a whole number above 0 and s, m, h or d, such as 90d".to_owned();
@@ -181,7 +181,7 @@ impl Create {
     }
 }
 
-/// Prints a secret alone on standard output, for scripts, and what it belongs to on standard error.
+/// Prints only the secret to standard output, for scripts, and what it belongs to to standard error.
 fn issue(issued: &IssuedKey, json: bool, what: &str) -> Exit {
     let mut out = io::stdout().lock();
     if json {

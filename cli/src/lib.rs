@@ -1,6 +1,6 @@
 //! The `gatewright` program as a library, so that the Python and Node packages can ship it.
 //!
-//! Each command has a module. The exit codes are those of the table in `docs/guides/command-line.md`.
+//! Each command has a module. The exit codes are listed in the table in `docs/guides/command-line.md`.
 //!
 //! The library has no stable interface: the program `gatewright` is what people use; for calls from Rust there is the
 //! crate `gatewright`.
@@ -138,7 +138,7 @@ enum Command {
     Server(server_package::Command),
 }
 
-/// The program as its command line is parsed.
+/// The program, for parsing the command line.
 fn program() -> clap::Command {
     examples::with_examples(Program::command())
 }
@@ -168,13 +168,13 @@ where
     let program = match parse(args.clone()) {
         Ok(program) => program,
         Err(error) => {
-            // Help and version arrive here, too. A failure to print them has no place to be reported.
+            // Help and version also end up here. If printing them fails, there is nowhere to report it.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(exit::USAGE);
         }
     };
     terminal::choose(program.color);
-    // Found only for the commands that need them.
+    // Determined only for the commands that need them.
     #[cfg(not(feature = "server"))]
     let folders = match program.command {
         Command::Server(_) | Command::Completions(_) | Command::Man(_) => folders(),

@@ -15,7 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::table;
 use crate::target::Target;
 
-/// How long a command looks for the model that was meant.
+/// How long a command looks for the model that the user may have meant.
 pub(crate) const LOOK: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Args)]
@@ -49,14 +49,14 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     Ok(0)
 }
 
-/// Id, kind, family and protocols; a dash for what neither the gateway nor the catalog says.
+/// Id, kind, family and protocols; a dash if neither the gateway nor the catalog knows.
 fn row(model: &Model) -> [String; 4] {
     let or_dash = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
     let protocols = protocols(model).join(", ");
     [model.id.clone(), or_dash(kind(model).unwrap_or("")), or_dash(&model.owned_by), or_dash(&protocols)]
 }
 
-/// What a model makes, as the gateway says, else the catalog.
+/// What a model generates, according to the gateway, otherwise the catalog.
 pub(crate) fn kind(model: &Model) -> Option<&str> {
     if let Some(kind) = &model.kind {
         return Some(kind);
@@ -71,20 +71,20 @@ pub(crate) fn kind(model: &Model) -> Option<&str> {
     }
 }
 
-/// The protocols that serve a model, as the gateway says, else the catalog; empty if neither does.
+/// The protocols that serve a model, according to the gateway, otherwise the catalog; empty if neither knows.
 pub(crate) fn protocols(model: &Model) -> Vec<&str> {
     if !model.protocols.is_empty() {
         return model.protocols.iter().map(String::as_str).collect();
     }
     let Some(text) = TEXT_MODELS.iter().find(|text| text.id == model.id) else {
-        // Images and videos have endpoints of their own.
+        // Images and videos have their own endpoints.
         return kind(model).map_or_else(Vec::new, |_| vec!["media"]);
     };
     let family = FAMILIES.iter().find(|family| family.id == text.family);
     family.map_or_else(Vec::new, |family| family.protocols.to_vec())
 }
 
-/// The failure of a call. Where the gateway knows no such model, the message offers one that it has.
+/// The failure of a call. If the gateway doesn't know the model, the message suggests one that it has.
 pub(crate) async fn unless_known(client: &Client, model: &str, error: Error) -> Failure {
     let is_unknown = error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code);
     let failure = Failure::from(error);

@@ -1,8 +1,9 @@
-//! Values of flags that are one of a few words of the specification, which help and messages name.
+//! Flag values that are one of a few words of the specification, which help and messages list.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
-/// Reads one of the words; another one is refused with all of them, and with the likeliest. `word`: its spelling.
+/// Parses one of the words; another one is rejected with a list of all, and the most similar one. `word`: its
+/// spelling.
 pub(crate) fn one_of<W>(words: &'static [W], word: fn(&W) -> &'static str) -> impl TypedValueParser<Value = W>
 where
     W: Copy + Send + Sync + 'static,

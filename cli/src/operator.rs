@@ -1,4 +1,4 @@
-//! Where the commands for operators find keys, usage and notifications: in a data folder, in a database that several gateways
+//! Where the operator commands find keys, usage and notifications: in a data folder, in a database that several gateways
 //! share, or at a running gateway.
 
 use std::path::PathBuf;
@@ -144,7 +144,7 @@ impl From<RegistryError> for Failure {
 }
 
 impl Place {
-    /// Whether an argument says where it is.
+    /// Whether an argument specifies it.
     pub(crate) fn is_given(&self) -> bool {
         self.store || self.data.is_some() || self.url.is_some()
     }
@@ -167,7 +167,7 @@ impl Place {
             Some(url) => {
                 let key = admin_key()?;
                 let client = Client::builder().base_url(url);
-                // A key that was made is not made twice.
+                // No retries, so that a key is not created twice.
                 let client = client.api_key(key.expose()).max_retries(0).build()?;
                 Ok(Keys::Gateway(client))
             }

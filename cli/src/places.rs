@@ -22,7 +22,7 @@ pub(crate) fn keep(inputs: &[(&str, Option<&Path>)], out: Option<&Path>) -> Resu
     }
 }
 
-/// The error for two arguments that name the same file and must not.
+/// The error for two arguments that must not name the same file.
 pub(crate) fn same_file(one: &str, other: &str, file: &Path) -> Failure {
     Failure::Usage(format!(
         "{one} and {other} are the same file, {}: one would replace the other; name another file",
@@ -30,8 +30,8 @@ pub(crate) fn same_file(one: &str, other: &str, file: &Path) -> Failure {
     ))
 }
 
-/// Errors: the name of an output file says another format than the file would have. `what`: what the files are, such as "images are
-/// PNG files".
+/// Errors: the extension of an output file doesn't match the file's format. `what`: a description of the files, such as
+/// "images are PNG files".
 pub(crate) fn check_extension(out: &Path, format: &str, what: &str) -> Result<(), Failure> {
     let Some(extension) = out.extension() else { return Ok(()) };
     if extension.eq_ignore_ascii_case(format) {
@@ -44,7 +44,7 @@ pub(crate) fn check_extension(out: &Path, format: &str, what: &str) -> Result<()
     )))
 }
 
-/// Writes text to a file, whole or not at all, or to standard output.
+/// Writes text to a file, completely or not at all, or to standard output.
 pub(crate) fn write(text: &str, place: Option<&Path>) -> Result<(), Failure> {
     match place {
         Some(place) if !is_stdin(place) => write_file(place, text.as_bytes())

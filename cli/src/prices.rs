@@ -1,4 +1,4 @@
-//! `gatewright prices`: prices and limits of models, from lists that others publish.
+//! `gatewright prices`: prices and limits of models, from published lists.
 
 mod collected;
 mod litellm;
@@ -79,7 +79,8 @@ async fn import(arguments: Import) -> Exit {
     Ok(0)
 }
 
-/// Reads a list of either form. Errors: it is of neither, exceeds a bound, or has no provider that is wanted.
+/// Parses a list in either format. Errors: it has neither, exceeds a limit, or contains no requested
+/// provider.
 fn collect(text: &str, wanted: Wanted) -> Result<Collected, String> {
     let entries = source::entries(text)?;
     let mut collected = Collected::new(wanted);

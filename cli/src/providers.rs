@@ -1,4 +1,4 @@
-//! `gatewright providers`: lists the providers that upstreams may name, and shows what is known of one.
+//! `gatewright providers`: lists the providers that upstreams may name, and shows one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -41,7 +41,7 @@ fn write_json(out: &mut impl io::Write, value: &Value) -> io::Result<()> {
     writeln!(out, "{}", serde_json::to_string_pretty(value).expect("plain values"))
 }
 
-/// Name, kind, variable of the key and address; a dash where there is none.
+/// Name, kind, variable of the key and URL; a dash if there is none.
 fn rows() -> Vec<[String; 4]> {
     let heads = ["PROVIDER", "KIND", "KEY", "BASE URL"].map(str::to_owned);
     let row = |preset: &Preset| {
@@ -67,7 +67,7 @@ fn object(preset: &Preset) -> Value {
     })
 }
 
-/// What stands for `provider = "NAME"`, to copy and to change, with what is known of the provider as comments.
+/// What `provider = "NAME"` stands for, to copy and change, with the provider's notes as comments.
 fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
     let name = preset.name;
     let base_url = preset.example_base_url.as_ref().map(|url| format!("base_url = \"{url}\"\n"));

@@ -1,6 +1,7 @@
 //! `gatewright serve`: runs a gateway.
 //!
-//! A flag goes before its variable, a variable before the configuration file, and that before the defaults.
+//! Flags take precedence over their variables, variables over the configuration file, and that over the
+//! defaults.
 
 mod announce;
 mod key;
@@ -90,7 +91,7 @@ pub(crate) struct Arguments {
     limits: Limits,
 }
 
-/// A configuration with what the command line says, and where its secrets are from; `None`: they are made.
+/// A configuration with the command line applied, and the sources of its secrets; `None`: they are generated.
 struct Settled {
     config: Config,
     key: Option<Origin>,
@@ -98,7 +99,7 @@ struct Settled {
 }
 
 impl Arguments {
-    /// The configuration of the file, or the default one, with what the command line says.
+    /// The configuration of the file, or the default one, with the command line applied.
     fn settle(&self, mut config: Config) -> Result<Settled, Failure> {
         let (key, key_origin) = self.key.read(config.key.take())?.unzip();
         let secret_origin = webhook_secrets(&mut config)?;
@@ -162,7 +163,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     }
     let settled = arguments.settle(config)?;
     let gateway = Gateway::bind(settled.config).await.map_err(|error| Failure::Usage(error.to_string()))?;
-    // Installed before the gateway says that it is ready: from then on, a signal must find its handler.
+    // Installed before the gateway reports that it is ready: from then on, a signal must find its handler.
     let no_handler = |error| Failure::Failed(format!("cannot install a signal handler: {error}"));
     let on_hangup = if path.is_some() { Hangup::Reloads } else { Hangup::Stops };
     let stop = stop_signal(on_hangup).map_err(no_handler)?;
@@ -199,8 +200,8 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     Ok(0)
 }
 
-/// The secrets that sign webhooks: of the configuration file, else those in GATEWRIGHT_WEBHOOK_SECRET, the variable that
-/// receivers read, too; the present one first. Gives where the present one is from.
+/// The secrets that sign webhooks: those of the configuration file, otherwise those in GATEWRIGHT_WEBHOOK_SECRET, the
+/// variable that receivers also read; the current one first. Returns the source of the current one.
 fn webhook_secrets(config: &mut Config) -> Result<Option<Origin>, Failure> {
     if config.webhook_secret.is_some() {
         return Ok(Some(Origin::ConfigFile));
@@ -214,20 +215,20 @@ fn webhook_secrets(config: &mut Config) -> Result<Option<Origin>, Failure> {
     Ok(config.webhook_secret.is_some().then_some(Origin::CommandLine))
 }
 
-/// Names without those that come again.
+/// Names without duplicates.
 fn unique(names: &[String]) -> impl Iterator<Item = &str> {
     let is_first = |(index, name): &(usize, &String)| !names[..*index].contains(name);
     names.iter().enumerate().filter(is_first).map(|(_, name)| name.as_str())
 }
 
-/// A variable that is set to nothing is as if it were not set; clap refuses an empty path.
+/// An empty variable counts as unset; clap rejects an empty path.
 fn maybe_path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
 }
 
-/// Opens the page of the gateway in the browser of this machine. A machine without one has a gateway all the same.
+/// Opens the gateway's page in this machine's browser. Without a browser, the gateway still runs.
 fn open_page(url: &str) {
-    // An address that listens everywhere is none that a browser can go to.
+    // A browser can't open a wildcard address.
     let page =
         format!("{}/", url.replacen("//0.0.0.0:", "//127.0.0.1:", 1).replacen("//[::]:", "//[::1]:", 1));
     if let Err(error) = open::that_detached(&page) {
@@ -249,7 +250,7 @@ mod tests {
         _arguments: Arguments,
     }
 
-    /// Each flag, and the key of the configuration file that says the same.
+    /// Each flag, with the corresponding key of the configuration file.
     const KEYS: &[(&str, &str)] = &[
         ("provider", "upstreams"),
         ("listen", "server.listen"),
@@ -277,7 +278,7 @@ mod tests {
         ("shutdown-grace", "server.shutdown_grace"),
         ("drain-delay", "server.drain_delay"),
     ];
-    /// Flags about one start, which no file can say: the file itself, and what is shown.
+    /// Flags for a single start, which no file can set: the file itself, and the output.
     const OF_A_START: &[&str] = &["config", "json", "open", "help"];
 
     #[test]

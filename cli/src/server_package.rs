@@ -1,5 +1,5 @@
-//! The commands of a gateway, where the program comes without them: the Python and Node packages have none of the server's
-//! code, which is larger than all else. They start `gatewright-server`, which a package of its own brings.
+//! The gateway's commands in a program without them: the Python and Node packages don't contain the server's code, which
+//! is larger than everything else. They start `gatewright-server`, which comes in a separate package.
 
 use std::env;
 use std::ffi::OsString;
@@ -46,11 +46,11 @@ pub(crate) struct Rest {
     rest: Vec<OsString>,
 }
 
-/// Starts the server's program in place of this one. arguments: those of this program, without its name. folders: searched
-/// before PATH.
+/// Replaces this program with the server's. arguments: those of this program, without its name. folders: searched before
+/// PATH.
 #[cfg_attr(feature = "server", expect(dead_code, reason = "this program has all commands"))]
 pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
-    // Flags of the program may stand before it, such as --color never.
+    // The program's flags may come before it, such as --color never.
     let is_command = |name: &&str| Command::has_subcommand(name);
     let command = arguments.iter().filter_map(|argument| argument.to_str()).find(is_command);
     let command = command.unwrap_or_default();
@@ -63,7 +63,8 @@ pub(crate) fn run(arguments: &[OsString], folders: &[PathBuf]) -> Exit {
     start(&program, arguments)
 }
 
-/// What shells and manuals need to know of all commands, of the program that has them; `None` where it is not installed.
+/// The output for shells and manuals, covering all commands, of the program that has them; `None` if it is not
+/// installed.
 #[cfg_attr(all(feature = "server", not(test)), expect(dead_code, reason = "this program has all commands"))]
 pub(crate) fn describe(arguments: &[OsString], folders: &[PathBuf]) -> Option<Exit> {
     installed(folders).map(|program| start(&program, arguments))
@@ -76,12 +77,12 @@ fn installed(folders: &[PathBuf]) -> Option<PathBuf> {
 
 fn find(folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
     let name = format!("{PROGRAM}{}", env::consts::EXE_SUFFIX);
-    // An empty entry of PATH is the working folder, where a stranger may have put a program.
+    // An empty entry of PATH means the working folder, where a stranger may have placed a program.
     let mut places = folders.filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
     places.find(|place| place.is_file())
 }
 
-/// Signals and the terminal are the other program's from here on.
+/// From here on, signals and the terminal belong to the other program.
 #[cfg(unix)]
 fn start(program: &Path, arguments: &[OsString]) -> Exit {
     use std::os::unix::process::CommandExt as _;
@@ -126,7 +127,7 @@ mod tests {
         assert!(Program::try_parse_from(["gatewright", "srve"]).is_err());
     }
 
-    /// What a shell completes is what this program has: each command, and no flag that only the other program knows.
+    /// A shell completes what this program has: each command, and no flag that only the other program knows.
     #[test]
     fn completions_of_five_shells_have_the_commands_of_the_server() {
         use clap::{CommandFactory as _, ValueEnum as _};
@@ -148,7 +149,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(installed(&[folder.path().into()]), None, "it is not on the PATH of the tests");
         fs::write(folder.path().join(PROGRAM), "").expect("a file");
-        // An empty file cannot be started, and that is told.
+        // An empty file can't be started, which is reported.
         let described = describe(&["completions".into(), "bash".into()], &[folder.path().into()]);
         let failure = described.expect("it is there").expect_err("it cannot be started");
         assert!(failure.message().contains(PROGRAM), "{}", failure.message());

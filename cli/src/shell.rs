@@ -1,4 +1,4 @@
-//! `gatewright completions` and `gatewright man`: what shells and manuals need to know of the program.
+//! `gatewright completions` and `gatewright man`: what shells and manuals need to know about the program.
 
 mod script;
 
@@ -33,7 +33,7 @@ pub(crate) fn completions(arguments: &Completions, program: Command) -> Exit {
 
 pub(crate) fn manual(arguments: &Manual, program: Command) -> Exit {
     let folder = &arguments.folder;
-    // A page says on which release it is, not when it was made: it is the same each time.
+    // A page states its release, not its date, so that it is reproducible.
     let program = program.disable_help_subcommand(true);
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(program, folder))

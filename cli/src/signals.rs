@@ -5,7 +5,7 @@ use std::io;
 
 use crate::exit::{Exit, Failure};
 
-/// Ends the command on Ctrl-C, also when the program runs inside another process (Python, Node).
+/// Ends the command on Ctrl-C, even when the program runs inside another process (Python, Node).
 pub(crate) async fn interruptible(command: impl Future<Output = Exit>) -> Exit {
     tokio::select! {
         exit = command => exit,
@@ -13,12 +13,12 @@ pub(crate) async fn interruptible(command: impl Future<Output = Exit>) -> Exit {
     }
 }
 
-/// What SIGHUP means to a command.
+/// The effect of SIGHUP on a command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Hangup {
-    /// The terminal was closed: the command stops. Under nohup, it goes on.
+    /// The terminal was closed: the command stops. Under nohup, it continues.
     Stops,
-    /// The configuration is read again: see `Hangups`.
+    /// The configuration is reloaded: see `Hangups`.
     #[cfg(feature = "server")]
     Reloads,
 }
@@ -69,7 +69,7 @@ pub(crate) fn stop_signal(_: Hangup) -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// The SIGHUPs that this process gets; none elsewhere than on unix.
+/// The SIGHUPs that this process receives; none on systems other than unix.
 #[cfg(feature = "server")]
 pub(crate) struct Hangups {
     #[cfg(unix)]
@@ -97,7 +97,7 @@ impl Hangups {
     }
 }
 
-/// Interrupts (Ctrl-C) of a command that goes on after them.
+/// Interrupts (Ctrl-C) of a command that continues after them.
 pub(crate) struct Interrupts {
     #[cfg(unix)]
     signals: tokio::signal::unix::Signal,

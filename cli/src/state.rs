@@ -1,10 +1,10 @@
-//! Where the program keeps what is its own: the history of conversations.
+//! The folder for the program's own data: the history of conversations.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::path::PathBuf;
 
-/// The folder, made if it is missing; only its owner may look into it. Errors: there is no place for it.
+/// The folder, created if it is missing, with access for its owner only. Errors: there is no place for it.
 pub(crate) fn folder() -> io::Result<PathBuf> {
     let folder = place().ok_or_else(|| io::Error::other("there is no home folder"))?;
     let mut builder = DirBuilder::new();
@@ -18,7 +18,7 @@ pub(crate) fn folder() -> io::Result<PathBuf> {
 /// Where the folder is, or would be.
 pub(crate) fn place() -> Option<PathBuf> {
     const NAME: &str = "gatewright";
-    // A relative path counts as none: it would be another folder each time.
+    // A relative path is ignored: it would be a different folder each time.
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     if let Some(state) = absolute("XDG_STATE_HOME") {
         return Some(state.join(NAME));

@@ -1,4 +1,4 @@
-//! `gatewright store`: looks after what a gateway keeps.
+//! `gatewright store`: maintains a gateway's store.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -115,7 +115,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         }
         Command::Export { to, place } => export(&to, &place.open().await?).await,
         Command::Import { from, place } => {
-            // A new store is made where there is none.
+            // A new store is created if there is none.
             let registry = place.open_or_create().await?;
             let count = if is_standard(&from) {
                 registry.import(&mut BufReader::new(io::stdin())).await?
@@ -138,7 +138,7 @@ async fn export(to: &Path, registry: &Registry) -> Exit {
     }
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
-    // It holds the digests of keys and the addresses of receivers.
+    // It contains the digests of keys and the URLs of receivers.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let unusable = |error: io::Error| unusable("write", to, &error);
@@ -146,7 +146,7 @@ async fn export(to: &Path, registry: &Registry) -> Exit {
     let count = match registry.export(&mut out).await {
         Ok(count) => count,
         Err(error) => {
-            // A part is of no use.
+            // A partial file is useless.
             _ = std::fs::remove_file(to);
             return Err(error.into());
         }

@@ -33,7 +33,7 @@ pub(crate) fn write<const COLUMNS: usize>(
 }
 
 #[cfg(feature = "server")]
-/// A time in UTC; a dash where there is none.
+/// A time in UTC; a dash if there is none.
 pub(crate) fn instant(seconds: Option<u64>) -> String {
     let Some(seconds) = seconds else { return "-".to_owned() };
     let time = i64::try_from(seconds).ok().and_then(|at| OffsetDateTime::from_unix_timestamp(at).ok());

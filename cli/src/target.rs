@@ -18,7 +18,7 @@ impl Target {
         self.client_with(|builder| builder)
     }
 
-    /// A client with further options.
+    /// A client with additional options.
     pub(crate) fn client_with(
         &self,
         options: impl FnOnce(ClientBuilder) -> ClientBuilder,
@@ -28,7 +28,7 @@ impl Target {
             Some(url) if !url.is_empty() => builder.base_url(url),
             _ => builder,
         };
-        // Commands read the key from the environment alone: lists of processes show flags.
+        // Commands read the key only from the environment, because process lists show flags.
         Ok(builder.build_saying("; `gatewright serve` and `gatewright keys create` print one")?)
     }
 }

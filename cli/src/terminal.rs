@@ -1,4 +1,4 @@
-//! What standard output and standard error are: terminals or not, and whether they take colours.
+//! Whether standard output and standard error are terminals, and whether they support colors.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use clap::ColorChoice;
 
-/// What `--color` said, as the position in [`CHOICES`].
+/// The value of `--color`, as the position in [`CHOICES`].
 static CHOICE: AtomicU8 = AtomicU8::new(0);
 const CHOICES: [(ColorChoice, &str); 3] =
     [(ColorChoice::Auto, "auto"), (ColorChoice::Always, "always"), (ColorChoice::Never, "never")];
@@ -19,7 +19,7 @@ pub(crate) const YELLOW: &str = "\x1b[33m";
 pub(crate) const CYAN: &str = "\x1b[36m";
 const RESET: &str = "\x1b[0m";
 
-/// The choice of a command line that is not parsed yet: what is wrong with it is told in colours, too.
+/// The color choice of an unparsed command line: errors in it are also printed in color.
 pub(crate) fn asked(arguments: &[OsString]) -> ColorChoice {
     let words: Vec<&str> =
         arguments.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--").collect();
@@ -31,20 +31,20 @@ pub(crate) fn asked(arguments: &[OsString]) -> ColorChoice {
     known.map_or(ColorChoice::Auto, |(choice, _)| choice)
 }
 
-/// From now on, colours are written as `--color` says.
+/// From now on, colors follow `--color`.
 pub(crate) fn choose(choice: ColorChoice) {
     let place = CHOICES.iter().position(|(known, _)| *known == choice).unwrap_or_default();
     CHOICE.store(u8::try_from(place).unwrap_or_default(), Ordering::Relaxed);
 }
 
-/// Whether to write colours to a stream: as `--color` says, else as `NO_COLOR` and `CLICOLOR_FORCE` say, else to a terminal
-/// that knows colours.
+/// Whether to write colors to a stream: according to `--color`, otherwise `NO_COLOR` and `CLICOLOR_FORCE`, otherwise only
+/// to a terminal that supports colors.
 pub(crate) fn colour(stream: &impl IsTerminal) -> bool {
     let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
     match CHOICES[usize::from(CHOICE.load(Ordering::Relaxed))].0 {
         ColorChoice::Always => true,
         ColorChoice::Never => false,
-        // NO_COLOR counts whatever its value is, except nothing.
+        // NO_COLOR counts with any nonempty value.
         ColorChoice::Auto if std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) => false,
         ColorChoice::Auto if is_set("CLICOLOR_FORCE") => true,
         ColorChoice::Auto => {
@@ -58,7 +58,7 @@ pub(crate) fn is_watched() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Writes text in colours, or plainly.
+/// Writes text with or without colors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Paint {
     is_on: bool,
@@ -69,7 +69,7 @@ impl Paint {
         Self { is_on: colour(stream) }
     }
 
-    /// Without colours, wherever it is written.
+    /// Always without colors.
     #[cfg(test)]
     pub(crate) const fn none() -> Self {
         Self { is_on: false }

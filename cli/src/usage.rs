@@ -85,7 +85,7 @@ fn table(out: &mut impl Write, rows: &[UsageRow]) -> io::Result<()> {
     table::write(out, &rows, 4..11)
 }
 
-/// The cost that is known; a dash where that of no request is.
+/// The known cost; a dash if no request has a known cost.
 fn cost(row: &UsageRow) -> String {
     if row.requests > 0 && row.unpriced == row.requests { "-".to_owned() } else { format!("{:.6}", row.cost) }
 }

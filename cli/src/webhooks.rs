@@ -1,4 +1,4 @@
-//! `gatewright webhooks`: lists the notifications of a gateway, has them delivered again, and receives some.
+//! `gatewright webhooks`: lists the notifications of a gateway, redelivers them, and receives some.
 
 mod listen;
 
@@ -127,7 +127,7 @@ impl Redeliver {
         for id in &ids {
             match place.redeliver(id).await {
                 Ok(()) => say(&format!("the notification {id} is delivered again")),
-                // The others are delivered all the same.
+                // The others are redelivered anyway.
                 Err(failure) => code = exit_code(Err(failure)),
             }
         }

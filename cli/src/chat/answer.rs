@@ -15,16 +15,16 @@ use crate::models::unless_known;
 /// Longest answer, in bytes.
 const LONGEST: usize = 8 << 20;
 
-/// Why an answer is not whole.
+/// Why an answer is incomplete.
 pub(super) enum Broken {
     Call(Box<Error>),
-    /// It had begun.
+    /// It broke off after it had begun.
     Off(Box<Error>),
     Output(io::Error),
 }
 
 impl Broken {
-    /// The failure, for people.
+    /// The failure, as a message for the user.
     pub(super) async fn told(self, client: &Client, model: &str) -> Failure {
         match self {
             Self::Call(error) => unless_known(client, model, *error).await,
@@ -34,7 +34,7 @@ impl Broken {
     }
 }
 
-/// The status of an answer that had begun says nothing about what broke it.
+/// The status of an answer that has begun says nothing about why it broke off.
 fn broke_off(error: &Error) -> Failure {
     let after = error.received().map(|received| received.bytes).filter(|bytes| *bytes > 0);
     let after = after.map_or_else(String::new, |bytes| format!(" after {}", amount::bytes(bytes)));
@@ -58,8 +58,8 @@ impl From<io::Error> for Broken {
     }
 }
 
-/// Prints an answer to standard output, and ends its line also where it breaks off. `said`: what has come of it so far, also when it
-/// breaks off or is dropped.
+/// Prints an answer to standard output, and ends its line even if it breaks off. `said`: the text received so far, even if
+/// the answer breaks off or is dropped.
 pub(super) async fn print(
     client: &Client,
     request: &ChatCompletionRequest,
@@ -101,7 +101,7 @@ pub(super) async fn print(
     Ok(end_line(&mut out, said)?)
 }
 
-/// What is printed next begins a line.
+/// Ensures that the next output starts on a new line.
 fn end_line(out: &mut io::Stdout, said: &str) -> io::Result<()> {
     if !said.is_empty() && !said.ends_with('\n') {
         writeln!(out)?;

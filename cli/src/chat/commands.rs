@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use gatewright::likely::offer;
 
-/// What can be typed, and what it does.
+/// The commands, and what they do.
 pub(super) const COMMANDS: [(&str, &str); 6] = [
     ("/model [ID]", "talk to another model; without one, list them"),
     ("/system [TEXT]", "set the system instructions; alone, show them; - drops them"),
@@ -17,7 +17,7 @@ pub(super) const COMMANDS: [(&str, &str); 6] = [
 /// A line that was typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Goes to the model.
+    /// Sent to the model.
     Prompt(String),
     Model(Option<String>),
     System(Option<String>),
@@ -33,7 +33,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().map(|(usage, _)| usage.split(' ').next().unwrap_or(usage))
 }
 
-/// Reads a line. Errors: a command that there is not, or that lacks what it needs.
+/// Parses a line. Errors: an unknown command, or one with a missing argument.
 pub(super) fn read(line: &str) -> Result<Line, String> {
     let line = line.trim();
     if line.is_empty() {

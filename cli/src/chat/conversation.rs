@@ -20,10 +20,10 @@ use crate::signals::Interrupts;
 use crate::terminal::{BOLD, DIM, Paint};
 use crate::{amount, places};
 
-/// Most models that `/model` completes.
+/// Maximum number of models that `/model` completes.
 const MOST_OFFERED: usize = 1_000;
 
-/// Who said something.
+/// The author of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Speaker {
     User,
@@ -39,7 +39,7 @@ impl Speaker {
     }
 }
 
-/// What was said, and to whom.
+/// The turns so far, and the model.
 pub(super) struct Conversation {
     client: Client,
     model: String,
@@ -48,7 +48,7 @@ pub(super) struct Conversation {
     paint: Paint,
 }
 
-/// Whether the conversation goes on.
+/// Whether the conversation continues.
 #[derive(PartialEq, Eq)]
 enum Then {
     On,
@@ -60,7 +60,7 @@ impl Conversation {
         Self { client, model, system, turns: Vec::new(), paint: Paint::on(&io::stdout()) }
     }
 
-    /// Talks until the person leaves.
+    /// Runs until the user leaves.
     pub(super) async fn run(mut self, keeps_history: bool) -> Exit {
         let unusable = |error| Failure::Failed(format!("the terminal cannot be used: {error}"));
         let mut editor = LineEditor::new(keeps_history, self.paint).map_err(unusable)?;
@@ -69,7 +69,7 @@ impl Conversation {
         self.greet()?;
         let mut was_interrupted = false;
         loop {
-            // The runtime has other threads for what goes on meanwhile.
+            // The runtime has other threads for concurrent work.
             let typed = tokio::task::block_in_place(|| editor.read()).map_err(unusable)?;
             let line = match typed {
                 Typed::Line(line) => line,
@@ -133,7 +133,7 @@ impl Conversation {
         Ok(Then::On)
     }
 
-    /// Asks the model. What it said before the person stopped it stays part of the conversation.
+    /// Asks the model. What it said before the user interrupted it remains part of the conversation.
     async fn ask(&mut self, prompt: String, interrupts: &mut Interrupts) -> Result<(), Failure> {
         self.turns.push((Speaker::User, prompt));
         if self.size() > MAX_PROMPT_BYTES {
@@ -144,7 +144,7 @@ impl Conversation {
             ));
             return Ok(());
         }
-        // A signal of before is not meant for this answer.
+        // An earlier signal is not meant for this answer.
         while interrupts.next().now_or_never().is_some() {}
         let request = self.request();
         let mut said = String::new();
@@ -162,7 +162,7 @@ impl Conversation {
             }
         }
         if said.is_empty() {
-            // Nothing was answered: the prompt may be sent again.
+            // There was no answer: the prompt may be sent again.
             self.turns.pop();
         } else {
             self.turns.push((Speaker::Assistant, said));
@@ -185,8 +185,8 @@ impl Conversation {
         (system + self.turns.iter().map(|(_, text)| text.len()).sum::<usize>()) as u64
     }
 
-    /// What is said of a model that the gateway does not list, which it may serve all the same; empty if it lists it, or does not
-    /// tell in time.
+    /// A hint about a model that the gateway doesn't list, although it may serve it; empty if it is listed, or if the
+    /// gateway doesn't answer in time.
     async fn doubt(&self, interrupts: &mut Interrupts) -> String {
         let list = self.client.models();
         let listed = tokio::select! {
@@ -194,7 +194,7 @@ impl Conversation {
             () = interrupts.next() => return String::new(),
         };
         let Ok(Ok(list)) = listed else { return String::new() };
-        // A model of the simulator may name faults behind it.
+        // A simulator model may be followed by faults.
         let name = self.model.split_once('~').map_or(self.model.as_str(), |(name, _)| name);
         if list.data.iter().any(|model| model.id == self.model || model.id == name) {
             return String::new();
@@ -217,7 +217,7 @@ impl Conversation {
                 for id in &ids {
                     writeln!(io::stdout(), "  {}", visible(id))?;
                 }
-                // What is completed is written to the terminal as it is.
+                // Completions are written to the terminal unescaped.
                 let plain = ids.into_iter().filter(|id| visible(id) == id.as_str());
                 editor.offer(plain.take(MOST_OFFERED).collect());
             }
@@ -226,7 +226,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Errors: there is such a file, or it cannot be written.
+    /// Errors: the file already exists, or can't be written.
     fn save(&self, file: &Path) -> Result<(), Failure> {
         if file.exists() {
             return Err(Failure::Usage(format!("{} is there already: name another file", file.display())));
@@ -284,12 +284,12 @@ impl Conversation {
     }
 }
 
-/// A model that makes pictures cannot talk.
+/// A model that generates images can't chat.
 fn talks(model: &Model) -> bool {
     matches!(kind(model), None | Some("text"))
 }
 
-/// What is printed next begins a line.
+/// Ensures that the next output starts on a new line.
 fn begin_line(said: &str) -> io::Result<()> {
     if !said.is_empty() && !said.ends_with('\n') {
         writeln!(io::stdout())?;

@@ -1,4 +1,4 @@
-//! The line that a person types: editing, completion, and a history that outlives the program.
+//! The user's input line: editing, completion, and a history that survives the program.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -16,18 +16,18 @@ use crate::exit::say;
 use crate::state;
 use crate::terminal::{CYAN, Paint};
 
-/// Most lines of the history.
+/// Maximum number of lines in the history.
 const MOST_LINES: usize = 500;
-/// Longest line that the history keeps, in bytes.
+/// Maximum length of a line in the history, in bytes.
 const LONGEST_LINE: usize = 4 << 10;
-/// Largest history that is read, in bytes; a larger one is begun anew.
+/// Maximum size of a history that is read, in bytes; a larger one is started anew.
 const LARGEST_HISTORY: u64 = 4 << 20;
-/// Its file in the state folder.
+/// Name of its file in the state folder.
 const HISTORY: &str = "chat-history";
 
 const PROMPT: &str = "> ";
 
-/// What came of asking for a line.
+/// The result of reading a line.
 pub(super) enum Typed {
     Line(String),
     /// Ctrl-C.
@@ -38,13 +38,13 @@ pub(super) enum Typed {
 
 pub(super) struct LineEditor {
     editor: Editor<Words, FileHistory>,
-    /// `None`: none is kept.
+    /// `None`: no history is kept.
     history: Option<PathBuf>,
     prompt: (String, String),
 }
 
 impl LineEditor {
-    /// Errors: the terminal cannot be used.
+    /// Errors: the terminal can't be used.
     pub(super) fn new(keeps_history: bool, paint: Paint) -> Result<Self, ReadlineError> {
         let config = Config::builder()
             .max_history_size(MOST_LINES)?
@@ -62,7 +62,7 @@ impl LineEditor {
         Ok(line)
     }
 
-    /// A history that cannot be used is none: the conversation goes on.
+    /// An unusable history is ignored: the conversation continues.
     fn open_history(&mut self) {
         let opened = state::folder().and_then(|folder| {
             let place = folder.join(HISTORY);
@@ -86,12 +86,12 @@ impl LineEditor {
         }
     }
 
-    /// Asks for a line. Blocks until there is one. Errors: the terminal cannot be used.
+    /// Reads a line. Blocks until there is one. Errors: the terminal can't be used.
     pub(super) fn read(&mut self) -> Result<Typed, ReadlineError> {
         match self.editor.readline(&self.prompt) {
             Ok(line) => {
                 self.keep(&line);
-                // A backslash at the end of a line was the way to go on in the next one.
+                // A backslash at the end of a line continues it on the next one.
                 Ok(Typed::Line(line.replace("\\\n", "\n")))
             }
             Err(ReadlineError::Interrupted) => Ok(Typed::Interrupted),
@@ -114,7 +114,7 @@ impl LineEditor {
     }
 }
 
-/// What the editor knows of lines.
+/// The editor's knowledge of the input.
 #[derive(Default)]
 struct Words {
     models: RefCell<Vec<String>>,
@@ -128,7 +128,7 @@ impl Hinter for Words {
 }
 
 impl Validator for Words {
-    /// A line that ends in a backslash is not over.
+    /// A line that ends in a backslash continues.
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         Ok(if context.input().ends_with('\\') {
             ValidationResult::Incomplete

@@ -74,7 +74,7 @@ impl Outputs {
             .any(|place| place.file().is_none())
     }
 
-    /// Where everything went, for people; empty if nothing is in a file.
+    /// Where everything was written, for the user; empty if nothing is in a file.
     pub(super) fn places(&self) -> String {
         let of = |place: Option<&Place>| place.and_then(Place::file).map(Path::to_owned);
         let places = [

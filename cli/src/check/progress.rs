@@ -46,7 +46,8 @@ impl ProgressLine {
                 self.bar.inc(1);
                 self.bar.set_message("");
                 if self.bar.is_hidden() && crate::terminal::is_watched() {
-                    // A terminal that moves no cursor (`TERM=dumb`) has no line to redraw, but takes whole ones.
+                    // A terminal that can't move the cursor (`TERM=dumb`) has no line to redraw, but accepts
+                    // whole lines.
                     _ = writeln!(io::stderr(), "{}", finished(check));
                 } else {
                     self.bar.println(finished(check));

@@ -69,7 +69,7 @@ pub(super) async fn run(arguments: Models) -> Exit {
     Ok(code)
 }
 
-/// The models of the configuration that go to an upstream, and what they are called there.
+/// The models of the configuration that are sent to an upstream, with their names there.
 fn targets<'c>(config: &'c Config, upstream: &str) -> impl Iterator<Item = (&'c str, &'c str)> {
     config.models.iter().flat_map(move |model| {
         let targets = model.targets.iter().filter(move |target| target.upstream == upstream);
@@ -77,7 +77,7 @@ fn targets<'c>(config: &'c Config, upstream: &str) -> impl Iterator<Item = (&'c 
     })
 }
 
-/// What clients call a model of an upstream.
+/// The clients' name for an upstream's model.
 fn configured<'c>(config: &'c Config, upstream: &str, offered: &str) -> Vec<&'c str> {
     targets(config, upstream).filter(|(_, target)| *target == offered).map(|(model, _)| model).collect()
 }

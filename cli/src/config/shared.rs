@@ -1,4 +1,4 @@
-//! The configuration that gateways share in their store: puts a document there, shows it, and goes back to an earlier one.
+//! The configuration that gateways share in their store: pushes a document, shows it, and rolls back to an earlier one.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -75,7 +75,7 @@ impl Change {
     }
 }
 
-/// The name of this user, as the system states it.
+/// The name of this user according to the system.
 fn user() -> Option<String> {
     ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(|name| std::env::var(name).ok())
 }
@@ -83,7 +83,7 @@ fn user() -> Option<String> {
 pub(super) async fn push(arguments: Push) -> Exit {
     let Push { file, change, place } = arguments;
     let document = read(&file)?;
-    // Here first: messages name the file.
+    // Checked here first, so that messages name the file.
     if let Err(problems) = SharedConfig::check(&document, &file.display().to_string()) {
         for line in problems.to_string().lines() {
             _ = writeln!(io::stderr().lock(), "{}", visible(line));
@@ -130,7 +130,7 @@ pub(super) async fn history(arguments: History) -> Exit {
 fn read(file: &Path) -> Result<String, Failure> {
     let unreadable = |error: io::Error| Failure::Usage(format!("cannot read {}: {error}", file.display()));
     let mut document = String::new();
-    // One byte more: what is too long is refused by its length.
+    // One byte more than allowed, so that a document that is too long is rejected for its length.
     if places::is_stdin(file) {
         io::stdin().lock().take(LONGEST + 1).read_to_string(&mut document).map_err(unreadable)?;
     } else {

@@ -1,4 +1,4 @@
-//! A connection, whatever it goes over.
+//! A connection over any transport.
 
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -1,4 +1,4 @@
-//! What a step found, and how it is told.
+//! The findings of a step, and their output.
 
 use std::fmt::Write as _;
 
@@ -10,21 +10,21 @@ use crate::terminal::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Ok,
-    /// It works, but may be a mistake, or not work much longer.
+    /// It works, but may be a mistake, or stop working soon.
     Warn,
     Fail,
-    /// Not examined.
+    /// Not checked.
     Skip,
 }
 
-/// What a step found.
+/// A finding of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// What was examined.
+    /// What was checked.
     pub(super) name: String,
     pub(super) verdict: Verdict,
     pub(super) found: String,
-    /// What to do; empty if there is nothing to do.
+    /// What to do; empty if nothing.
     pub(super) advice: String,
 }
 
@@ -59,7 +59,7 @@ impl Verdict {
     }
 }
 
-/// A line of what was found, and one for each line of what to do.
+/// A line for the finding, and one for each line of advice.
 pub(super) fn text(finding: &Finding, paint: Paint) -> String {
     let Finding { name, verdict, found, advice } = finding;
     let word = paint.paint(verdict.style(), format_args!("{:4}", verdict.word()));
@@ -77,7 +77,7 @@ pub(super) fn text(finding: &Finding, paint: Paint) -> String {
     told
 }
 
-/// All of it, for programs.
+/// All findings, for programs.
 pub(super) fn json(address: Option<&str>, findings: &[Finding]) -> Value {
     let worst = [Verdict::Fail, Verdict::Warn, Verdict::Ok]
         .into_iter()

@@ -1,4 +1,4 @@
-//! The way to the gateway: the proxy, the name, the connection, TLS.
+//! The path to the gateway: proxy, DNS, connection, TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,13 +16,13 @@ use super::tls::Tls;
 use super::{Examined, proxy};
 use crate::amount;
 
-/// Most addresses of a name that are tried.
+/// Maximum number of addresses of a name that are tried.
 const MOST_ADDRESSES: usize = 8;
 
-/// Whom a step speaks to: the gateway, or the proxy before it.
+/// The peer of a step: the gateway, or the proxy in front of it.
 struct Peer<'a> {
     server: &'a Url,
-    /// The gateway, if it is a proxy.
+    /// The gateway, if the peer is a proxy.
     before: Option<&'a Url>,
 }
 
@@ -32,7 +32,7 @@ impl Peer<'_> {
         if self.before.is_some() { "the proxy " } else { "" }
     }
 
-    /// What to do where it has no address.
+    /// The advice if its name has no address.
     fn advise_name(&self) -> String {
         match self.before {
             Some(gateway) => format!("check the name in {}", proxy::variables(gateway)),
@@ -44,7 +44,7 @@ impl Peer<'_> {
         }
     }
 
-    /// What to do where it takes no connection.
+    /// The advice if it accepts no connection.
     fn advise_connection(&self, is_silent: bool) -> String {
         match (self.before, is_silent) {
             (Some(gateway), _) => format!("no proxy answers there: correct {}", proxy::variables(gateway)),
@@ -56,7 +56,7 @@ impl Peer<'_> {
     }
 }
 
-/// proxy: the one that calls go through. Returns whether there is a connection over which the gateway may be asked.
+/// proxy: the one that calls use. Returns whether there is a connection over which the gateway can be called.
 pub(super) async fn examine(
     gateway: &Url,
     proxy: Option<&Url>,
@@ -72,7 +72,7 @@ pub(super) async fn examine(
     }
 }
 
-/// Goes the way. The inner error is what it ends with.
+/// Follows the path. The inner error is the finding that ends it.
 async fn reach(
     gateway: &Url,
     proxy: Option<&Url>,
@@ -125,7 +125,7 @@ async fn reach(
     }
 }
 
-/// The connection to the gateway behind a proxy; none where the proxy is asked for each call.
+/// The connection to the gateway behind a proxy; none if calls are sent to the proxy.
 async fn behind(
     proxy: &Url,
     gateway: &Url,
@@ -170,7 +170,7 @@ fn authorities(bundle: &Path) -> Result<Finding, Finding> {
     }
 }
 
-/// A key that goes over a network without TLS can be read there.
+/// A key sent over a network without TLS can be read there.
 fn plain(gateway: &Url) -> Finding {
     let is_here = match gateway.host() {
         Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -185,7 +185,7 @@ fn plain(gateway: &Url) -> Finding {
         .advise("use an https address; the guide to operating a gateway says how to turn TLS on")
 }
 
-/// The addresses of a server, and what there is to say of its name. Errors: it has none.
+/// The addresses of a server, and a finding about its name. Errors: it has none.
 async fn resolve(peer: &Peer<'_>, limit: Duration) -> Result<(Option<Finding>, Vec<SocketAddr>), Finding> {
     let server = peer.server;
     let port = server.port_or_known_default().unwrap_or(80);
@@ -213,7 +213,7 @@ async fn resolve(peer: &Peer<'_>, limit: Duration) -> Result<(Option<Finding>, V
     Ok((Some(Finding::new("name", Verdict::Ok, told)), found))
 }
 
-/// A connection to the first address that takes one. Errors: none does.
+/// A connection to the first address that accepts one. Errors: none does.
 async fn connect(
     peer: &Peer<'_>,
     addresses: &[SocketAddr],

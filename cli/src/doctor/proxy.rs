@@ -1,4 +1,4 @@
-//! The proxy before a gateway: what it lets through, and who tells clients of it.
+//! The proxy in front of a gateway: what it lets through, and where it is configured.
 
 use std::io;
 use std::pin::Pin;
@@ -16,11 +16,11 @@ use super::connection::Connection;
 use super::finding::{Finding, Verdict};
 use crate::amount;
 
-/// The addresses that the library writes and reads.
+/// The URI type of the library.
 type Uri = http::Uri;
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The variables that name the proxy before a gateway, and the way around it.
+/// The variables that name the proxy for a gateway, and those that bypass it.
 pub(super) fn variables(gateway: &Url) -> String {
     let name = if gateway.scheme() == "https" { "HTTPS_PROXY" } else { "HTTP_PROXY" };
     format!("{name} or ALL_PROXY, or add {} to NO_PROXY", host(gateway))
@@ -30,7 +30,7 @@ pub(super) fn host(gateway: &Url) -> &str {
     gateway.host_str().unwrap_or_default()
 }
 
-/// Asks a proxy for a connection to the gateway. stream: to the proxy. Errors: it gives none.
+/// Asks a proxy for a connection to the gateway. stream: to the proxy. Errors: it refuses.
 pub(super) async fn tunnel(
     proxy: &Url,
     gateway: &Url,
@@ -65,7 +65,7 @@ async fn opened(
     gateway: &Url,
     stream: Box<dyn Connection>,
 ) -> Result<Box<dyn Connection>, Error> {
-    // Only a name is resolved on the way, and only a port that is written is sent.
+    // Only names are resolved on the way, and only explicit ports are sent.
     let to = format!(
         "{}://{}:{}",
         gateway.scheme(),
@@ -73,7 +73,7 @@ async fn opened(
         gateway.port_or_known_default().unwrap_or(443)
     );
     let to: Uri = to.parse()?;
-    // The credentials are nowhere but here.
+    // The credentials are available only here.
     let found = Matcher::from_system().intercept(&to);
     let at: Uri = proxy.as_str().parse()?;
     let given = Given(Some(TokioIo::new(stream)));
@@ -100,7 +100,7 @@ async fn opened(
     Ok(stream.into_inner())
 }
 
-/// The connection that there is, for a library that makes its own.
+/// The existing connection, for a library that opens its own.
 struct Given(Option<TokioIo<Box<dyn Connection>>>);
 
 impl Service<Uri> for Given {

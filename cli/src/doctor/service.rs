@@ -1,4 +1,4 @@
-//! The gateway itself: its key, its clock, its models, and, if asked for, a small call over each protocol.
+//! The gateway itself: its key, its clock, its models, and, if requested, a small call with each protocol.
 
 use std::io;
 use std::sync::Arc;
@@ -22,23 +22,23 @@ use crate::exit::Failure;
 use crate::models::{kind, protocols, unless_known};
 use crate::target::Target;
 
-/// A clock that is further off is told, …
+/// A larger clock difference is reported, …
 const SKEW_TOLD: Duration = Duration::from_secs(30);
-/// … and from here on, signatures of notifications are refused.
+/// … and from here on, webhook signatures are rejected.
 const SKEW_REFUSED: Duration = Duration::from_mins(5);
-/// Tokens that a call may cost in its answer.
+/// Maximum number of tokens in a call's answer.
 const ANSWER_TOKENS: u32 = 16;
-/// The status by which a proxy asks for a name and a password.
+/// The status with which a proxy asks for user name and password.
 const PROXY_WANTS_PASSWORD: u16 = 407;
-/// The protocols that text models are called over.
+/// The protocols for text models.
 const PROTOCOLS: [&str; 4] = ["chat", "responses", "messages", "native"];
 
-/// A client that asks once and does not wait long. Errors: the key or the address cannot be used.
+/// A client without retries and with a short timeout. Errors: the key or the address can't be used.
 pub(super) fn client(target: &Target, limit: Duration) -> Result<Client, Finding> {
     target.client_with(|builder| builder.timeout(limit).max_retries(0)).map_err(|failure| {
         let message = failure.message().to_owned();
         let is_set = std::env::var(API_KEY_VARIABLE).is_ok_and(|key| !key.trim().is_empty());
-        // What fails without the key, too, is not the key's fault.
+        // If it also fails without the key, the key isn't the problem.
         let name = match keyless(target, limit) {
             None if message.contains("base URL") => "address",
             None => "settings",
@@ -53,13 +53,13 @@ pub(super) fn client(target: &Target, limit: Duration) -> Result<Client, Finding
     })
 }
 
-/// The same, which sends no key. None: the address or the settings cannot be used.
+/// The same, but without a key. None: the address or the settings can't be used.
 pub(super) fn keyless(target: &Target, limit: Duration) -> Option<Client> {
     let quick = |builder: ClientBuilder| builder.timeout(limit).max_retries(0);
     target.client_with(|builder| quick(builder).api_key("none").middleware(Arc::new(Keyless))).ok()
 }
 
-/// Takes the key out of every request.
+/// Removes the key from every request.
 struct Keyless;
 
 impl Middleware for Keyless {
@@ -69,7 +69,7 @@ impl Middleware for Keyless {
     }
 }
 
-/// The gateway that is examined.
+/// The gateway being checked.
 pub(super) struct Gateway<'a> {
     pub(super) client: &'a Client,
     pub(super) is_behind_proxy: bool,
@@ -103,7 +103,7 @@ impl Gateway<'_> {
         Ok(())
     }
 
-    /// What a gateway tells anybody: whether it is there, and what time it has.
+    /// What a gateway tells anybody: that it is there, and its time.
     pub(super) async fn examine_without_key(&self, examined: &mut Examined) -> io::Result<()> {
         let (asked, began) = (SystemTime::now(), Instant::now());
         let answer = self.client.call(Call::new(&LIST_MODELS)).await;
@@ -169,7 +169,7 @@ impl Gateway<'_> {
                     let told = format!("{model} answers in {}", amount::time(answer.elapsed));
                     Finding::new(protocol, Verdict::Ok, told)
                 }
-                // A model that is not in the list is unknown to all protocols.
+                // All protocols report an unlisted model as unknown.
                 Err(error)
                     if error.code() == Some(ErrorCode::MODEL_NOT_FOUND.code)
                         && models.iter().all(|listed| listed.id != model) =>
@@ -187,7 +187,7 @@ impl Gateway<'_> {
         Ok(())
     }
 
-    /// A call that failed, and what to do. The error holds no secret: the client redacts them.
+    /// A failed call, and what to do. The error contains no secret: the client redacts them.
     fn refused(&self, name: &str, error: Error) -> Finding {
         let advice = match self.is_behind_proxy.then(|| error.status()).flatten() {
             Some(PROXY_WANTS_PASSWORD) => {
@@ -207,7 +207,7 @@ fn wants_key(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Authentication | ErrorKind::PermissionDenied)
 }
 
-/// How far this clock and that of the gateway are apart. headers: of its answer.
+/// The difference between this clock and the gateway's. headers: of its response.
 fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
     let date = headers.and_then(|headers| headers.get("date")?.to_str().ok());
     let there = date.and_then(|date| httpdate::parse_http_date(date).ok());
@@ -223,7 +223,7 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
         amount::time(apart),
         if is_ahead { "ahead" } else { "short" }
     );
-    // Its time has whole seconds, and the answer took some.
+    // Its time is in whole seconds, and the response took a while.
     match apart {
         apart if apart < SKEW_TOLD => Finding::new("clock", Verdict::Ok, "agrees with that of the gateway"),
         apart if apart < SKEW_REFUSED => {
@@ -249,7 +249,7 @@ fn models(models: &[Model]) -> Finding {
     Finding::new("models", Verdict::Ok, format!("the key may use {}: {}", models.len(), counted.join(", ")))
 }
 
-/// Whether a protocol may serve a model. A model of which nothing is known is tried.
+/// Whether a protocol may serve a model. A model without further information is tried.
 fn may_serve(protocol: &str, model: &Model) -> bool {
     let known = protocols(model);
     known.contains(&protocol) || known.is_empty() && kind(model).is_none()
@@ -283,7 +283,7 @@ fn small(protocol: &str, model: &str) -> Call {
     call.body(body.to_string())
 }
 
-/// What to do about a call that failed.
+/// The advice for a failed call.
 fn advice(kind: ErrorKind) -> String {
     match kind {
         ErrorKind::Authentication => {

@@ -1,4 +1,5 @@
-//! This machine: variables, the configuration file, folders. Values of variables are never told: they may be secrets.
+//! This machine: variables, the configuration file, folders. The values of variables are never shown: they may be
+//! secrets.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,16 +16,16 @@ use gatewright_gateway::ConfigFile;
 use super::finding::{Finding, Verdict};
 use crate::state;
 
-/// What the names of our variables begin with.
+/// Prefix of our variables.
 const OURS: &str = "GATEWRIGHT_";
-/// Most problems of a configuration file that are told.
+/// Maximum number of configuration problems shown.
 #[cfg(feature = "server")]
 const MOST_PROBLEMS: usize = 5;
-/// The configuration file that is looked for where no variable names one.
+/// The configuration file to look for if no variable names one.
 const CONFIG_FILE: &str = "gatewright.toml";
-/// What the names of a gateway's own variables begin with. The program without the server does not know all of them.
+/// Prefix of a gateway's own variables. The program without the server doesn't know all of them.
 const SERVES: &str = "GATEWRIGHT_SERVE_";
-/// Variables of the gateway that are no flags, since they are secrets.
+/// Variables of the gateway without a flag, because they are secrets.
 const SECRETS: [&str; 5] = [
     "GATEWRIGHT_SERVE_KEY",
     "GATEWRIGHT_SERVE_ADMIN_KEY",
@@ -71,7 +72,7 @@ fn known() -> BTreeSet<String> {
     known
 }
 
-/// The variable that another one is likely meant to be. What all of them begin with makes none like another.
+/// The variable that an unknown one most likely means. The common prefix doesn't count as similarity.
 fn meant(name: &str, known: &BTreeSet<String>) -> Option<String> {
     let prefix = match name.strip_prefix(SERVES) {
         Some(_) if cfg!(feature = "server") => SERVES,
@@ -91,7 +92,7 @@ fn variables(set: BTreeSet<String>) -> Finding {
         [] => format!("none of {OURS}… is set"),
         names => format!("set: {}", names.join(", ")),
     };
-    // A configuration file may name variables of its own; one that is almost ours is a slip.
+    // A configuration file may use its own variables; one that is almost ours is a typo.
     let slip = unknown.iter().find_map(|name| Some((name, meant(name, &known)?)));
     match slip {
         None => Finding::new("variables", Verdict::Ok, told),
@@ -102,7 +103,7 @@ fn variables(set: BTreeSet<String>) -> Finding {
     }
 }
 
-/// The configuration file of a gateway, if one is here, and the data folder that it or its variable names.
+/// The gateway's configuration file, if there is one here, and the data folder that it or its variable names.
 fn configuration() -> (Finding, Option<PathBuf>) {
     let of_variable =
         |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -117,7 +118,7 @@ fn configuration() -> (Finding, Option<PathBuf>) {
     (finding, data.or(of_file))
 }
 
-/// This program has no gateway, and does not know what is right in its file.
+/// This program contains no gateway, so it can't check the file.
 #[cfg(not(feature = "server"))]
 fn read(file: &Path) -> (Finding, Option<PathBuf>) {
     let told = format!("{} is here; `gatewright config check` judges it", file.display());
@@ -149,7 +150,7 @@ fn read(file: &Path) -> (Finding, Option<PathBuf>) {
     }
 }
 
-/// Whether files can be made in a folder, or in the one in which it would be made.
+/// Whether files can be created in a folder, or in the one that would contain it.
 fn writable(name: &'static str, folder: &Path) -> Finding {
     let shown = folder.display();
     let there = folder.ancestors().find(|folder| folder.exists());

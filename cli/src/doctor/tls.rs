@@ -1,4 +1,4 @@
-//! TLS: the chain of certificates, whether it is trusted, and how long it holds.
+//! TLS: the certificate chain, whether it is trusted, and how long it is valid.
 
 use std::fmt::{self, Write as _};
 use std::path::Path;
@@ -19,21 +19,22 @@ use super::connection::Connection;
 use super::finding::{Finding, Verdict};
 use crate::amount;
 
-/// A certificate that expires earlier than this, in days, is told.
+/// A certificate that expires within this many days is reported.
 const SOON_DAYS: i64 = 14;
-/// Most certificates of a chain, and most names of one, that are shown.
+/// Maximum number of certificates in a chain, and of names in one, that are shown.
 const MOST: usize = 5;
 
-/// How a handshake is made: as a client makes it.
+/// Handshake settings: the same as a client's.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Tls<'a> {
-    /// Further authorities.
+    /// Additional authorities.
     pub(super) bundle: Option<&'a Path>,
     pub(super) limit: Duration,
 }
 
 impl Tls<'_> {
-    /// A handshake, and what is inside of it. name: of the finding. is_behind_proxy: whether the server is.
+    /// A handshake, and what happens inside of it. name: of the finding. is_behind_proxy: whether the server
+    /// is.
     pub(super) async fn examine(
         self,
         name: &'static str,
@@ -82,7 +83,7 @@ fn connector(bundle: Option<&Path>) -> Result<(Arc<Watching>, TlsConnector), Str
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
     let verifier = verifier.map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let watching = Arc::new(Watching { verifier, chain: Mutex::default() });
-    // It refuses what the verifier of every client refuses, and only looks on.
+    // It rejects what every client's verifier rejects, and otherwise only observes.
     let verifier: Arc<dyn ServerCertVerifier> = Arc::<Watching>::clone(&watching);
     let config = gatewright_trust::client()?
         .dangerous()
@@ -91,7 +92,7 @@ fn connector(bundle: Option<&Path>) -> Result<(Arc<Watching>, TlsConnector), Str
     Ok((watching, TlsConnector::from(Arc::new(config))))
 }
 
-/// What to do about a handshake that failed.
+/// The advice for a failed handshake.
 fn advice(refused: Option<&Error>, is_behind_proxy: bool) -> String {
     let Some(Error::InvalidCertificate(why)) = refused else {
         return "the port may not speak TLS: check the address, and whether it begins with http or https"
@@ -121,14 +122,14 @@ fn advice(refused: Option<&Error>, is_behind_proxy: bool) -> String {
     }
 }
 
-/// The days until the first of the chain expires.
+/// Days until the first certificate of the chain expires.
 fn days_left(chain: &[CertificateDer<'static>], now: i64) -> Option<i64> {
     let ends = chain.iter().filter_map(|der| Some(parse(der)?.validity().not_after.timestamp()));
-    // The chain was accepted: nobody needs what has expired in it.
+    // The chain was accepted, so expired certificates in it are not needed.
     ends.filter(|end| *end > now).min().map(|end| (end - now).div_euclid(24 * 60 * 60))
 }
 
-/// A line for each certificate: whose it is, for which names, who issued it, and until when it holds.
+/// A line for each certificate: its owner, its names, its issuer, and its expiry.
 fn shown(chain: &[CertificateDer<'static>], now: i64) -> String {
     let mut text = String::new();
     for (at, der) in chain.iter().take(MOST).enumerate() {
@@ -176,7 +177,7 @@ fn parse<'a>(der: &'a CertificateDer<'static>) -> Option<X509Certificate<'a>> {
     X509Certificate::from_der(der).ok().map(|(_, certificate)| certificate)
 }
 
-/// Verifies as clients do, and remembers the chain.
+/// Verifies as clients do, and records the chain.
 struct Watching {
     verifier: Arc<WebPkiServerVerifier>,
     chain: Mutex<Vec<CertificateDer<'static>>>,

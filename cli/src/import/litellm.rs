@@ -1,5 +1,5 @@
-//! Reads a config.yaml of LiteLLM's proxy: what each deployment, alias, fallback and key becomes here. What is not taken
-//! is listed by its path.
+//! Reads a config.yaml of LiteLLM's proxy: what each deployment, alias, fallback and key becomes here. Anything not
+//! converted is listed with its path.
 
 #[cfg(test)]
 pub(crate) mod mixed;
@@ -21,17 +21,17 @@ use super::writing::{Model, Plan, Price, Target, Upstream};
 const MOST: usize = 10_000;
 /// Maximum number of notes.
 const MOST_LISTED: usize = 200;
-/// Variable of the key of clients, where the file holds the key itself.
+/// Variable for the client key, if the file contains the key itself.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
-/// Numbers of requests, as our configuration bounds them.
+/// Numbers of requests, within our configuration's limits.
 const COUNTS: RangeInclusive<u64> = 1..=4_294_967_295;
 /// Orders.
 const RANKS: RangeInclusive<u64> = 0..=1_000_000;
-/// Weights, which may be fractions there.
+/// Weights, which may be fractions in the source.
 const WEIGHTS: RangeInclusive<f64> = 0.0..=1_000_000.0;
 /// Order of a deployment that has none.
 const LAST: u64 = u64::MAX;
-/// Times in seconds: our configuration writes them down to a thousandth.
+/// Times in seconds: our configuration supports thousandths.
 const TIMES_S: RangeInclusive<f64> = 0.001..=999_999_999.0;
 /// Costs of one token.
 const COSTS: RangeInclusive<f64> = 0.0..=1000.0;
@@ -41,14 +41,14 @@ const COSTS: RangeInclusive<f64> = 0.0..=1000.0;
 pub(super) struct Imported {
     /// A configuration file.
     pub(super) text: String,
-    /// What has no counterpart, or needs the operator's hand: a line each.
+    /// What has no counterpart, or needs manual work: a line each.
     pub(super) notes: Vec<String>,
 }
 
-/// `source`: what the file is called. Errors: the text is not YAML, exceeds the bounds, or has no list of models.
+/// `source`: the file's name. Errors: the text is not YAML, exceeds the limits, or has no model list.
 pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
     let document: Value = serde_saphyr::from_str_with_options(yaml, bounds())
-        // Without an excerpt of the file: it may hold keys.
+        // Without an excerpt of the file, which may contain keys.
         .map_err(|error| format!("it is not YAML that can be read: {}", error.without_snippet()))?;
     let Value::Object(members) = document else { return Err("it holds no settings".to_owned()) };
     let mut document = Section::of_file(members);
@@ -88,7 +88,7 @@ pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
     Ok(import.finish(source))
 }
 
-/// Aliases may not make more of a file than it is.
+/// Prevents YAML aliases from blowing up the file.
 fn bounds() -> serde_saphyr::Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! { max_events: 100_000, max_nodes: 100_000, max_depth: 32, max_documents: 1 },
@@ -102,15 +102,15 @@ struct Import {
     /// Position of a model by its id.
     by_id: HashMap<String, usize>,
     timeout_s: Option<f64>,
-    /// Variables for keys that stand in the file.
+    /// Variables for keys that are written in the file.
     variables: HashMap<String, String>,
     notes: Vec<String>,
-    /// Number of notes beyond those.
+    /// Number of notes beyond the listed ones.
     unlisted: usize,
 }
 
 impl Import {
-    /// Errors: why there is no counterpart.
+    /// Errors: why it has no counterpart.
     fn deployment(&mut self, deployment: Setting) -> Result<(), String> {
         let at = deployment.path.clone();
         let mut deployment = deployment.section()?;
@@ -154,11 +154,11 @@ impl Import {
         let region = parameters.take("region_name").and_then(|region| self.noted(region.text()));
         let price = self.price(&id, &mut parameters, &mut info);
         let given = parameters.take("api_key");
-        // A model's own rate is that of an upstream of its own.
+        // A model's own rate limit requires a separate upstream.
         let alone = max_requests_per_minute.is_some() || max_concurrent.is_some();
         let own = provider.name.to_ascii_uppercase().replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let key = match given {
-            // Not the provider's usual variable: the key of another host may be in that.
+            // Not the provider's usual variable: that may contain another host's key.
             Some(key) => self.variable(&key, &format!("UPSTREAM_{own}_API_KEY")),
             None => provider.key_variable.map(str::to_owned),
         };
@@ -188,7 +188,7 @@ impl Import {
         Ok(())
     }
 
-    /// Deployments of one model may differ in the limit that requests without one get; a model of ours has one.
+    /// Deployments of one model may differ in the limit for requests that set none; a model of ours has one.
     fn limit(&mut self, position: usize, max_tokens: Option<u64>, at: &str) {
         let model = &mut self.plan.models[position];
         let is_first = model.targets.len() == 1;
@@ -210,7 +210,7 @@ impl Import {
         Some((time * 1e3).round() / 1e3)
     }
 
-    /// What a deployment's tokens cost. The parameters say it, or the information about the model.
+    /// The token prices of a deployment, from its parameters or from its model info.
     fn price(&mut self, model: &str, parameters: &mut Section, info: &mut Section) -> Option<Price> {
         let mut given = |name: &str| [parameters.take(name), info.take(name)];
         let (input, output) = (given("input_cost_per_token"), given("output_cost_per_token"));
@@ -222,7 +222,7 @@ impl Import {
             }
             return None;
         }
-        // There, a list of its own may have the other.
+        // LiteLLM may take the other one from its own price list.
         for (told, side) in [(input, "input"), (output, "output")] {
             if told.is_none() {
                 self.note(format!(
@@ -235,16 +235,16 @@ impl Import {
         Some(Price { input, output, cached_input, cache_write })
     }
 
-    /// The cost of a million tokens, by the first of the settings that tells that of one.
+    /// The cost of a million tokens, from the first setting that states the cost of one.
     fn per_million(&mut self, given: [Option<Setting>; 2]) -> Option<f64> {
         let cost =
             given.into_iter().flatten().find_map(|cost| self.noted(cost.number("a number", &COSTS)))?;
-        // Rounding takes what the conversion adds.
+        // Rounding removes the conversion error.
         Some((cost * 1e12).round() / 1e6)
     }
 
-    /// Turns the orders and weights of the file into ours. There, a deployment without an order comes after those that
-    /// have one. Among those of one order, one without a weight, or with the weight 0, comes after those that have one.
+    /// Converts the orders and weights of the file to ours. In the source, a deployment without an order comes after
+    /// those with one. Within an order, one without a weight, or with weight 0, comes after those with one.
     fn rank(&mut self) {
         let mut behind = Vec::new();
         for model in &mut self.plan.models {
@@ -260,7 +260,7 @@ impl Import {
             for target in &mut model.targets {
                 target.order = orders[&place(target)];
             }
-            // Whole numbers as they are there; fractions in their proportions.
+            // Whole numbers are kept; fractions keep their proportions.
             let divisor =
                 model.targets.iter().map(|target| target.weight).fold(THOUSANDTHS, greatest_divisor);
             for target in &mut model.targets {
@@ -274,7 +274,7 @@ impl Import {
         }
     }
 
-    /// The name of an upstream like this one, which is added if there is none.
+    /// The name of an equivalent upstream, which is added if there is none.
     fn upstream(&mut self, mut upstream: Upstream, alone: bool) -> String {
         let own = upstream.name.clone();
         let same = |known: &&Upstream| {
@@ -308,7 +308,7 @@ impl Import {
 
     fn alias(&mut self, alias: String, model: Setting) -> Result<(), String> {
         let path = model.path.clone();
-        // Either the model, or an object that also says whether the alias is listed.
+        // Either the model, or an object that also states whether the alias is listed.
         let model = if model.is_object() {
             let mut members = model.section()?;
             let model = members.take("model").ok_or_else(|| format!("{path}: it names no model"))?;
@@ -336,8 +336,8 @@ impl Import {
             .ok_or_else(|| format!("{}: there is no model {id} in the result", model.path))
     }
 
-    /// `lists`: each is `[{ model: [others] }, …]`; `*` stands for the models that have no fallbacks of their own, as `default`
-    /// does, which has precedence.
+    /// `lists`: each is `[{ model: [others] }, …]`; `*` means the models that have no fallbacks of their own, as does
+    /// `default`, which takes precedence.
     fn fallbacks(&mut self, lists: Vec<Setting>, default: Option<Setting>) {
         let (mut have_own, mut of_the_rest) = (HashSet::new(), Vec::new());
         for list in lists {
@@ -365,14 +365,14 @@ impl Import {
         }
     }
 
-    /// The models that a list names, each with its place in the file.
+    /// The models that a list names, each with its position in the file.
     fn others(&mut self, list: Setting) -> Vec<(String, usize)> {
         let items = self.noted(list.list()).unwrap_or_default();
         let other = |item: Setting| self.noted(self.position(&item)).map(|position| (item.path, position));
         items.into_iter().filter_map(other).collect()
     }
 
-    /// Puts the targets of other models behind those of a model.
+    /// Appends the targets of other models to those of a model.
     fn fall_back(&mut self, position: usize, others: &[(String, usize)]) {
         for (path, behind) in others {
             let (model, other) = (&self.plan.models[position], &self.plan.models[*behind]);
@@ -394,7 +394,8 @@ impl Import {
         }
     }
 
-    /// The variable of a key: the one that it names, or one that the operator has to set. Two keys never share one.
+    /// The variable for a key: the one that it refers to, or one that the operator must set. Two keys never share
+    /// one.
     fn variable(&mut self, key: &Setting, own: &str) -> Option<String> {
         let key = match self.noted(key.key())? {
             Key::Variable(name) => return Some(name),
@@ -414,7 +415,7 @@ impl Import {
         Some(name)
     }
 
-    /// What a setting says, or nothing and a note.
+    /// The value of a setting, or none with a note.
     fn noted<T>(&mut self, read: Result<T, String>) -> Option<T> {
         read.map_err(|why| self.leave(why)).ok()
     }
@@ -450,10 +451,10 @@ impl Import {
     }
 }
 
-/// Of one.
+/// Thousandths per unit.
 const THOUSANDTHS: u64 = 1000;
 
-/// A weight as a whole number, in thousandths, so that fractions keep their proportions.
+/// A weight in thousandths as a whole number, so that fractions keep their proportions.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
@@ -468,7 +469,8 @@ fn greatest_divisor(one: u64, other: u64) -> u64 {
     if other == 0 { one } else { greatest_divisor(other, one % other) }
 }
 
-/// What a model makes that says no mode, by the names that its maker gives to models. Errors: it makes what a gateway does not serve.
+/// What a model without a mode generates, judged by the names that its vendor gives to models. Errors: a gateway doesn't
+/// serve that.
 fn made_by(model: &str) -> Result<Option<&'static str>, &'static str> {
     let begins = |names: &[&str]| names.iter().any(|name| model.starts_with(name));
     if begins(&["dall-e", "gpt-image", "imagen"]) {

@@ -1,11 +1,11 @@
-//! A configuration file, as it is written.
+//! Writes a configuration file.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use gatewright::visible::visible;
 
-/// What is written.
+/// The contents of the file.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     /// Variable of the key that clients must send.
@@ -30,10 +30,10 @@ pub(super) struct Upstream {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Model {
     pub(super) id: String,
-    /// What it makes, if not text.
+    /// What it generates, if not text.
     pub(super) makes: Option<&'static str>,
     pub(super) aliases: Vec<String>,
-    /// The limit of requests that have none.
+    /// The limit for requests that set none.
     pub(super) default_max_tokens: Option<u64>,
     pub(super) targets: Vec<Target>,
 }
@@ -47,7 +47,7 @@ pub(super) struct Target {
     pub(super) price: Option<Price>,
 }
 
-/// For a million tokens.
+/// Per million tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Price {
     pub(super) input: f64,
@@ -57,7 +57,7 @@ pub(super) struct Price {
 }
 
 impl Plan {
-    /// The file. `source`: what it was made of, for the first line.
+    /// The file's text. `source`: what it was converted from, for the first line.
     pub(super) fn to_toml(&self, source: &str) -> String {
         let source = visible(source);
         let mut text =
@@ -81,8 +81,8 @@ impl Plan {
         text
     }
 
-    /// Whether the responses protocol reaches some upstream of a model by translation alone: where the file comes from,
-    /// it reaches them all.
+    /// Whether the responses protocol reaches some upstream of a model only by translation: in the source, it reaches
+    /// all of them.
     fn translates(&self) -> impl Fn(&Model) -> bool {
         let speaking = self.upstreams.iter().filter(|upstream| upstream.kind == "responses");
         let speaking: HashSet<&str> = speaking.map(|upstream| upstream.name.as_str()).collect();
@@ -171,12 +171,12 @@ fn line(text: &mut String, line: &str) {
     writeln!(text, "{line}").expect("writing to a string succeeds");
 }
 
-/// A text as TOML writes it: as JSON does, once nothing hidden is in it.
+/// A text as TOML: as in JSON, once nothing hidden is in it.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(visible(text)).to_string()
 }
 
-/// A key as TOML writes it.
+/// A key as TOML.
 fn key(name: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { quoted(name) }

@@ -25,7 +25,7 @@ pub(super) fn list(keys: &[Key], json: bool) -> Exit {
     Ok(0)
 }
 
-/// Prints a key, one member on a line, or as JSON.
+/// Prints a key, one member per line, or as JSON.
 pub(super) fn one(key: &Key, json: bool) -> Exit {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if json {

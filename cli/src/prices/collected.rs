@@ -1,4 +1,4 @@
-//! What is taken of a list, and what is not.
+//! What is imported from a list, and what is not.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use gatewright::likely::offer;
 use gatewright::visible::visible;
 use gatewright_gateway::{ListedModel, PriceList, PricesOf, presets};
 
-/// Maximum number of models that are left out by name.
+/// Maximum number of omitted models that are named.
 const MAX_NAMED: usize = 50;
-/// Maximum number of providers without a name of ours that are named.
+/// Maximum number of providers without a name of ours that are listed.
 const MAX_PROVIDERS_NAMED: usize = 10;
 /// Maximum number of models of all providers together.
 const MAX_MODELS: usize = 100_000;
 /// Longest id of a model.
 const MAX_ID_LENGTH: usize = 256;
 
-/// Which models are wanted, and for whom.
+/// Which models are requested, and for whom.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
-    /// By our names or by those of the list. Empty: all that a configuration may name.
+    /// By our names or by the list's. Empty: all that a configuration may name.
     pub(super) providers: Vec<String>,
     /// The upstream that the models are for, instead of their provider.
     pub(super) upstream: Option<String>,
 }
 
-/// A provider, as a list calls it and as we do.
+/// A provider, with the list's name and ours.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Provider<'n> {
     pub(super) listed_as: &'n str,
@@ -37,7 +37,7 @@ pub(super) struct Provider<'n> {
 pub(super) struct Collected {
     pub(super) list: PriceList,
     wanted: Wanted,
-    /// The names of all providers of the list, by which one may be wanted.
+    /// The names of all providers in the list, which may be requested.
     known: BTreeSet<String>,
     seen: usize,
     unnamed: BTreeSet<String>,
@@ -53,7 +53,7 @@ impl Collected {
         Self { wanted, ..Self::default() }
     }
 
-    /// Takes a model. `read`: nothing if the list has no price of it. Errors: there are too many.
+    /// Adds a model. `read`: none if the list has no price for it. Errors: there are too many.
     pub(super) fn add(
         &mut self,
         provider: Provider<'_>,
@@ -82,14 +82,14 @@ impl Collected {
         Ok(())
     }
 
-    /// Notes a model of a kind that gateways do not serve, such as one that makes embeddings.
+    /// Records a model of a kind that gateways don't serve, such as an embedding model.
     pub(super) fn not_served(&mut self, provider: Provider<'_>) {
         if !self.names_of(provider).is_empty() {
             self.not_served += 1;
         }
     }
 
-    /// Notes an entry that cannot be read at all.
+    /// Records an entry that can't be read at all.
     pub(super) fn leave_out(&mut self, what: String) {
         if self.left_out.len() < MAX_NAMED {
             self.left_out.push(what);
@@ -98,7 +98,7 @@ impl Collected {
         }
     }
 
-    /// The wanted ones of our names.
+    /// Our requested names for a provider.
     fn names_of(&mut self, provider: Provider<'_>) -> Vec<String> {
         let Provider { listed_as, names } = provider;
         for name in names.iter().chain([&listed_as]) {
@@ -132,13 +132,13 @@ impl Collected {
         };
         let before = self.list.insert(of, id, model.clone());
         if let Some(before) = before.filter(|before| before != model) {
-            // Entries come in the order of their names, so that the first is always the same one.
+            // Entries are sorted by name, so that the first is always the same.
             self.list.insert(of, id, before);
             self.leave_out(format!("{at}: an earlier entry says something else of {name:?} {id:?}"));
         }
     }
 
-    /// Errors: a provider is wanted that the list does not have.
+    /// Errors: a requested provider is not in the list.
     pub(super) fn check_wanted(&self) -> Result<(), String> {
         let known: Vec<&str> = self.known.iter().map(String::as_str).collect();
         match self.wanted.providers.iter().find(|name| !self.known.contains(*name)) {

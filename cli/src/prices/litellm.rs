@@ -1,4 +1,4 @@
-//! LiteLLM's `model_prices_and_context_window.json`: an object of models, each with its provider and the prices of one token.
+//! LiteLLM's `model_prices_and_context_window.json`: an object of models, each with its provider and the prices per token.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use super::collected::{Collected, Provider};
 use super::number::{Members, Unit, limit, price, whole};
 use super::source::{Entries, members};
 
-/// Entries that are no models.
+/// Entries that are not models.
 const NO_MODELS: [&str; 2] = ["sample_spec", "fallback_generalizations"];
 
-/// What text models are for; others make images or videos, or are of kinds that a gateway does not serve.
+/// The modes of text models; others generate images or videos, or are of kinds that a gateway doesn't serve.
 const TEXT_MODES: [&str; 3] = ["chat", "completion", "responses"];
 
-/// Providers by their name there, and by ours.
+/// Providers by their name in the list, with our names.
 const PROVIDERS: &[(&str, &[&str])] = &[
     ("anthropic", &["anthropic"]),
     ("azure", &["azure-openai"]),
@@ -38,10 +38,10 @@ const PROVIDERS: &[(&str, &[&str])] = &[
     ("zai", &["zai"]),
 ];
 
-/// Providers that several names stand for, such as `vertex_ai-language-models`, and the prefix of the ids of their models.
+/// Providers with several names, such as `vertex_ai-language-models`, and the prefix of their model ids.
 const FAMILIES: &[(&str, &[&str])] = &[("vertex_ai", &["vertex-gemini", "vertex-anthropic"])];
 
-/// The members for prices of tokens. For large prompts, each has another name behind it.
+/// The members with token prices. For large prompts, each has a suffix.
 const INPUT: &str = "input_cost_per_token";
 const OUTPUT: &str = "output_cost_per_token";
 const CACHED_INPUT: &str = "cache_read_input_token_cost";
@@ -50,7 +50,7 @@ const CACHE_HIT: &str = "input_cost_per_token_cache_hit";
 const CACHE_WRITE: &str = "cache_creation_input_token_cost";
 const REASONING: &str = "output_cost_per_reasoning_token";
 
-/// Whether a list has this form: its models name their providers.
+/// Whether a list has this format: its models name their providers.
 pub(super) fn has_form(entries: &Entries<'_>) -> bool {
     entries
         .values()
@@ -84,7 +84,7 @@ pub(super) fn read(entries: &Entries<'_>, collected: &mut Collected) -> Result<(
     Ok(())
 }
 
-/// What stands before the ids of a provider's models, and our names of it.
+/// The prefix of a provider's model ids, and our names for it.
 fn provider(listed_as: &str) -> (&str, &'static [&'static str]) {
     if let Some((_, names)) = PROVIDERS.iter().find(|(name, _)| *name == listed_as) {
         let prefix = if listed_as == "bedrock_converse" { "bedrock" } else { listed_as };
@@ -102,7 +102,7 @@ enum Mode {
 }
 
 impl Mode {
-    /// `None`: a gateway does not serve such models.
+    /// `None`: a gateway doesn't serve such models.
     fn of(members: &Members) -> Option<Self> {
         match members.get("mode").and_then(Value::as_str) {
             None => Some(Self::Text),
@@ -114,7 +114,7 @@ impl Mode {
     }
 }
 
-/// A model, if its price is stated. Errors: a number makes no sense.
+/// A model, if it has a price. Errors: a number makes no sense.
 fn listed(members: &Members, mode: Mode) -> Result<Option<ListedModel>, String> {
     let media = |names: &[&str]| {
         let mut stated = names.iter().map(|name| price(members, name, Unit::ImageOrSecond));
@@ -144,7 +144,7 @@ fn listed(members: &Members, mode: Mode) -> Result<Option<ListedModel>, String> 
     Ok(Some(model))
 }
 
-/// The prices of tokens whose members end so. What is not stated is as `before`, where there is one.
+/// The token prices in the members with this suffix. Missing ones are as in `before`, if given.
 fn token_price(
     members: &Members,
     ending: &str,
@@ -171,13 +171,13 @@ fn token_price(
     Ok(Some(tokens))
 }
 
-/// The prices for large prompts: members such as `input_cost_per_token_above_200k_tokens`. Each replaces one price and leaves the
-/// others as they are for smaller prompts.
+/// The prices for large prompts: members such as `input_cost_per_token_above_200k_tokens`. Each replaces one price and keeps
+/// the others as for smaller prompts.
 fn tiers(members: &Members, base: TokenPrice) -> Result<Vec<PriceTier>, String> {
     let thousands = |name: &String| {
         let of = |member: &str| name.strip_prefix(member)?.strip_prefix("_above_")?.strip_suffix("k_tokens");
         let size = [INPUT, OUTPUT, CACHED_INPUT, CACHE_WRITE, REASONING].into_iter().find_map(of)?;
-        // Three digits more than any model reads.
+        // Three digits more than any model's context.
         (size.len() <= 6).then(|| size.parse::<u64>().ok())?.filter(|size| *size > 0)
     };
     let sizes: BTreeSet<u64> = members.keys().filter_map(thousands).collect();
@@ -192,7 +192,7 @@ fn tiers(members: &Members, base: TokenPrice) -> Result<Vec<PriceTier>, String> 
     Ok(tiers)
 }
 
-/// The prices of `tiered_pricing`: each for a range of sizes of prompts.
+/// The prices in `tiered_pricing`: one per range of prompt sizes.
 fn ranges(members: &Members) -> Result<Option<(TokenPrice, Vec<PriceTier>)>, String> {
     let Some(ranges) = members.get("tiered_pricing").and_then(Value::as_array) else { return Ok(None) };
     let mut tiers = Vec::new();

@@ -1,5 +1,5 @@
-//! Lists with values that are moved, changed or odd: each is imported or refused without a panic, and a gateway reads what is imported.
-//! `GATEWRIGHT_MUTATIONS` sets how many are tried.
+//! Lists with values that are moved, changed or odd: each is imported or rejected without a panic, and a gateway can read
+//! the result. `GATEWRIGHT_MUTATIONS` sets how many are tried.
 
 use gatewright_gateway::PriceList;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::collect;
 use super::collected::Wanted;
 use crate::import::mixed::{Chance, within};
 
-/// How many lists are tried after each change; each night, many more.
+/// Number of lists tried per kind of change; many more each night.
 const TRIED: u64 = 200;
 
 fn lists() -> [Value; 2] {

@@ -1,4 +1,4 @@
-//! The `api.json` of models.dev: an object of providers, each with its models and their prices of a million tokens.
+//! The `api.json` of models.dev: an object of providers, each with its models and their prices per million tokens.
 
 use gatewright_gateway::{ListedModel, Price, PriceTier, TokenPrice};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::collected::{Collected, Provider};
 use super::number::{Members, Unit, limit, price, whole};
 use super::source::{Entries, members};
 
-/// Providers by their name there, and by ours.
+/// Providers by their name in the list, with our names.
 const PROVIDERS: &[(&str, &[&str])] = &[
     ("amazon-bedrock", &["bedrock", "bedrock-anthropic"]),
     ("anthropic", &["anthropic"]),
@@ -30,12 +30,12 @@ const PROVIDERS: &[(&str, &[&str])] = &[
     ("zai", &["zai"]),
 ];
 
-/// What gateways serve of the kinds of output.
+/// The kinds of output that gateways serve.
 const OUTPUTS: [&str; 3] = ["text", "image", "video"];
-/// The size of prompts that `context_over_200k` is about.
+/// The prompt size that `context_over_200k` refers to.
 const LARGE_PROMPT: u64 = 200_000;
 
-/// Whether a list has this form: its providers have models.
+/// Whether a list has this format: its providers have models.
 pub(super) fn has_form(entries: &Entries<'_>) -> bool {
     entries.values().any(|entry| models(entry).is_some())
 }
@@ -72,7 +72,7 @@ fn is_served(members: &Members) -> bool {
     })
 }
 
-/// A model, if its price is stated. Errors: a number makes no sense.
+/// A model, if it has a price. Errors: a number makes no sense.
 fn listed(members: &Members) -> Result<Option<ListedModel>, String> {
     let Some(cost) = members.get("cost").and_then(Value::as_object) else { return Ok(None) };
     let Some(tokens) = token_price(cost)? else { return Ok(None) };

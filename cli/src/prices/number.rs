@@ -1,17 +1,18 @@
-//! Numbers of lists, which are read only if they make sense.
+//! Numbers in lists, which are accepted only if they make sense.
 
 use serde_json::{Map, Value};
 
 /// Members of an entry.
 pub(super) type Members = Map<String, Value>;
 
-/// Maximum price of a million tokens. The dearest models cost less than a tenth of it: more is a mistake of units.
+/// Maximum price of a million tokens. The most expensive models cost less than a tenth of it: more is a unit
+/// mistake.
 const MAX_TOKEN_PRICE: f64 = 10_000.0;
-/// Maximum price of an image and of a second of a video.
+/// Maximum price of an image and of a second of video.
 const MAX_MEDIA_PRICE: f64 = 1_000.0;
 /// Maximum number of tokens of a limit.
 const MAX_LIMIT: u64 = 1_000_000_000;
-/// The finest amount: a billionth of the currency.
+/// The smallest amount: a billionth of the currency.
 const BILLIONTH: f64 = 1e-9;
 
 /// What a price in a list is for.
@@ -22,8 +23,8 @@ pub(super) enum Unit {
     ImageOrSecond,
 }
 
-/// The price of a million tokens, or of an image or a second. `None`: the entry does not state it. Errors: it states something
-/// else.
+/// The price of a million tokens, or of an image or a second. `None`: the entry doesn't state it. Errors: it states
+/// something else.
 pub(super) fn price(members: &Members, name: &str, unit: Unit) -> Result<Option<f64>, String> {
     let number = match members.get(name) {
         None | Some(Value::Null) => return Ok(None),
@@ -41,7 +42,7 @@ pub(super) fn price(members: &Members, name: &str, unit: Unit) -> Result<Option<
         let each = if unit == Unit::ImageOrSecond { "each" } else { "for a million tokens" };
         return Err(format!("{name} is more than {most} {each}"));
     }
-    // What the conversion adds is less than this.
+    // The conversion error is smaller than this.
     let rounded = (amount / BILLIONTH).round();
     if amount > 0.0 && rounded < 1.0 {
         return Err(format!("{name} is less than a billionth"));
@@ -49,7 +50,7 @@ pub(super) fn price(members: &Members, name: &str, unit: Unit) -> Result<Option<
     Ok(Some(rounded / 1e9))
 }
 
-/// A number of tokens. `None`: the entry does not state it, or states 0 for what nobody knows.
+/// A number of tokens. `None`: the entry doesn't state it, or states 0 for unknown.
 pub(super) fn limit(members: &Members, name: &str) -> Result<Option<u64>, String> {
     match members.get(name) {
         None | Some(Value::Null) => Ok(None),
@@ -61,7 +62,7 @@ pub(super) fn limit(members: &Members, name: &str) -> Result<Option<u64>, String
     }
 }
 
-/// A whole number, also one that is written with a decimal point or an exponent.
+/// A whole number, possibly written with a decimal point or an exponent.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

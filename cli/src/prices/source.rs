@@ -16,15 +16,15 @@ use crate::places;
 
 /// Maximum size of a list, in bytes.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
-/// Maximum time of a download.
+/// Timeout of a download.
 const MAX_TIME: Duration = Duration::from_mins(1);
-/// Maximum number of entries of a list at its outermost level.
+/// Maximum number of top-level entries of a list.
 const MAX_ENTRIES: usize = 100_000;
 
-/// The parts of a list at its outermost level, which are read one by one: one that is wrong does not spoil the rest.
+/// The top-level entries of a list, which are parsed one by one: an invalid one doesn't spoil the rest.
 pub(super) type Entries<'t> = BTreeMap<String, &'t RawValue>;
 
-/// Errors: the text is no JSON object, or has too many members.
+/// Errors: the text is not a JSON object, or has too many members.
 pub(super) fn entries(text: &str) -> Result<Entries<'_>, String> {
     let entries: Entries<'_> =
         serde_json::from_str(text).map_err(|error| format!("it is not a JSON object: {error}"))?;
@@ -47,7 +47,7 @@ pub(super) enum Source {
 }
 
 impl fmt::Display for Source {
-    /// Without what may be secret of a URL.
+    /// Omits the parts of a URL that may be secret.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) if places::is_stdin(path) => formatter.write_str("standard input"),
@@ -76,7 +76,7 @@ impl Source {
         if is_url { Self::Url(argument) } else { Self::File(argument.into()) }
     }
 
-    /// The file, if it is one.
+    /// The file, if the source is one.
     pub(super) fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -121,7 +121,7 @@ impl Source {
 
 fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than allowed, which tells that it is too long.
+    // One byte more than allowed, to detect that it is too long.
     let most = MAX_BYTES as u64 + 1;
     if places::is_stdin(path) {
         io::stdin().lock().take(most).read_to_end(&mut bytes)?;
@@ -131,7 +131,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A client for one download: over TLS, but from this machine.
+/// A client for one download: over TLS, except from this machine.
 fn client(url: &Url) -> Result<reqwest::Client, String> {
     let is_local = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -154,7 +154,7 @@ fn client(url: &Url) -> Result<reqwest::Client, String> {
     client.build().map_err(|error| innermost(&error))
 }
 
-/// The cause behind an error, which says most.
+/// The innermost cause of an error, which is the most specific.
 fn innermost(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

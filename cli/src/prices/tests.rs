@@ -3,9 +3,9 @@ use gatewright_gateway::{PriceList, PricesOf};
 use super::collect;
 use super::collected::{Collected, Wanted};
 
-/// Of LiteLLM's form: each kind of entry that it has, with prices of our own.
+/// In LiteLLM's format: each kind of entry, with made-up prices.
 pub(super) const LITELLM: &str = include_str!("../../tests/program/prices/litellm.json");
-/// Of the form of models.dev.
+/// In the format of models.dev.
 pub(super) const MODELS_DEV: &str = include_str!("../../tests/program/prices/models-dev.json");
 
 fn all(text: &str) -> Collected {

@@ -15,7 +15,7 @@ use crate::terminal::colour;
 pub(super) struct Input {
     /// The file as given on the command line, or its path below the given folder; `-` for standard input.
     pub(super) name: String,
-    /// Line on which the document begins, if the file holds one document per line.
+    /// Line on which the document begins, if the file has one document per line.
     pub(super) line: Option<usize>,
     pub(super) source: Source,
 }
@@ -72,7 +72,7 @@ pub(super) fn refused(file: &Path, document: &[u8], outcome: &Outcome) -> Failur
 /// What `inputs` reads.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// Reads every file as one document per line, whatever its name.
+    /// Treats every file as one document per line, whatever its name.
     pub(super) by_line: bool,
     /// Maximum size of a document, in bytes.
     pub(super) max_bytes: usize,
@@ -120,7 +120,7 @@ pub(super) fn files(place: &Path) -> Files {
             found.map(|path| path.map_err(|error| (error.path().display().to_string(), error.into())));
         return or_nothing(Box::new(files), name, "no file matches this pattern");
     }
-    // Opening it later reports what is wrong.
+    // Opening it later reports the error.
     Box::new(std::iter::once(Ok(place.to_owned())))
 }
 

@@ -19,7 +19,7 @@ const HELD_BYTES: usize = 64 << 10;
 /// … or for this long.
 const HELD_TIME: Duration = Duration::from_millis(100);
 
-/// What is between two results of a SARIF log.
+/// Separator between two results of a SARIF log.
 const BETWEEN_RESULTS: &[u8] = b",\n";
 
 #[derive(Debug, Args)]
@@ -63,7 +63,7 @@ enum Format {
 #[derive(Serialize)]
 struct Record<'a> {
     file: &'a str,
-    /// Line on which the document begins, if the file holds one per line.
+    /// Line on which the document begins, if the file has one per line.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<usize>,
     #[serde(flatten)]
@@ -235,7 +235,7 @@ impl Out {
         Self { held: Vec::new(), since: Instant::now(), progress }
     }
 
-    /// Advances the bar by so many documents of so many bytes.
+    /// Advances the bar by this many documents and bytes.
     fn advance(&self, documents: u64, bytes: u64) {
         self.progress.inc(if self.progress.length().is_some() { bytes } else { documents });
     }

@@ -1,4 +1,4 @@
-//! What `gatewright serve` prints when it is ready: where it is, what is on, and how to call it.
+//! What `gatewright serve` prints when it is ready: its address, what is enabled, and how to call it.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use super::key::Origin;
 use crate::amount::bytes;
 use crate::terminal::{BOLD, DIM, Paint};
 
-/// Most names that a line lists.
+/// Maximum number of names in a line.
 const MOST_NAMES: usize = 5;
 
-/// What a configuration turns on, for people; taken before the gateway has it.
+/// What a configuration enables, for the user; determined before the gateway gets it.
 pub(super) struct Announcement {
     provider: String,
-    /// What is on, a line each: a title and what there is to say.
+    /// What is enabled, a line each: a title and the details.
     on: Vec<(&'static str, String)>,
-    /// A model for the example; `None`: there is none for text.
+    /// A model for the example; `None`: there is no text model.
     model: Option<String>,
     data: Option<PathBuf>,
 }
 
-/// Where the secrets of the gateway are from; `None`: they were made.
+/// The sources of the gateway's secrets; `None`: they were generated.
 pub(super) struct Origins {
     pub(super) key: Option<Origin>,
     pub(super) webhook_secret: Option<Origin>,
@@ -49,8 +49,8 @@ impl Announcement {
         }
     }
 
-    /// One JSON object, for programs. What is in the configuration file is not printed, and a secret that was made at an earlier
-    /// start neither.
+    /// One JSON object, for programs. Secrets from the configuration file, or generated at an earlier start, are not
+    /// printed.
     pub(super) fn print_json(gateway: &Gateway, origins: &Origins) -> io::Result<()> {
         let shown = |text, origin| (origin != Some(Origin::ConfigFile)).then_some(text);
         let secret = gateway.webhook_secret().expose();
@@ -65,7 +65,7 @@ impl Announcement {
         out.flush()
     }
 
-    /// For people. A secret that came from somewhere is not printed.
+    /// For the user. Secrets that were supplied are not printed.
     pub(super) fn print(&self, gateway: &Gateway, origins: &Origins) -> io::Result<()> {
         let stdout = io::stdout();
         let paint = Paint::on(&stdout);
@@ -124,7 +124,7 @@ impl Announcement {
         let url = gateway.url();
         writeln!(out, "\n{}", paint.paint(BOLD, "To call it:"))?;
         write!(out, "  export GATEWRIGHT_BASE_URL={url}")?;
-        // A key that somebody gave is known to those who may know it.
+        // A key that was supplied is already known to its users.
         match key {
             None => writeln!(
                 out,
@@ -149,7 +149,7 @@ impl Announcement {
     }
 }
 
-/// Who answers.
+/// The provider that answers.
 fn provider(config: &Config) -> String {
     if config.upstreams.is_empty() {
         return "no provider yet".to_owned();
@@ -177,7 +177,7 @@ fn upstreams(config: &Config) -> String {
     format!("{}; {offered}, which `gatewright models` lists", list(&names))
 }
 
-/// The first names, and how many there are more.
+/// The first names, and the number of further ones.
 fn list(names: &[&str]) -> String {
     let shown = names[..names.len().min(MOST_NAMES)].join(", ");
     match names.len().saturating_sub(MOST_NAMES) {
@@ -214,7 +214,7 @@ fn operators(config: &Config) -> String {
     if config.open_metrics { format!("{admin}; /metrics is open to all") } else { admin.to_owned() }
 }
 
-/// What is off unless somebody turns it on.
+/// What is off by default.
 fn chosen(config: &Config, traces: bool) -> impl Iterator<Item = (&'static str, String)> {
     let origins: Vec<&str> = config.allowed_origins.iter().map(String::as_str).collect();
     let lines = [

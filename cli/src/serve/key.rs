@@ -12,9 +12,9 @@ use gatewright_gateway::ApiKey;
 
 use crate::exit::Failure;
 
-/// Environment variable of the key of the operations under /admin.
+/// Environment variable with the key of the operations under /admin.
 const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
-/// Environment variable of the key that clients must send.
+/// Environment variable with the key that clients must send.
 const KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_KEY";
 /// Maximum size of a key file, in bytes.
 const LONGEST_FILE: u64 = 4096;
@@ -47,16 +47,16 @@ impl fmt::Debug for Shown {
 }
 
 impl KeyArguments {
-    /// The key and where it is from; `None` means a random key is needed.
+    /// The key and its source; `None` means that a random key is needed.
     pub(super) fn read(&self, of_file: Option<ApiKey>) -> Result<Option<(ApiKey, Origin)>, Failure> {
-        // Read here and not by clap, so that the help never shows the value of a variable.
+        // Read here rather than by clap, so that the help never shows the value of a variable.
         let (key, place) = match (&self.key, &self.key_file) {
             (Some(Shown(key)), _) => (key.clone(), "--key".to_owned()),
             (None, Some(file)) => (read(file)?, file.display().to_string()),
             (None, None) => match (variable(KEY_VARIABLE)?, of_file) {
                 (Some(key), _) => (key, KEY_VARIABLE.to_owned()),
                 (None, Some(key)) => return Ok(Some((key, Origin::ConfigFile))),
-                // The variable that clients read goes last.
+                // The variable that clients read comes last.
                 (None, None) => match variable(API_KEY_VARIABLE)? {
                     Some(key) => (key, API_KEY_VARIABLE.to_owned()),
                     None => return Ok(None),
@@ -67,7 +67,7 @@ impl KeyArguments {
     }
 }
 
-/// Where a secret is from.
+/// The source of a secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// A flag or a variable of the program.

@@ -72,7 +72,7 @@ fn wait(text: &str) -> Result<Duration, String> {
 }
 
 impl Limits {
-    /// The configuration with those of the limits that are given.
+    /// The configuration with the given limits applied.
     pub(super) fn over(&self, config: Config) -> Config {
         let room = |given: Option<u64>, of_file: usize| {
             given.map_or(of_file, |count| usize::try_from(count).unwrap_or(usize::MAX))

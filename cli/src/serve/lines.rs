@@ -1,4 +1,4 @@
-//! The log as a person reads it on a terminal: a short line for a request.
+//! The log for a person at a terminal: a short line per request.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,9 +12,9 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::amount;
 use crate::terminal::{BOLD, DIM, GREEN, Paint, RED, YELLOW};
 
-/// What the gateway says when an answer has been sent.
+/// The gateway's message for a completed response.
 const ANSWERED: &str = "answered";
-/// Longest value that a line shows, in characters.
+/// Maximum length of a value in a line, in characters.
 const LONGEST: usize = 200;
 
 /// Writes events as short lines.
@@ -47,7 +47,7 @@ where
 }
 
 impl Lines {
-    /// `200 POST /v1/chat/completions  model-sol  simulator  12 ms  3.4 KiB`; the id of the request where it failed.
+    /// `200 POST /v1/chat/completions  model-sol  simulator  12 ms  3.4 KiB`; with the request id if it failed.
     fn answered(&self, writer: &mut Writer<'_>, fields: &Fields) -> fmt::Result {
         let of = |name: &str| fields.get(name).unwrap_or_default();
         let status: u16 = of("status").parse().unwrap_or_default();

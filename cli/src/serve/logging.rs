@@ -1,7 +1,7 @@
 //! The log of `gatewright serve`, on standard error, and its traces.
 //!
-//! On a terminal, it is short lines for a person, one for each request. Elsewhere it is records with all that is known, and
-//! only of what needs attention, unless more is asked for.
+//! On a terminal, it has short lines for a person, one per request. Elsewhere, it has complete records, only of what needs
+//! attention unless more is requested.
 
 use std::io::{self, IsTerminal as _};
 
@@ -15,7 +15,7 @@ use super::lines::Lines;
 use crate::exit::Failure;
 use crate::terminal::Paint;
 
-/// Environment variable whose directives replace the level of the flags.
+/// Environment variable with directives that replace the level of the flags.
 const DIRECTIVES: &str = "RUST_LOG";
 
 #[derive(Debug, Args)]
@@ -42,18 +42,18 @@ enum Format {
     Json,
 }
 
-/// Who reads the log.
+/// The log's reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reader {
     /// A person at a terminal.
     Person,
-    /// A file, or a program that collects logs.
+    /// A file, or a log collector.
     Program(LogFormat),
 }
 
 impl Logging {
-    /// Begins to log and to trace, as the configuration file asks for where no flag does. Does nothing if the process has
-    /// a log already. Returns the traces, which have to be ended.
+    /// Starts logging and tracing, with the configuration file's settings unless a flag overrides them. Does nothing if
+    /// the process already has a log. Returns the traces, which must be shut down.
     pub(super) fn begin(&self, of_file: &Log) -> Result<Option<Traces>, Failure> {
         let reader = self.reader(of_file.format, io::stderr().is_terminal());
         let filter = EnvFilter::try_new(self.directives(of_file.level, reader)).map_err(|error| {
@@ -77,13 +77,13 @@ impl Logging {
             }
             Reader::Program(_) => log.with_filter(filter).boxed(),
         };
-        // A second log fails, for example in a program that calls this one.
+        // Setting a second log fails, for example in a program that calls this one.
         _ = tracing_subscriber::registry().with(log).with(traces.as_ref().map(Traces::layer)).try_init();
         Ok(traces)
     }
 
-    /// The keys of the configuration file that have changed since the start and have no effect before the next one. A key that
-    /// a flag or a variable goes before has none at all.
+    /// The keys of the configuration file that have changed since the start and only take effect after a restart. Keys
+    /// overridden by a flag or a variable have no effect at all.
     pub(super) fn waiting(&self, at_start: &Log, now: &Log) -> Vec<&'static str> {
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let has_level = self.quiet || self.verbose > 0 || is_set(DIRECTIVES);
@@ -96,7 +96,7 @@ impl Logging {
         same.into_iter().filter(|(_, same)| !same).map(|(key, _)| key).collect()
     }
 
-    /// A format that somebody chose is one for programs.
+    /// An explicitly chosen format is for programs.
     fn reader(&self, of_file: LogFormat, is_terminal: bool) -> Reader {
         match self.log_format {
             Some(Format::Json) => Reader::Program(LogFormat::Json),
@@ -106,7 +106,7 @@ impl Logging {
         }
     }
 
-    /// What is logged: as the variable says, else the flags, else the configuration file.
+    /// What is logged: according to the variable, otherwise the flags, otherwise the configuration file.
     fn directives(&self, of_file: LogLevel, reader: Reader) -> String {
         let given = std::env::var(DIRECTIVES).unwrap_or_default();
         if !given.is_empty() {
@@ -125,7 +125,7 @@ impl Logging {
     fn level(&self, of_file: LogLevel, reader: Reader) -> LogLevel {
         match self.verbose {
             _ if self.quiet => LogLevel::Error,
-            // A person at a terminal sees requests without asking for them.
+            // A person at a terminal sees requests by default.
             0 if of_file == LogLevel::Warn && reader == Reader::Person => LogLevel::Info,
             0 => of_file,
             1 => LogLevel::Info,

@@ -1,4 +1,4 @@
-//! Reads the configuration file again when it or a file that it names changes, and on SIGHUP.
+//! Reloads the configuration file when it or a file that it refers to changes, and on SIGHUP.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -10,11 +10,11 @@ use super::Arguments;
 use crate::exit::say;
 use crate::signals::Hangups;
 
-/// Keeps the configuration of a running gateway as its file says.
+/// Keeps the configuration of a running gateway in sync with its file.
 pub(super) struct Reloading {
     pub(super) arguments: Arc<Arguments>,
     pub(super) path: PathBuf,
-    /// As the file asked for it at the start.
+    /// The log settings at the start.
     pub(super) log: Log,
     pub(super) control: Control,
     pub(super) watch: Watch,
@@ -34,7 +34,7 @@ impl From<String> for Refused {
     }
 }
 
-/// What the file says, under what the command line says.
+/// The content of the file, with the command line applied.
 struct Read {
     config: Config,
     log: Log,
@@ -51,7 +51,7 @@ impl Reloading {
                 () = self.hangups.next() => {}
             }
             let reloaded = self.read().await.and_then(|read| {
-                // A panic is no end of what follows the file.
+                // A panic must not stop the watching of the file.
                 let reload =
                     AssertUnwindSafe(|| self.control.reload(&read.config).map_err(|error| error.to_string()));
                 let mut reloaded = catch_unwind(reload)
@@ -89,10 +89,11 @@ impl Reloading {
         }
     }
 
-    /// Reads the file. What it names is watched from now on, also where it is refused: a secret that is missing may come.
+    /// Reads the file. From now on, the files it refers to are watched, even if it is rejected: a missing secret may
+    /// appear.
     async fn read(&mut self) -> Result<Read, Refused> {
         loop {
-            // Before the file is read, so that a change meanwhile is seen.
+            // Before the file is read, so that a change in the meantime is noticed.
             self.watch.look();
             let (arguments, path) = (Arc::clone(&self.arguments), self.path.clone());
             let read = tokio::task::spawn_blocking(move || {
@@ -119,7 +120,7 @@ impl Reloading {
             });
             let (files, read) =
                 read.await.unwrap_or_else(|error| (Vec::new(), Err(error.to_string().into())));
-            // One that was not watched yet may have changed after it was read.
+            // A file that was not watched yet may have changed after it was read.
             if !self.watch.add(&files) {
                 return read;
             }

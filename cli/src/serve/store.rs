@@ -13,7 +13,7 @@ const PEPPER_VARIABLE: &str = "GATEWRIGHT_SERVE_PEPPER";
 /// Environment variable of the address of the Redis or Valkey server.
 const COUNTERS_VARIABLE: &str = "GATEWRIGHT_SERVE_COUNTERS_URL";
 
-/// What the variables say goes before the configuration.
+/// The variables take precedence over the configuration.
 pub(super) fn over(mut config: Config) -> Result<Config, Failure> {
     config.store = url()?.or(config.store);
     config.pepper = pepper()?.or(config.pepper);
@@ -41,7 +41,7 @@ fn counters() -> Result<Option<CountersUrl>, Failure> {
     url.map_err(|why| Failure::Usage(format!("{COUNTERS_VARIABLE}: {why}")))
 }
 
-/// Opens the store of the variables. Errors: one of them is missing.
+/// Opens the store that the variables name. Errors: one of them is missing.
 pub(crate) async fn open() -> Result<Registry, Failure> {
     let missing = |name: &str| Failure::Usage(format!("set {name}"));
     let url = url()?.ok_or_else(|| missing(URL_VARIABLE))?;

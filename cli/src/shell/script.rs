@@ -1,4 +1,4 @@
-//! The scripts that complete in shells: those of clap_complete, and what these lack.
+//! The completion scripts for shells: those of clap_complete, with missing features added.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use clap::{Arg, Command};
 use clap_complete::Shell;
 
 const PROGRAM: &str = "gatewright";
-/// The same program, as the server's package calls it. The client's program starts it for its script.
+/// The same program, as named by the server's package. The client's program runs it for its script.
 const SERVER: &str = "gatewright-server";
 
 pub(super) fn script(shell: Shell, mut program: Command) -> String {
@@ -34,12 +34,12 @@ fn with_the_server(shell: Shell, script: &str) -> String {
             let completer = |name| format!("edit:completion:arg-completer[{name}]");
             format!("{script}set {} = ${}\n", completer(SERVER), completer(PROGRAM))
         }
-        // The lines that end with the name are those that say what the script is for.
+        // The lines that end with the name state what the script is for.
         _ => script.replace(&format!(" {PROGRAM}\n"), &format!(" {PROGRAM} {SERVER}\n")),
     }
 }
 
-/// The values that an option or an argument takes; empty if it takes any.
+/// The values that an option or an argument accepts; empty if it accepts any.
 fn choices(argument: &Arg) -> Vec<String> {
     if !argument.get_action().takes_values() {
         return Vec::new();
@@ -58,8 +58,8 @@ fn walk<'a>(path: &mut Vec<&'a str>, command: &'a Command, found: &mut impl FnMu
     }
 }
 
-/// The script has no values of a global option before a command, since it takes an option that waits for its value for a
-/// mistake; none of arguments; and no commands after `help`, since it takes `help` for one of them.
+/// The script lacks values of a global option before a command, since it mistakes an option that waits for its value for
+/// an error; values of arguments; and commands after `help`, since it mistakes `help` for one of them.
 fn add_to_fish(script: &mut String, program: &Command) {
     let described =
         |values: &[String]| values.iter().map(|value| format!("{value}\\t''")).collect::<Vec<_>>().join(" ");
@@ -102,8 +102,8 @@ fn fish_string(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', " "))
 }
 
-/// All commands, each with the names that lead to it and `;` between them; and the values that can be chosen, by
-/// `command --option` for an option and by `command` for an argument.
+/// All commands, each with the names that lead to it, separated by `;`; and the possible values, by `command
+/// --option` for an option and by `command` for an argument.
 fn places(program: &Command) -> (Vec<String>, Vec<(String, Vec<String>)>) {
     let (mut commands, mut values) = (Vec::new(), Vec::new());
     walk(&mut vec![PROGRAM], program, &mut |path, command| {
@@ -125,8 +125,8 @@ fn lines(lines: impl Iterator<Item = String>) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The script fails after an argument, which it takes for a command; it does not see commands after an option; and it has
-/// no values. So it is asked with the commands alone, and the values are here.
+/// The script fails after an argument, which it mistakes for a command; it doesn't see commands after an option; and it
+/// lacks values. So it only gets the commands, and the values are added here.
 fn add_to_elvish(script: &mut String, program: &Command) {
     let (commands, values) = places(program);
     let commands = lines(commands.iter().map(|path| format!("        '{path}'")));
@@ -167,7 +167,7 @@ fn add_to_elvish(script: &mut String, program: &Command) {
     );
 }
 
-/// The script does not see commands after an option, and has no values: both are found here, where it looks for the command.
+/// The script doesn't see commands after an option, and lacks values: both are added here, where it looks for the command.
 fn for_powershell(script: &str, program: &Command) -> String {
     let (commands, values) = places(program);
     let commands = commands.join("', '");

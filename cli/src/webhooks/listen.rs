@@ -22,8 +22,8 @@ pub(crate) struct Arguments {
     listen: String,
 }
 
-/// Prints each task that is reported as a line of JSON. A notification that is not signed with one of the secrets in
-/// `GATEWRIGHT_WEBHOOK_SECRET` is refused with 401.
+/// Prints each reported task as a line of JSON. A notification that is not signed with one of the secrets in
+/// `GATEWRIGHT_WEBHOOK_SECRET` is rejected with 401.
 pub(crate) async fn run(arguments: Arguments) -> Exit {
     let secrets = Arc::new(Secret::from_env()?);
     let failed =
@@ -44,7 +44,7 @@ async fn receive(State(secrets): State<Arc<Vec<Secret>>>, headers: HeaderMap, bo
             let mut out = io::stdout().lock();
             match writeln!(out, "{record}").and_then(|()| out.flush()) {
                 Ok(()) => StatusCode::NO_CONTENT,
-                // Nobody reads what is printed: the gateway tries again.
+                // Nobody reads the output, so the gateway must retry.
                 Err(_) => StatusCode::SERVICE_UNAVAILABLE,
             }
         }

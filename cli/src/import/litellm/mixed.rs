@@ -1,15 +1,15 @@
-//! Files with parts of others in them, and with bytes that are gone or changed: each is imported or refused without a panic, and
-//! a gateway reads what is imported. `GATEWRIGHT_MUTATIONS` sets how many are tried.
+//! Files with parts of other files in them, and with missing or changed bytes: each is imported or rejected without a panic,
+//! and a gateway can read the result. `GATEWRIGHT_MUTATIONS` sets how many are tried.
 
 use gatewright_gateway::ConfigFile;
 use serde_json::{Value, json};
 
 use super::import;
 
-/// How many files are tried after each change; each night, many more.
+/// Number of files tried per kind of change; many more each night.
 const TRIED: u64 = 200;
 
-/// Numbers without a pattern, the same each time.
+/// Pseudorandom numbers, the same in each run.
 pub(crate) struct Chance(u64);
 
 impl Chance {
@@ -48,7 +48,7 @@ fn file() -> Value {
     })
 }
 
-/// Some value within a value.
+/// Some value nested in a value.
 pub(crate) fn within<'a>(value: &'a mut Value, chance: &mut Chance) -> &'a mut Value {
     let length = value.as_object().map(serde_json::Map::len).or(value.as_array().map(Vec::len));
     let length = length.unwrap_or_default();

@@ -9,11 +9,11 @@ pub(super) struct Provider {
     pub(super) name: String,
     pub(super) kind: &'static str,
     pub(super) base_url: String,
-    /// The variable that holds the key where none is configured.
+    /// The variable with its key if none is configured.
     pub(super) key_variable: Option<&'static str>,
 }
 
-/// Prefix, kind, base URL, variable of the key. The URLs end where the paths of the protocol begin.
+/// Prefix, kind, base URL, variable of the key. The URLs end before the protocol's paths.
 const KNOWN: [(&str, &str, &str, &str); 13] = [
     ("openai", "responses", "https://api.openai.com/v1", "OPENAI_API_KEY"),
     ("anthropic", "messages", "https://api.anthropic.com/v1", "ANTHROPIC_API_KEY"),
@@ -29,7 +29,7 @@ const KNOWN: [(&str, &str, &str, &str); 13] = [
     ("cerebras", "chat", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
     ("nvidia_nim", "chat", "https://integrate.api.nvidia.com/v1", "NVIDIA_NIM_API_KEY"),
 ];
-/// Providers whose requests are signed or addressed in ways of their own.
+/// Providers that sign requests or build URLs differently.
 const UNLIKE: [&str; 9] = [
     "azure",
     "azure_ai",
@@ -41,10 +41,10 @@ const UNLIKE: [&str; 9] = [
     "replicate",
     "cohere",
 ];
-/// Servers that have the chat protocol below /v1 and are configured without it.
+/// Servers that offer the chat protocol below /v1 but are configured without it.
 const BELOW_V1: [&str; 2] = ["ollama", "ollama_chat"];
 
-/// The provider of a model such as `openai/gpt-x`, and what the provider calls it. Errors: why there is no counterpart.
+/// The provider of a model such as `openai/gpt-x`, and the provider's name for it. Errors: why there is no counterpart.
 pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, String), String> {
     let (prefix, model) = match called.split_once('/') {
         Some((prefix, model)) => (prefix, model),
@@ -54,7 +54,7 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
         return Err(format!("the provider {prefix} has its own form of requests"));
     }
     let known = KNOWN.iter().find(|(name, ..)| *name == prefix);
-    // `openai/responses/NAME` is the proxy's own way to name an endpoint of the provider.
+    // `openai/responses/NAME` is the proxy's own syntax for a provider's endpoint.
     let model = model.strip_prefix("responses/").filter(|_| prefix == "openai").unwrap_or(model);
     let base = base.map(|base| without_operation(base).to_owned());
     if let Some(base) = &base {
@@ -66,7 +66,7 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
             (*kind, below(&base, "/v1"), Some("ANTHROPIC_API_KEY"))
         }
         (Some(("gemini", kind, ..)), Some(base)) => (*kind, below(&base, "/v1beta"), Some("GEMINI_API_KEY")),
-        // Another server that speaks like this provider: rarely all of its protocols.
+        // Another server that is compatible with this provider, but rarely with all of its protocols.
         (Some((.., variable)), Some(base)) => ("chat", base, Some(*variable)),
         (None, Some(base)) if BELOW_V1.contains(&prefix) => ("chat", below(&base, "/v1"), None),
         (None, Some(base)) => ("chat", base, None),
@@ -88,7 +88,7 @@ fn guess(model: &str) -> &'static str {
     }
 }
 
-/// A base without the path of an operation, which some give with it.
+/// A base URL without the operation path that some include.
 fn without_operation(base: &str) -> &str {
     let base = base.trim_end_matches('/');
     let operations = ["/chat/completions", "/responses", "/messages"];

@@ -1,4 +1,4 @@
-//! Values of the file with the places where they stand. Errors name the place and never the value: it may be a secret.
+//! Values of the file with their paths. Errors name the path and never the value: it may be a secret.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -6,18 +6,18 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-/// How a text names a variable.
+/// Prefix of a text that refers to a variable.
 const VARIABLE: &str = "os.environ/";
 
 /// A value of the file.
 #[derive(Debug)]
 pub(super) struct Setting {
-    /// Where it stands, such as `model_list[0].model_name`.
+    /// Its path, such as `model_list[0].model_name`.
     pub(super) path: String,
     value: Value,
 }
 
-/// An object of the file. What is not taken out of it has no counterpart.
+/// An object of the file. Whatever remains in it has no counterpart.
 #[derive(Debug, Default)]
 pub(super) struct Section {
     /// Empty for the whole file.
@@ -25,7 +25,7 @@ pub(super) struct Section {
     members: Map<String, Value>,
 }
 
-/// A key, as the file gives it.
+/// A key, in the form used in the file.
 #[derive(Debug)]
 pub(super) enum Key {
     /// The variable that holds it.
@@ -52,7 +52,7 @@ impl Setting {
         Ok(items.into_iter().enumerate().map(place).collect())
     }
 
-    /// A text that stands in the file: our configuration takes nothing but keys from variables.
+    /// A text written in the file: our configuration reads nothing but keys from variables.
     pub(super) fn text(&self) -> Result<String, String> {
         let text = self.plain()?;
         if text.starts_with(VARIABLE) {
@@ -61,7 +61,7 @@ impl Setting {
         Ok(text)
     }
 
-    /// A number, also one in quotes. `what`: what a value that is none is not.
+    /// A number, possibly in quotes. `what`: what the value should be, for the error.
     pub(super) fn number<T>(&self, what: &str, range: &RangeInclusive<T>) -> Result<T, String>
     where
         T: FromStr + PartialOrd + Display,
@@ -94,13 +94,13 @@ impl Section {
         Self { path: String::new(), members }
     }
 
-    /// `None` also for what is there and says nothing: null and empty texts.
+    /// Also `None` for empty values: null and empty texts.
     pub(super) fn take(&mut self, name: &str) -> Option<Setting> {
         let value = self.members.remove(name).filter(|value| !value.is_null() && value != "")?;
         Some(Setting { path: place(&self.path, name), value })
     }
 
-    /// All that is left, by name.
+    /// Everything that remains, by name.
     pub(super) fn rest(self) -> impl Iterator<Item = (String, Setting)> {
         let Self { path, members } = self;
         members.into_iter().map(move |(name, value)| {
@@ -114,7 +114,7 @@ fn place(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// Whether our configuration takes a name for that of a variable.
+/// Whether our configuration accepts a variable with this name.
 fn is_variable(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     name.len() <= 256 && name.starts_with(|first: char| !first.is_ascii_digit()) && name.bytes().all(plain)

@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     iterable: Option<&'static str>,
 }
 
-/// What the body holds.
+/// The content of the body.
 enum Content {
     Json(Document),
     Nothing,
@@ -46,7 +46,7 @@ impl Answer {
         Ok(Self { content, metadata, iterable: operation.iterable })
     }
 
-    /// The content as Python has it. A panic raises InternalError.
+    /// The content as a Python value. A panic raises InternalError.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         caught(py, || {
             #[cfg(debug_assertions)]

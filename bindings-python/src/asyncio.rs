@@ -67,31 +67,32 @@ fn new_future<'py>(event_loop: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>
     event_loop.call_method0(intern!(event_loop.py(), "create_future"))
 }
 
-/// What has ended for the futures of one loop. The loop is called back once for all that has come when it gets there: a call
-/// takes the interpreter, and a crowd of requests would contend with the loop for it, request by request.
+/// What has ended for the futures of one loop. The loop is called back once for everything that has arrived by the time it
+/// runs: each callback takes the interpreter, and many concurrent requests would contend with the loop for it.
 struct Outbox {
-    /// A forked child has its own: in that of its parent, results may wait for a thread that it does not have.
+    /// A forked child has its own: in its parent's, results may wait for a thread that doesn't exist in the
+    /// child.
     process: u32,
     event_loop: Py<PyWeakrefReference>,
     ended: Mutex<Vec<Ended>>,
 }
 
-/// A future, and what it is settled with.
+/// A future, and the outcome to settle it with.
 struct Ended {
     future: Py<PyAny>,
     outcome: Outcome,
 }
 
-/// Makes the value of a future on the loop.
+/// Creates the future's value on the loop.
 type Outcome = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
 thread_local! {
-    /// That of the loop that this thread ran last.
+    /// The outbox of the loop that this thread ran last.
     static OUTBOX: RefCell<Option<Arc<Outbox>>> = const { RefCell::new(None) };
 }
 
 impl Outbox {
-    /// That of a loop. To be called on its thread.
+    /// The outbox of a loop. Call it on the loop's thread.
     fn of(event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let (py, process) = (event_loop.py(), own_process::id());
         OUTBOX.with_borrow_mut(|last| {
@@ -108,13 +109,13 @@ impl Outbox {
         })
     }
 
-    /// Has the loop settle a future. Does nothing if the loop has closed or the interpreter is shutting down: nobody waits
-    /// then.
+    /// Makes the loop settle a future. Does nothing if the loop has closed or the interpreter is shutting down: nobody
+    /// waits then.
     fn put(self: Arc<Self>, ended: Ended) {
         let mut waiting = self.ended();
         waiting.push(ended);
         if waiting.len() > 1 {
-            // It is called back already.
+            // A callback is already scheduled.
             return;
         }
         drop(waiting);
@@ -136,14 +137,14 @@ impl Outbox {
     }
 }
 
-/// What the loop calls when something has ended.
+/// The loop's callback when something has ended.
 #[pyclass(frozen, module = "gatewright._engine")]
 struct Deliver {
     outbox: Arc<Outbox>,
     is_called: AtomicBool,
 }
 
-/// A loop that closes forgets what it was to call: nobody waits any more, and what has ended would keep the loop.
+/// A closing loop drops its pending callbacks: nobody waits any more, and the outcomes would keep the loop alive.
 impl Drop for Deliver {
     fn drop(&mut self) {
         if !*self.is_called.get_mut() {
@@ -155,8 +156,8 @@ impl Drop for Deliver {
 
 #[pymethods]
 impl Deliver {
-    /// Runs on the loop, and settles all futures whatever comes of one of them. Errors: the first of their callbacks, which
-    /// the loop reports.
+    /// Runs on the loop, and settles all futures even if one fails. Errors: the first of their callbacks' errors, which the
+    /// loop reports.
     fn __call__(&self, py: Python<'_>) -> PyResult<()> {
         self.is_called.store(true, Ordering::Relaxed);
         let ended = mem::take(&mut *self.outbox.ended());
@@ -189,8 +190,8 @@ impl Waiter {
     /// Settles the future with the result of `outcome`. Does nothing if the loop has closed or the interpreter is
     /// shutting down: nobody waits then.
     pub(crate) fn settle(self, outcome: impl FnOnce(Python<'_>) -> PyResult<Py<PyAny>>) {
-        // The future is let go of while the interpreter is attached. Otherwise it would live, with a stream that is its
-        // result, until Python next calls this module.
+        // The future is released while the interpreter is attached. Otherwise it would live on, with a stream that is
+        // its result, until Python next calls this module.
         interpreter::visit(move |py| {
             let (value, failed) = value_of(py, outcome);
             if is_running_here(self.event_loop.bind(py)) {
@@ -206,7 +207,7 @@ impl Waiter {
     }
 }
 
-/// The value that a future is settled with, and whether that is an exception. Whatever happens, somebody waits for it.
+/// The value that settles a future, and whether it is an exception. Whatever happens, somebody waits for it.
 fn value_of<'py>(
     py: Python<'py>,
     outcome: impl FnOnce(Python<'py>) -> PyResult<Py<PyAny>>,
@@ -218,17 +219,17 @@ fn value_of<'py>(
 }
 
 thread_local! {
-    /// The loop that has called this thread back; 0 for none.
+    /// The loop that has called back this thread; 0 for none.
     static CALLING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Runs what a loop has called back for, on its thread.
+/// Runs a loop's callback, on its thread.
 pub(crate) fn called_by<T>(event_loop: &Bound<'_, PyAny>, work: impl FnOnce() -> T) -> T {
     let _restored = Restored(CALLING.replace(event_loop.as_ptr().addr()));
     work()
 }
 
-/// Restores who has called, also after a panic.
+/// Restores the previous loop, even after a panic.
 struct Restored(usize);
 
 impl Drop for Restored {
@@ -253,7 +254,7 @@ fn settle_function(py: Python<'_>) -> PyResult<&Bound<'_, PyCFunction>> {
     Ok(FUNCTION.get_or_try_init(py, || wrap_pyfunction!(settle, py).map(Bound::unbind))?.bind(py))
 }
 
-/// Runs on the loop. A future that was cancelled meanwhile stays as it is.
+/// Runs on the loop. A future cancelled in the meantime stays unchanged.
 #[pyfunction]
 fn settle(future: &Bound<'_, PyAny>, value: Bound<'_, PyAny>, failed: bool) -> PyResult<()> {
     let py = future.py();
@@ -263,7 +264,7 @@ fn settle(future: &Bound<'_, PyAny>, value: Bound<'_, PyAny>, failed: bool) -> P
     if !failed {
         future.call_method1(intern!(py, "set_result"), (value,))?;
     } else if let Err(refused) = future.call_method1("set_exception", (value,)) {
-        // A future takes no StopIteration, which a callback may raise; it must be settled all the same.
+        // A future doesn't accept StopIteration, which a callback may raise; it must be settled anyway.
         future.call_method1("set_exception", (refused.into_value(future.py()),))?;
     }
     Ok(())

@@ -39,12 +39,12 @@ enum Place {
     EventLoop(Arc<EventLoop>),
 }
 
-/// Where a thread that waits for a call finds the callbacks that it asks for.
+/// Where a thread that waits for a call finds the callbacks requested by it.
 #[derive(Clone, Default)]
 pub(crate) struct Desk(Arc<Mutex<Vec<Asked>>>);
 
 impl Desk {
-    /// A callback that the call has asked for.
+    /// A callback that the call has requested.
     pub(crate) fn take(&self) -> Option<Asked> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
@@ -58,9 +58,9 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Runs it on this thread and tells its call.
+    /// Runs it on this thread and reports the outcome to its call.
     pub(crate) fn run(self, py: Python<'_>) {
-        // Of a call that was dropped meanwhile, nobody waits.
+        // If the call was dropped in the meantime, nobody waits.
         drop(self.outcome.send(call_plainly(py, &self.function, self.arguments.bind(py))));
     }
 }
@@ -71,7 +71,7 @@ struct EventLoop {
     context: Py<PyAny>,
 }
 
-/// Runs a call for a thread that waits for it and looks at `desk` whenever it has polled the call.
+/// Runs a call for a thread that waits for it and checks `desk` whenever it has polled the call.
 pub(crate) fn for_thread<F: Future>(desk: &Desk, call: F) -> impl Future<Output = F::Output> + use<F> {
     CALLER.scope(Caller { place: Place::Thread(desk.clone()), attempt: Mutex::default() }, call)
 }
@@ -136,7 +136,7 @@ async fn invoke(function: Py<PyAny>, arguments: Py<PyTuple>) -> Result<Py<PyAny>
             let gone = |_| Error::new(ErrorKind::Cancelled, "the thread of the call has gone");
             return outcome.await.map_err(gone)?.map_err(raised);
         }
-        // Outside a call, on a thread that may block: the callback may make a call of its own.
+        // Outside a call, on a thread that may block: the callback may make a call itself.
         Err(_) => {
             let call = move || interpreter::reattached(|py| call_plainly(py, &function, arguments.bind(py)));
             let called = tokio::task::spawn_blocking(call).await;
@@ -184,7 +184,8 @@ pub(crate) struct Reply {
 
 #[pymethods]
 impl Reply {
-    /// The callback goes on as this task, to be cancelled with the call: at once where that has gone already.
+    /// The callback continues as this task, which is cancelled with the call: immediately if the call is gone
+    /// already.
     fn goes_on(&self, task: &Bound<'_, PyAny>) -> PyResult<()> {
         *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.clone().unbind());
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +197,7 @@ impl Reply {
         Ok(())
     }
 
-    /// The callback has returned `value` or, where `failed`, raised it.
+    /// The callback has returned `value` or, if `failed`, raised it.
     fn settle(&self, value: Bound<'_, PyAny>, failed: bool) {
         let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(sender) = sender {
@@ -359,7 +360,7 @@ fn attempt_to_python(py: Python<'_>, attempt: &Attempt) -> PyResult<Py<PyAny>> {
     members.set_item("headers", headers_to_python(py, attempt.headers())?)?;
     members.set_item("body", attempt.body().map(|body| PyBytes::new(py, body)))?;
     let view = py.import("gatewright.middleware")?.getattr("Attempt")?.call((), Some(&members))?.unbind();
-    // Outside a call, nothing keeps it.
+    // Outside a call, nothing stores it.
     let _ = CALLER.try_with(|caller| {
         *caller.attempt.lock().unwrap_or_else(PoisonError::into_inner) =
             Some((attempt.number(), view.clone_ref(py)));

@@ -20,7 +20,7 @@ pub(crate) struct CheckRun {
 
 #[pymethods]
 impl CheckRun {
-    /// Begins a run. options: the kit's options as a JSON object. Raises ValueError where the kit refuses them.
+    /// Begins a run. options: the kit's options as a JSON object. Raises ValueError if the kit rejects them.
     #[new]
     fn new(py: Python<'_>, options: &str, api_key: &str) -> PyResult<Self> {
         let begin = || {
@@ -50,7 +50,8 @@ impl CheckRun {
         self.run.cancel();
     }
 
-    /// The report in canonical form, the evidence as a JSON array, and whether the run was cut short. Once it is done.
+    /// The report in canonical form, the evidence as a JSON array, and whether the run was cut short. Call it once the
+    /// run is done.
     fn result(&self, py: Python<'_>) -> PyResult<(String, String, bool)> {
         caught(py, || {
             let finished = self.finished(py)?;
@@ -66,7 +67,7 @@ impl CheckRun {
         self.write(py, &path, |finished| write_file(&path, finished.report.to_json().as_bytes()))
     }
 
-    /// Writes one file per piece of evidence, and gives their names. Raises OSError.
+    /// Writes one file per piece of evidence, and returns their names. Raises OSError.
     #[expect(clippy::needless_pass_by_value, reason = "a path arrives owned")]
     fn write_evidence(&self, py: Python<'_>, folder: PathBuf) -> PyResult<Vec<String>> {
         self.write(py, &folder, |finished| write_evidence(&folder, &finished.evidence))

@@ -16,7 +16,7 @@ pub(crate) fn run_program(py: Python<'_>, arguments: Vec<OsString>, folders: Py<
         #[cfg(debug_assertions)]
         gatewright::on_purpose::reach(gatewright::on_purpose::Place::Program);
         let folders = || -> Vec<PathBuf> {
-            // Without them, the program is looked for on PATH alone.
+            // Without them, the program is only searched on PATH.
             Python::attach(|py| folders.call0(py)?.extract(py)).unwrap_or_default()
         };
         Ok(py.detach(|| gatewright_cli::main_beside(arguments, folders)))

@@ -38,11 +38,11 @@ pub(crate) struct EngineClient {
     responses: Option<Py<PyList>>,
 }
 
-/// What derived clients share. A forked child builds it again.
+/// The state that derived clients share. A forked child rebuilds it.
 struct Shared {
     builder: ClientBuilder,
     base_url: String,
-    /// The key as text, if the client pickles with it.
+    /// The key as text, if the client includes it when pickled.
     key: Option<String>,
     live: Mutex<Live>,
 }

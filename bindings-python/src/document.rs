@@ -1,5 +1,5 @@
-//! A JSON document as an index over its text: the kind and the place of each value. A value is read when somebody asks
-//! for it, so that a document costs two allocations, however many members it has.
+//! A JSON document as an index over its text: the kind and position of each value. A value is only read on demand, so
+//! a document costs two allocations, however many members it has.
 
 mod indexing;
 
@@ -11,7 +11,7 @@ use jiter::{Jiter, JsonValue, NumberAny};
 #[derive(Debug)]
 pub(crate) struct Document {
     text: String,
-    /// The values in their order, those within an array or an object behind it; the name of a member comes before its
+    /// The values in document order; those in an array or object follow it, and the name of a member precedes its
     /// value.
     entries: Vec<Entry>,
 }
@@ -19,9 +19,9 @@ pub(crate) struct Document {
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     kind: Kind,
-    /// Where its text begins: of a string, behind the quote.
+    /// Where its text begins; for a string, after the quote.
     start: u32,
-    /// Where its text ends; of an array or an object, the entry behind the last of its own.
+    /// Where its text ends; for an array or object, the entry after its last one.
     end: u32,
 }
 
@@ -31,7 +31,7 @@ enum Kind {
     False,
     True,
     Number,
-    /// A string that stands for itself.
+    /// A string without escapes.
     Plain,
     /// A string with escapes.
     Escaped,
@@ -52,7 +52,7 @@ pub(crate) enum Json<'d> {
     Null,
     Bool(bool),
     Int(i64),
-    /// The digits of an integer that is larger.
+    /// The digits of a larger integer.
     Long(&'d str),
     Float(f64),
     Text(Cow<'d, str>),
@@ -70,7 +70,7 @@ impl Document {
         Ok(Self { text, entries })
     }
 
-    /// The same for bytes, which are valid UTF-8 if they are a JSON document.
+    /// The same for bytes, which must be valid UTF-8 if they are a JSON document.
     pub(crate) fn parse_bytes(json: &[u8]) -> Result<Self, String> {
         match std::str::from_utf8(json) {
             Ok(text) => Self::parse(text.to_owned()),
@@ -85,7 +85,7 @@ impl Document {
         self.node(0)
     }
 
-    /// The value that [`Node::place`] named.
+    /// The value at a [`Node::place`].
     pub(crate) fn node(&self, place: u32) -> Node<'_> {
         Node { document: self, at: place }
     }
@@ -107,7 +107,7 @@ impl Document {
         Cow::Owned(jiter.next_str().expect("its escapes have been read").to_owned())
     }
 
-    /// The entry behind a value.
+    /// The entry after a value.
     fn behind(&self, at: u32) -> u32 {
         let entry = self.entry(at);
         if matches!(entry.kind, Kind::Array | Kind::Object) { entry.end } else { at + 1 }
@@ -115,7 +115,7 @@ impl Document {
 }
 
 impl<'d> Node<'d> {
-    /// Where it is in its document, for [`Document::node`].
+    /// Its position in its document, for [`Document::node`].
     pub(crate) fn place(self) -> u32 {
         self.at
     }
@@ -141,7 +141,7 @@ impl<'d> Node<'d> {
         self.document.entry(self.at).kind == Kind::Array
     }
 
-    /// The members of an object in their order; of anything else, none.
+    /// The members of an object in order; none for anything else.
     pub(crate) fn members(self) -> Members<'d> {
         let entry = self.document.entry(self.at);
         let end = if entry.kind == Kind::Object { entry.end } else { self.at };
@@ -164,7 +164,7 @@ impl<'d> Node<'d> {
         found
     }
 
-    /// The elements of an array; of anything else, none.
+    /// The elements of an array; none for anything else.
     pub(crate) fn elements(self) -> Elements<'d> {
         let entry = self.document.entry(self.at);
         let end = if entry.kind == Kind::Array { entry.end } else { self.at };
@@ -184,7 +184,7 @@ fn number(text: &str) -> Json<'_> {
     }
     match NumberAny::from_bytes(text.as_bytes(), true) {
         Ok(NumberAny::Float(number)) => Json::Float(number),
-        // A number of another kind would not have been let in.
+        // Other malformed numbers have been rejected before.
         Ok(NumberAny::Int(_)) | Err(_) => Json::Long(text),
     }
 }

@@ -1,4 +1,4 @@
-//! The core's one error as a Python exception of the class generated for its kind.
+//! The core's error as a Python exception of the class generated for its kind.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use crate::document::Document;
 use crate::record;
 use crate::response::{Metadata, ResponseInfo};
 
-/// The exception: message, and what the gateway said about the failure as attributes. Where a callback raised, what
-/// it raised.
+/// The exception: its message, and what the gateway reported about the failure as attributes. If a callback raised
+/// an exception, that one.
 pub(crate) fn to_python(py: Python<'_>, error: &Error) -> PyErr {
     callbacks::raised_within(py, error).unwrap_or_else(|| build(py, error).unwrap_or_else(|failure| failure))
 }
 
-/// Runs what may raise within the interpreter; a panic of it raises InternalError.
+/// Runs code that may raise within the interpreter; its panics raise InternalError.
 pub(crate) fn caught<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     gatewright::contain(|| Ok(work())).unwrap_or_else(|broke| Err(to_python(py, &broke)))
 }
@@ -51,7 +51,7 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     }
     details.set_item("response", response(error))?;
     let exception = class.call((error.message(),), Some(&details))?;
-    // The text of the exception names the method as callers write it; `operation` stays the id.
+    // The exception's text names the method as callers write it; `operation` remains the id.
     if let Some(operation) = error.operation().and_then(gatewright::runtime::operation_by_id) {
         exception.setattr("_method", operation.qualified_name())?;
     }
@@ -74,8 +74,8 @@ fn response(error: &Error) -> Option<ResponseInfo> {
     Some(ResponseInfo::new(Arc::new(metadata)))
 }
 
-/// The body as parsed JSON in plain dicts and lists, else, or where that would cost far more than any error's, as
-/// text; what is not UTF-8 as bytes.
+/// The body as parsed JSON in plain dicts and lists, or as text if it isn't JSON or would cost far more than a
+/// typical error; as bytes if it isn't UTF-8.
 fn body<'py>(py: Python<'py>, error: &Error) -> PyResult<Option<Bound<'py, PyAny>>> {
     let Some(body) = error.body() else { return Ok(None) };
     if gatewright::is_light(body)
@@ -89,8 +89,8 @@ fn body<'py>(py: Python<'py>, error: &Error) -> PyResult<Option<Bound<'py, PyAny
     }))
 }
 
-/// What led to the error, as the exception that Python's own calls raise of it: with the system's number, if it has
-/// one, and so of the class that stands for that.
+/// The cause of the error, as the exception that Python's own calls would raise: with the system's error number, if
+/// it has one, and therefore of the corresponding class.
 fn cause(py: Python<'_>, source: &(dyn std::error::Error + 'static)) -> PyResult<PyErr> {
     let number = source.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error);
     let Some(number) = number else { return Ok(PyOSError::new_err(chain(source))) };

@@ -1,4 +1,4 @@
-//! One event of a stream, from what the core has read to what Python gets.
+//! One event of a stream, converted from what the core has read to a Python value.
 
 use gatewright::Frame;
 use gatewright::read_ahead::Read;
@@ -17,7 +17,7 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// The event as Python has it.
+    /// The event as a Python value.
     pub(crate) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Json(document) => record::to_python(py, document),
@@ -26,7 +26,7 @@ impl Event {
         }
     }
 
-    /// Of what was read, without the interpreter. Errors: where it is malformed.
+    /// From what was read, without the interpreter. Errors: where it is malformed.
     pub(crate) fn make(read: Read) -> Result<Self, String> {
         match read {
             Read::Chunk(text) => Document::parse(text).map(Self::Json),

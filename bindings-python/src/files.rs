@@ -46,7 +46,7 @@ pub(crate) fn save_async(
     asyncio::spawn(py, event_loop, saving, |py, bytes| Ok(bytes.into_pyobject(py)?.into_any().unbind()))
 }
 
-/// What is saved.
+/// What to save.
 enum Source {
     /// An image of a response.
     Record(Py<Record>),
@@ -59,8 +59,8 @@ enum Source {
 }
 
 impl Source {
-    /// An image as it is, if its members are what they should be: its data may be long. Of all others the core says what is
-    /// wrong, by their JSON.
+    /// The image without conversion if its members have the right types: its data may be long. For all others, the core
+    /// reports errors from their JSON.
     fn image(image: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(record) = image.cast_exact::<Record>() {
             let object = record.get().object();
@@ -85,7 +85,7 @@ fn is_text_or_null(value: Node<'_>) -> bool {
     matches!(value.json(), Json::Text(_) | Json::Null)
 }
 
-/// A member of a dict. Errors: it is neither a text nor None.
+/// A member of a dict. Errors: it is neither text nor None.
 fn text(members: &Bound<'_, PyDict>, name: &str) -> PyResult<Option<PyBackedStr>> {
     members.get_item(name)?.map_or(Ok(None), |value| value.extract())
 }

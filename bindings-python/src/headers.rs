@@ -15,7 +15,7 @@ pub(crate) fn headers_to_python<'py>(py: Python<'py>, headers: &HeaderMap) -> Py
     Ok(dict)
 }
 
-/// Name and value, of a dict as [`headers_to_python`] gave it and a callback has changed it.
+/// Name and value, from a dict that [`headers_to_python`] created and a callback has changed.
 pub(crate) fn pairs_of(headers: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     headers.iter().map(|(name, value)| Ok((name.extract()?, value.extract()?))).collect()
 }

@@ -78,7 +78,7 @@ struct Stay;
 
 impl Drop for Stay {
     fn drop(&mut self) {
-        // Only that unwinding gets here: a call that returns forgets this value, and no panic crosses the interpreter.
+        // Only that unwinding gets here: a normal return forgets this value, and no panic crosses the interpreter.
         loop {
             thread::park();
         }
@@ -105,15 +105,15 @@ pub(crate) fn call<'py>(
     unsafe { Bound::from_owned_ptr_or_err(function.py(), value) }
 }
 
-/// Runs `visit` with the interpreter attached, on a thread that Python did not start. None during the shutdown: nobody
-/// waits for the result then.
+/// Runs `visit` with the interpreter attached, on a thread that Python did not start. None during the shutdown: then
+/// nobody waits for the result.
 pub(crate) fn visit<T>(visit: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     let _pass = Pass::take()?;
     Python::try_attach(visit)
 }
 
-/// Runs `work` on a thread that Python did not start and that visits the interpreter often: Python keeps what it knows of the
-/// thread from visit to visit. Does nothing during the shutdown.
+/// Runs `work` on a thread that Python did not start and that often attaches to the interpreter: Python keeps its thread
+/// state between visits. Does nothing during the shutdown.
 pub(crate) fn known(work: impl FnOnce() + Send) {
     let Some(pass) = Pass::take() else { return };
     Python::try_attach(|py| {
@@ -122,8 +122,8 @@ pub(crate) fn known(work: impl FnOnce() + Send) {
     });
 }
 
-/// Like [`visit`], for what is dropped: Python also drops values while an exception is on its way, and nothing that `work`
-/// calls may see or lose that.
+/// Like [`visit`], for values being dropped: Python also drops values while an exception propagates, and nothing that
+/// `work` calls may see or lose it.
 pub(crate) fn visit_in_passing(work: impl FnOnce(Python<'_>)) {
     visit(|py| {
         let on_its_way = PyErr::take(py);

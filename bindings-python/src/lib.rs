@@ -36,14 +36,15 @@ mod webhook;
 
 use pyo3::prelude::*;
 
-// A free-threaded Python keeps its lock beside this module: nothing here was tried without it (decision 0062).
+// A free-threaded Python keeps the GIL enabled with this module: nothing here has been tested without it
+// (decision 0062).
 #[pymodule(gil_used = true)]
 fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     own_process::watch_forks(py)?;
     module.add_class::<record::Record>()?;
-    // To isinstance() and to match statements a record is a mapping. `collections.abc` has this class from here, and imports
-    // much else.
+    // isinstance() and match statements treat a record as a mapping. `collections.abc` takes this class from here, and
+    // imports much else.
     let mapping = py.import("_collections_abc")?.getattr("Mapping")?;
     mapping.call_method1("register", (py.get_type::<record::Record>(),))?;
     module.add_class::<response::ResponseInfo>()?;

@@ -1,4 +1,4 @@
-//! `NOT_GIVEN`: the default of every argument that may be left out, told apart from None, which is sent.
+//! `NOT_GIVEN`: the default of every optional argument, distinct from None, which is sent.
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -24,7 +24,7 @@ impl NotGiven {
         "NOT_GIVEN"
     }
 
-    /// By name, so that it stays the one value after a round trip.
+    /// Pickled by name, so that it stays the same value after a round trip.
     #[expect(clippy::unused_self, reason = "a slot of the type")]
     fn __reduce__(&self) -> &'static str {
         "NOT_GIVEN"

@@ -1,10 +1,10 @@
-//! Panics for the tests of what becomes of them. Not in release builds.
+//! Panics for tests of panic handling. Not in release builds.
 
 use gatewright::on_purpose::{self, Place};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// Makes the client panic at a place; nowhere, again, by any other name.
+/// Makes the client panic at a place; any other name turns this off.
 #[pyfunction]
 pub(crate) fn panic_at(place: &str) {
     on_purpose::panic_at(Place::named(place));

@@ -1,5 +1,5 @@
-//! Options of a client and of a call, between Python's dictionaries and the core. What they are is generated from
-//! `spec/options.json`; how a value of a kind is read is in values.rs.
+//! Options of a client and of a call, between Python's dictionaries and the core. They are generated from
+//! `spec/options.json`; values.rs reads the values of each kind.
 
 use gatewright::{ClientBuilder, RequestOptions, SaveOptions, WaitOptions};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ pub(crate) fn is_secret_name(name: &str) -> bool {
     gatewright::is_secret_name(name)
 }
 
-/// A builder told what `settings` say; their names are those of `Client`'s arguments.
+/// A builder with these `settings`, which are named like `Client`'s arguments.
 pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder> {
     let mut builder = gatewright::Client::builder();
     for (name, value) in settings {
@@ -24,22 +24,22 @@ pub(crate) fn configured(settings: &Bound<'_, PyDict>) -> PyResult<ClientBuilder
     Ok(builder)
 }
 
-/// The options of a call; their names are those of `CallOptions`.
+/// The options of a call, named as in `CallOptions`.
 pub(crate) fn call_options(options: &Bound<'_, PyDict>) -> PyResult<RequestOptions> {
     read(options, generated::set)
 }
 
-/// The options of a wait, except its callback; their names are those of `WaitOptions`.
+/// The options of a wait, except its callback, named as in `WaitOptions`.
 pub(crate) fn wait_options(options: &Bound<'_, PyDict>) -> PyResult<WaitOptions> {
     read(options, generated::set_wait)
 }
 
-/// The options of saving a file; their names are those of `SaveOptions`.
+/// The options for saving a file, named as in `SaveOptions`.
 pub(crate) fn save_options(options: &Bound<'_, PyDict>) -> PyResult<SaveOptions> {
     read(options, generated::set_save)
 }
 
-/// Options by their names; None is as if it were left out.
+/// Options by name; None counts as omitted.
 fn read<T: Default>(
     options: &Bound<'_, PyDict>,
     set: impl Fn(&mut T, &str, &Bound<'_, PyAny>) -> PyResult<()>,
@@ -53,7 +53,8 @@ fn read<T: Default>(
     Ok(read)
 }
 
-/// The options of a call as [`call_options`] reads them. secrets: whether what is secret by its name goes along.
+/// The options of a call in the form that [`call_options`] reads. secrets: whether to include values that are
+/// secret by their name.
 pub(crate) fn to_python<'py>(
     py: Python<'py>,
     options: &RequestOptions,

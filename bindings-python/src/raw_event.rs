@@ -1,9 +1,9 @@
-//! One event of a stream as it was framed, before anything is made of its data.
+//! One event of a stream as it was framed, before its data is parsed.
 
 use gatewright::Frame;
 use pyo3::prelude::*;
 
-/// An event as the server wrote it: `[DONE]`, heartbeats and errors included.
+/// An event as the server wrote it, including `[DONE]`, heartbeats and errors.
 #[pyclass(frozen, module = "gatewright")]
 pub(crate) struct RawEvent {
     frame: Frame,
@@ -17,7 +17,7 @@ impl RawEvent {
 
 #[pymethods]
 impl RawEvent {
-    /// The event's name; None where it has none.
+    /// The event's name; None if it has none.
     #[getter]
     fn event(&self) -> Option<&str> {
         self.frame.event.as_deref()
@@ -29,13 +29,13 @@ impl RawEvent {
         self.frame.data.as_deref()
     }
 
-    /// The id in force.
+    /// The current id.
     #[getter]
     fn id(&self) -> Option<&str> {
         self.frame.id.as_deref()
     }
 
-    /// Seconds a client is asked to wait before it connects again.
+    /// Seconds that the client should wait before it reconnects.
     #[getter]
     fn retry(&self) -> Option<f64> {
         self.frame.retry.map(|retry| retry.as_secs_f64())

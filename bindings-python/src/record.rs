@@ -25,7 +25,8 @@ const KEYWORDS: &[&str] = &[
     "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Attributes of the class, which come before members of the same name, as do all that begin with `__`.
+/// Attributes of the class, which take precedence over members of the same name, as do all names that begin
+/// with `__`.
 const CLASS_ATTRIBUTES: &[&str] = &[
     "keys",
     "values",
@@ -111,7 +112,7 @@ fn convert<'py>(
 #[pyclass(frozen, mapping, module = "gatewright")]
 pub(crate) struct Record {
     document: Arc<Document>,
-    /// The place of the object in it.
+    /// The position of the object in it.
     place: u32,
     metadata: Option<Arc<Metadata>>,
     /// The member whose elements iteration yields, if this is a page of a list.
@@ -125,7 +126,7 @@ impl Record {
         Self { document: Arc::new(document), place, metadata: None, iterable: None }
     }
 
-    /// Errors (ValueError): it is no JSON object.
+    /// Errors (ValueError): it is not a JSON object.
     fn parse(document: Result<Document, String>) -> PyResult<Self> {
         let document = document.map_err(PyValueError::new_err)?;
         if !document.root().is_object() {
@@ -159,7 +160,7 @@ impl Record {
         Some(texts.collect())
     }
 
-    /// A member, or what stands for one that is missing.
+    /// A member, or the substitute for a missing one.
     fn attribute<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         if let Some(value) = self.object().member(name) {
             return self.value(py, value);
@@ -213,7 +214,8 @@ impl Record {
         })
     }
 
-    /// Members first, then what the class has: asking the class first would raise and drop an error for each member.
+    /// Members take precedence over class attributes: asking the class first would raise and drop an error for each
+    /// member.
     fn __getattribute__<'py>(
         slf: &Bound<'py, Self>,
         name: &Bound<'py, PyString>,
@@ -234,7 +236,7 @@ impl Record {
         slf.get().attribute(slf.py(), text)
     }
 
-    /// Asked only after the above has failed; raises its error, which pyo3 has dropped.
+    /// Called only after the above has failed; raises its error, which pyo3 has dropped.
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.attribute(py, name)
     }

@@ -1,4 +1,4 @@
-//! Reports: bytes in, verdicts as tuples and pages as text out.
+//! Reports: takes bytes, and returns verdicts as tuples and pages as text.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use crate::error::caught;
 use crate::interpreter;
 use crate::report_verdict::{Verdict, verdict};
 
-/// Length up to which a document is judged without releasing the interpreter, in bytes: that takes no longer than other
-/// threads may make this one wait for it.
+/// Length up to which a document is validated without releasing the interpreter, in bytes: that takes no longer than
+/// getting it back from other threads.
 const SHORT_BYTES: usize = 64 << 10;
 
 /// Whether bytes are a blank line.
@@ -29,7 +29,7 @@ pub(crate) struct ReportValidator {
     pub(crate) validator: Validator,
 }
 
-/// What was made of documents, or why nothing was: on one line, and the verdict.
+/// The output, or why there is none: on one line, with the verdict.
 type Made<'py> = (Option<String>, Option<(String, Option<Verdict<'py>>)>);
 
 #[pymethods]
@@ -154,7 +154,7 @@ impl ReportValidator {
     }
 }
 
-/// Work on a report, whose panic raises InternalError.
+/// Runs work on a report; a panic raises InternalError.
 fn within<T>(py: Python<'_>, work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     caught(py, || {
         #[cfg(debug_assertions)]

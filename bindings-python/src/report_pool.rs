@@ -16,7 +16,7 @@ use crate::waiting::SIGNAL_TICK;
 /// Threads that validate documents; see the core's `Pool`.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct ReportPool {
-    // Only ever taken for as long as nothing is waited for, or with the interpreter released.
+    // Locked only for operations that don't wait, or with the interpreter released.
     pool: Mutex<Pool<(), Outcome>>,
 }
 

@@ -1,4 +1,4 @@
-//! Verdicts as Python values: nothing for a clean document, which most are, and one tuple for each finding of another.
+//! Verdicts as Python values: none for a clean document, which most are, otherwise one tuple per finding.
 
 use gatewright::report::{Outcome, Violation};
 use pyo3::prelude::*;

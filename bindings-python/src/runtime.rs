@@ -1,6 +1,6 @@
-//! The tokio runtimes of a process. Whoever waits for a blocking call drives its connections on the waiting thread; a
-//! keeper thread drives them while nobody does. What event loops wait for has a thread of its own. A forked child gets
-//! runtimes of its own. See decision 0045.
+//! The tokio runtimes of a process. A thread that waits for a blocking call drives its connections itself; a keeper
+//! thread drives them while nobody does. Work for event loops has its own thread. A forked child gets its own
+//! runtimes. See decision 0045.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -16,26 +16,26 @@ use tokio::sync::Notify;
 use crate::interpreter;
 use crate::own_process;
 
-/// Time without anybody who drives after which the keeper does: long enough that it stays out of the way of a program
-/// that reads a stream event by event, and short beside any timeout.
+/// How long nobody must drive before the keeper does: long enough not to interfere with a program that reads a stream
+/// event by event, and short compared to any timeout.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// A runtime without threads of its own, and who drives it.
+/// A runtime without its own threads, and the state of who drives it.
 pub(crate) struct Driven {
     runtime: Runtime,
     /// Number of threads that drive, or wait until they can, except the keeper.
     inside: AtomicUsize,
-    /// How often one of them has left.
+    /// How many times one of them has left.
     turns: AtomicU64,
     /// Whether the keeper drives.
     keeping: AtomicBool,
-    /// Tells the keeper to leave.
+    /// Tells the keeper to stop driving.
     leave: Notify,
-    /// Have streams read on whose readers have gone away; called by the keeper, until they return false.
+    /// Keep reading streams whose readers have gone away; the keeper calls them until they return false.
     caretakers: Mutex<Vec<Box<dyn Fn() -> bool + Send>>>,
 }
 
-/// What a process has one of.
+/// One value per process.
 struct PerProcess<T: 'static>(Mutex<Option<(u32, &'static T)>>);
 
 impl<T> PerProcess<T> {
@@ -43,7 +43,7 @@ impl<T> PerProcess<T> {
         Self(Mutex::new(None))
     }
 
-    /// That of this process, made when it is first asked for.
+    /// The value of this process, created on first use.
     ///
     /// Both taking the lock and a fork by Python need the interpreter. So no other thread holds the lock during a fork,
     /// and a child never finds it locked. The parent's threads do not exist in the child. The child therefore makes
@@ -70,8 +70,8 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<&'static Driven> {
     Ok(&**CURRENT.get(py, Driven::start)?)
 }
 
-/// The runtime of what event loops wait for: a thread of its own, since whoever settles their futures runs Python, and
-/// must be no thread that signals interrupt.
+/// The runtime for event loops, on a separate thread: settling their futures runs Python code, which must not happen
+/// on a thread that signals interrupt.
 pub(crate) fn of_event_loops(py: Python<'_>) -> PyResult<&'static Runtime> {
     static CURRENT: PerProcess<Arc<Runtime>> = PerProcess::new();
     let started = CURRENT.get(py, || {
@@ -102,7 +102,7 @@ impl Driven {
         Ok(driven)
     }
 
-    /// To spawn tasks; they run whenever somebody drives.
+    /// For spawning tasks; they run whenever somebody drives.
     pub(crate) fn handle(&self) -> &Handle {
         self.runtime.handle()
     }
@@ -114,10 +114,10 @@ impl Driven {
         self.runtime.block_on(future)
     }
 
-    /// Has the keeper call it every 20 ms, until it returns false.
+    /// Makes the keeper call it every 20 ms, until it returns false.
     pub(crate) fn look_after(&self, caretaker: impl Fn() -> bool + Send + 'static) {
         self.caretakers().push(Box::new(caretaker));
-        // It may wait for nothing but somebody who comes.
+        // The keeper may be waiting only for others to leave.
         if self.keeping.load(Ordering::SeqCst) {
             self.leave.notify_one();
         }
@@ -127,14 +127,14 @@ impl Driven {
         self.caretakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns whether there is anything left to look after.
+    /// Returns whether there is anything left to take care of.
     fn take_care(&self) -> bool {
         let mut caretakers = self.caretakers();
         caretakers.retain(|goes_on| goes_on());
         !caretakers.is_empty()
     }
 
-    /// The work of the keeper: it leaves as soon as somebody else comes.
+    /// The keeper's work: it stops driving as soon as somebody else comes.
     fn keep(&self) -> ! {
         loop {
             let turns = self.turns.load(Ordering::SeqCst);
@@ -144,7 +144,7 @@ impl Driven {
                 continue;
             }
             self.keeping.store(true, Ordering::SeqCst);
-            // Whoever comes after this look sees that the keeper drives.
+            // Threads that come after this check see that the keeper drives.
             if self.inside.load(Ordering::SeqCst) == 0 {
                 self.runtime.block_on(async {
                     while tokio::time::timeout(GRACE, self.leave.notified()).await.is_err() {
@@ -160,7 +160,7 @@ impl Driven {
     }
 }
 
-/// A thread that drives or waits to.
+/// A thread that drives or waits for its turn.
 struct Inside<'a>(&'a Driven);
 
 impl<'a> Inside<'a> {

@@ -20,13 +20,13 @@ const DEPTH_LIMIT: usize = 200;
 enum Problem {
     /// A value without a JSON form.
     Type(String),
-    /// A value JSON has a form for, but not for this one.
+    /// A value of a type that JSON supports, but which itself can't be represented.
     Value(String),
     /// Python itself raised.
     Raised(PyErr),
 }
 
-/// A problem and the way to it, innermost step first.
+/// A problem and the path to it, innermost step first.
 struct Refusal {
     problem: Problem,
     path: Vec<Step>,
@@ -228,7 +228,7 @@ fn write_float(number: f64, json: &mut Vec<u8>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Writes parsed JSON back, members in the order they came.
+/// Writes parsed JSON back, with the members in their original order.
 pub(crate) fn write_parsed(value: Node<'_>, json: &mut Vec<u8>) {
     match value.json() {
         Json::Null => json.extend_from_slice(b"null"),

@@ -42,7 +42,7 @@ fn name_of(level: Level) -> &'static str {
     }
 }
 
-/// Who waits for a stream.
+/// The kind of a stream's reader.
 #[derive(Clone, Copy)]
 pub(crate) enum Reader {
     Thread(&'static Driven),
@@ -127,7 +127,7 @@ impl EngineStream {
         }
     }
 
-    /// Has the loop watch the connection; where it cannot, a task reads.
+    /// Makes the loop watch the connection; if it can't, a task reads.
     #[cfg(unix)]
     fn watch(&self, py: Python<'_>, event_loop: &Bound<'_, PyAny>) -> PyResult<()> {
         let stream = self.stream(py)?;
@@ -155,7 +155,7 @@ impl EngineStream {
         Ok(())
     }
 
-    /// No event loop watches the connection any more.
+    /// Stops the event loop's watching.
     #[cfg(unix)]
     fn unwatch(&self, py: Python<'_>) {
         let watching = self.watching().take();
@@ -176,15 +176,15 @@ impl EngineStream {
 impl Drop for EngineStream {
     fn drop(&mut self) {
         if self.pid != own_process::id() {
-            // The connection and the task belong to the parent. Its threads do not exist here, and may hold locks for
-            // ever.
+            // The connection and the task belong to the parent. Its threads do not exist here, and their locks may be
+            // held forever.
             mem::forget(self.stream.take());
             return;
         }
         let stream = self.stream.take();
         interpreter::visit_in_passing(|py| {
             self.unwatch(py);
-            // Its end settles the futures of those who wait.
+            // Its end settles the waiting futures.
             drop(stream);
         });
     }

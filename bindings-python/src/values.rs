@@ -38,7 +38,7 @@ pub(crate) fn members(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Map<Stri
         .map_err(|error| PyValueError::new_err(format!("{name} cannot be sent: {error}")))
 }
 
-/// An address; False is no proxy, whatever the environment says.
+/// An address; False means no proxy, whatever the environment says.
 pub(crate) fn proxy(builder: ClientBuilder, value: &Bound<'_, PyAny>) -> PyResult<ClientBuilder> {
     Ok(match value.cast::<PyBool>() {
         Ok(flag) if !flag.is_true() => builder.no_proxy(),
@@ -50,7 +50,7 @@ pub(crate) fn set_seconds(dict: &Bound<'_, PyDict>, name: &str, time: Option<Dur
     time.map_or(Ok(()), |time| dict.set_item(name, time.as_secs_f64()))
 }
 
-/// Pairs as a dict, in their order; a name that is there twice has a list of its values.
+/// Pairs as a dict, in order; a repeated name gets a list of its values.
 pub(crate) fn set_pairs(
     dict: &Bound<'_, PyDict>,
     name: &str,
@@ -67,7 +67,7 @@ pub(crate) fn set_pairs(
     if named.is_empty() { Ok(()) } else { dict.set_item(name, named) }
 }
 
-/// Members of a JSON object as Python's values.
+/// Members of a JSON object as Python values.
 pub(crate) fn json<'py>(py: Python<'py>, members: &Map<String, Value>) -> PyResult<Bound<'py, PyAny>> {
     let text = serde_json::to_string(members).expect("a JSON object is always text");
     py.import("json")?.call_method1("loads", (text,))
@@ -85,7 +85,7 @@ fn to_dict(mapping: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyDict>> {
     }
 }
 
-/// Parameters as text. None and NOT_GIVEN are left out; a list repeats the name.
+/// Parameters as text. None and NOT_GIVEN are omitted; a list repeats the name.
 pub(crate) fn read_pairs(parameters: &Bound<'_, PyDict>) -> PyResult<Vec<(String, String)>> {
     let mut pairs = Vec::with_capacity(parameters.len());
     for (name, value) in parameters {

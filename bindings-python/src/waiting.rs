@@ -1,5 +1,5 @@
-//! Blocks a thread of Python until a call is done. Meanwhile it drives all connections, runs the callbacks that its own
-//! call asks for, and reacts to Ctrl-C.
+//! Blocks a Python thread until a call is done. Meanwhile it drives all connections, runs the callbacks that its own
+//! call requests, and reacts to Ctrl-C.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -40,7 +40,7 @@ pub(crate) fn wait_for<T: Send>(py: Python<'_>, future: impl Future<Output = T> 
     wait(py, &Desk::default(), future)
 }
 
-/// Waits until a stream has something to take. Where its reader watches the connection, this thread waits for that and
+/// Waits until a stream has something to take. If its reader watches the connection, this thread waits for that and
 /// reads what arrives.
 pub(crate) fn wait_for_stream<E: Send>(py: Python<'_>, stream: &ReadAhead<E>) -> PyResult<()> {
     loop {
@@ -57,8 +57,8 @@ pub(crate) fn wait_for_stream<E: Send>(py: Python<'_>, stream: &ReadAhead<E>) ->
     }
 }
 
-/// Reads until there is something to take, or it is time to check for signals (Silent). None if there is no connection to
-/// watch.
+/// Reads until there is something to take, or until it is time to check for signals (Silent). None if there is no
+/// connection to watch.
 fn watch<E: Send>(stream: &ReadAhead<E>) -> Option<Now> {
     let _attending = stream.attend();
     let begun = Instant::now();
@@ -70,7 +70,7 @@ fn watch<E: Send>(stream: &ReadAhead<E>) -> Option<Now> {
             held.set_readable();
         }
         drop(held);
-        // Time limits are looked at, too.
+        // Also checks the time limits.
         now = stream.read_now(Waker::noop());
         if !is_ready {
             break;
@@ -79,7 +79,7 @@ fn watch<E: Send>(stream: &ReadAhead<E>) -> Option<Now> {
     Some(now)
 }
 
-/// Waits until a connection has something to read, or room for what did not fit; false after 50 ms, or where a signal came.
+/// Waits until a connection has something to read, or room for a blocked write; false after 50 ms, or after a signal.
 #[cfg(unix)]
 fn is_ready(held: &Held) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -100,7 +100,7 @@ fn wait<T: Send>(py: Python<'_>, desk: &Desk, future: impl Future<Output = T> + 
     let mut future = pin!(future);
     let mut slot = Slot::default();
     loop {
-        // Callbacks and signal handlers run outside of the runtime: they may take long, and make calls of their own.
+        // Callbacks and signal handlers run outside of the runtime: they may take long, and make calls themselves.
         let stop = interpreter::detached(py, || {
             let entered = driven.handle().enter();
             if let Some(stop) = watch_call(desk, future.as_mut(), &mut slot) {
@@ -124,7 +124,7 @@ fn watch_call<T>(
     slot: &mut Slot,
 ) -> Option<Stop<T>> {
     let begun = Instant::now();
-    // Time limits are looked at every 50 ms.
+    // Time limits are checked every 50 ms.
     let mut context = Context::from_waker(Waker::noop());
     loop {
         if let Poll::Ready(value) = slot.watching(|| future.as_mut().poll(&mut context)) {
@@ -144,7 +144,7 @@ fn watch_call<T>(
 async fn next_stop<T>(desk: &Desk, mut future: Pin<&mut (impl Future<Output = T> + Send)>) -> Stop<T> {
     let stop = poll_fn(|context| match future.as_mut().poll(context) {
         Poll::Ready(value) => Poll::Ready(Stop::Done(value)),
-        // Only the future itself asks, while it is polled.
+        // Only the future itself makes requests, while it is polled.
         Poll::Pending => desk.take().map_or(Poll::Pending, |asked| Poll::Ready(Stop::Asked(asked))),
     });
     timeout(SIGNAL_TICK, stop).await.unwrap_or(Stop::Tick)

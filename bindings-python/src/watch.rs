@@ -1,4 +1,4 @@
-//! Has an event loop watch the connection of a stream. What arrives is read on the thread of the loop, so that no other
+//! Makes an event loop watch the connection of a stream. Incoming data is read on the loop's thread, so that no other
 //! thread is woken for it.
 
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -14,22 +14,22 @@ use crate::asyncio::{called_by, is_running_here};
 use crate::event::Event;
 use crate::interpreter;
 
-/// What the loop calls when there is something to read.
+/// The loop's callback when there is something to read.
 #[pyclass(frozen, module = "gatewright._engine")]
 pub(crate) struct Watch(Arc<Watching>);
 
-/// A connection that a loop watches. It keeps neither the stream nor the loop.
+/// A connection that a loop watches. It keeps neither the stream nor the loop alive.
 pub(crate) struct Watching {
     stream: Weak<ReadAhead<Event>>,
     event_loop: Py<PyWeakrefReference>,
-    /// The connection as long as the loop watches it.
+    /// The connection, as long as the loop watches it.
     held: Mutex<Option<Held>>,
-    /// Whether the loop is to let go of it.
+    /// Whether the loop should release it.
     is_over: AtomicBool,
 }
 
 impl Watching {
-    /// Errors: the loop cannot watch connections.
+    /// Errors: the loop can't watch connections.
     pub(crate) fn new(stream: &Arc<ReadAhead<Event>>, event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let event_loop = PyWeakrefReference::new(event_loop)?.unbind();
         let (held, is_over) = (Mutex::default(), AtomicBool::new(false));
@@ -40,8 +40,8 @@ impl Watching {
         self.event_loop.bind(event_loop.py()).upgrade().is_some_and(|own| own.is(event_loop))
     }
 
-    /// Reads what is there and has the loop watch for more. To be called on its thread. Errors: the loop cannot watch
-    /// connections.
+    /// Reads what is there and makes the loop watch for more. Call it on the loop's thread. Errors: the loop can't
+    /// watch connections.
     pub(crate) fn go_on(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
         let Some(stream) = self.stream.upgrade() else { return Ok(()) };
         if self.held().is_none() {
@@ -61,16 +61,16 @@ impl Watching {
     fn read(self: &Arc<Self>, py: Python<'_>, stream: &ReadAhead<Event>) {
         let Some(event_loop) = self.event_loop.bind(py).upgrade() else { return };
         let waker = Waker::from(Arc::clone(self));
-        // What is read may be long, and other threads may use the interpreter meanwhile.
+        // Reading may take long, and other threads may use the interpreter meanwhile.
         let read = || interpreter::detached(py, || stream.read_now(&waker));
         match called_by(&event_loop, read) {
             Now::Readable | Now::Silent => {}
-            // A reader that comes back has it go on.
+            // A reader that comes back restarts it.
             _ => self.stop(py),
         }
     }
 
-    /// The loop watches no longer.
+    /// Makes the loop stop watching.
     pub(crate) fn stop(self: &Arc<Self>, py: Python<'_>) {
         let Some(event_loop) = self.event_loop.bind(py).upgrade() else {
             drop(self.held().take());
@@ -82,13 +82,13 @@ impl Watching {
         let is_running = event_loop.call_method0("is_running").is_ok_and(|is| is.is_truthy().unwrap_or(true));
         if is_running && !is_running_here(&event_loop) {
             self.is_over.store(true, Ordering::Relaxed);
-            // It is kept open until the loop has let go of it.
+            // It is kept open until the loop has released it.
             if let Ok(watch) = Bound::new(py, Watch(Arc::clone(self))) {
                 drop(event_loop.call_method1("call_soon_threadsafe", (watch,)));
             }
             return;
         }
-        // Not within the lock: the loop runs Python, and another thread may want it meanwhile.
+        // Not while holding the lock: the loop runs Python, and another thread may want it meanwhile.
         let held = self.held().take();
         if let Some(held) = held {
             // The only error: the loop is closed.
@@ -101,7 +101,7 @@ impl Watching {
     }
 }
 
-/// A time limit of the stream is over, or there is more to read than fits a turn.
+/// A time limit of the stream has expired, or there is more to read than fits into a turn.
 impl Wake for Watching {
     fn wake(self: Arc<Self>) {
         interpreter::visit(|py| {

@@ -1,4 +1,4 @@
-//! Webhooks: Python's bodies and headers to the core's verification.
+//! Webhooks: passes bodies and headers from Python to the core's verification.
 
 use gatewright::webhook::{self, Secret};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -9,7 +9,7 @@ use crate::document::Document;
 use crate::error::{self, caught};
 use crate::record;
 
-/// Verifies a webhook and gives its record. secrets: text, several, or None for the environment's.
+/// Verifies a webhook and returns its record. secrets: text, several, or None for those in the environment.
 #[pyfunction]
 pub(crate) fn unwrap_webhook(
     py: Python<'_>,
@@ -30,7 +30,7 @@ pub(crate) fn unwrap_webhook(
     })
 }
 
-/// The record of a webhook that nobody has signed.
+/// The record of an unsigned webhook.
 #[pyfunction]
 pub(crate) fn read_webhook(py: Python<'_>, body: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     caught(py, || {
@@ -47,7 +47,7 @@ fn to_record(py: Python<'_>, body: &[u8]) -> PyResult<Py<PyAny>> {
     Ok(record::to_python(py, document)?.unbind())
 }
 
-/// The body as it arrived. Text stands for its UTF-8.
+/// The body as it arrived. Text is encoded as UTF-8.
 fn raw(body: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     if let Ok(bytes) = body.cast::<PyBytes>() {
         return Ok(bytes.as_bytes().to_vec());
@@ -79,7 +79,7 @@ fn pairs(headers: &Bound<'_, PyAny>) -> PyResult<Vec<(String, Vec<u8>)>> {
     for item in items.try_iter()? {
         let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;
         let Some(name) = bytes(&name)?.and_then(|name| String::from_utf8(name).ok()) else { continue };
-        // The values of others are not looked at.
+        // The values of other headers are ignored.
         if !webhook::is_header(&name) {
             continue;
         }

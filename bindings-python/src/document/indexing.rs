@@ -1,4 +1,4 @@
-//! Reads the text of a document once and notes where its values are. What is malformed is `jiter`'s to say.
+//! Reads the text of a document once and records where its values are. `jiter` reports malformed text.
 
 use jiter::{Jiter, NumberAny, Peek};
 
@@ -6,9 +6,10 @@ use super::{Entry, Kind};
 
 /// Maximum nesting of arrays and objects.
 const MAX_DEPTH: usize = 200;
-/// Digits of a number that is an integer of 64 bits or a float in any case; longer ones are read to make sure.
+/// A number with at most this many digits always fits into a 64-bit integer or a float; longer ones are parsed
+/// to make sure.
 const PLAIN_NUMBER: usize = 18;
-/// Bytes of text for which there is room for one entry at first, and the most entries that there is room for.
+/// Bytes of text per entry of the initial capacity, and the maximum initial capacity.
 const BYTES_AN_ENTRY: usize = 8;
 const FIRST_ENTRIES: usize = 1024;
 
@@ -24,7 +25,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, String> {
     Ok(indexing.entries)
 }
 
-/// Reads a text once and notes its values.
+/// Reads a text once and records its values.
 struct Indexing<'t> {
     text: &'t [u8],
     jiter: Jiter<'t>,
@@ -123,7 +124,7 @@ impl Indexing<'_> {
     }
 }
 
-/// Why a text is no document.
+/// Why a text is not a document.
 enum Malformed {
     Json(jiter::JiterError),
     Number(jiter::JsonError),
@@ -136,7 +137,7 @@ impl From<jiter::JiterError> for Malformed {
     }
 }
 
-/// The kind of the inside of a string, and where it stands in its text.
+/// The kind of the inside of a string, and its position in the text.
 fn place(text: &[u8], string: &[u8]) -> (Kind, usize, usize) {
     let start = string.as_ptr().addr() - text.as_ptr().addr();
     (kind_of(string), start, start + string.len())
@@ -146,7 +147,7 @@ fn kind_of(string: &[u8]) -> Kind {
     if memchr::memchr(b'\\', string).is_some() { Kind::Escaped } else { Kind::Plain }
 }
 
-/// A place in a text that is at most 4 GiB long, each value of which takes a byte.
+/// A position in a text of at most 4 GiB, in which each value takes at least a byte.
 fn short(place: usize) -> u32 {
     u32::try_from(place).expect("the length of the text was checked")
 }

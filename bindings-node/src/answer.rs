@@ -51,7 +51,7 @@ pub(crate) fn head(status: u16, headers: &HeaderMap, request_id: Option<&str>, a
     }
 }
 
-/// A handle of one call: cancels it, and identifies it to its callbacks.
+/// A handle for one call: cancels it, and identifies it to its callbacks.
 #[napi]
 pub struct Cancellation {
     cancelled: Arc<Notify>,
@@ -81,7 +81,7 @@ pub(crate) fn answer(
     place: Place,
     work: impl Future<Output = Result<Delivery, Error>> + Send + 'static,
 ) -> napi::Result<()> {
-    // A call is a large future: in a box, the layers around it move a pointer.
+    // A call is a large future: boxed, the layers around it only move a pointer.
     let work = Box::pin(work);
     let Some(cancellation) = cancellation else { return waiting.spawn(env, place, work) };
     let (signal, call) = (Arc::clone(&cancellation.cancelled), cancellation.call);

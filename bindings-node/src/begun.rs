@@ -1,4 +1,4 @@
-//! Work that begins on another thread than the worker. It becomes a task of the worker when it is woken.
+//! Work that begins on a thread other than the worker. It becomes a task of the worker when it is woken.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -16,12 +16,12 @@ pub(crate) struct Begun {
 }
 
 enum State {
-    /// The thread that it began on is at it.
+    /// The thread that it began on is running it.
     Beginning {
         woken: bool,
     },
     Waiting(Work),
-    /// The worker has it, or it is over.
+    /// The worker has it, or it has ended.
     Passed,
 }
 
@@ -31,7 +31,7 @@ impl Begun {
         let begun = Arc::new(Self { runtime, state: Mutex::new(State::Beginning { woken: false }) });
         let waker = Waker::from(Arc::clone(&begun));
         let _entered = begun.runtime.enter();
-        // As for a task: what panics is over.
+        // Like a task, it ends if it panics.
         let polled = catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(&mut Context::from_waker(&waker))));
         if !polled.is_ok_and(|polled| polled.is_pending()) {
             *begun.state() = State::Passed;

@@ -67,7 +67,7 @@ impl Callbacks {
 pub struct Stages {
     /// Whether it wants to see attempts before they are sent.
     pub before: bool,
-    /// Whether it wants to see what came of them.
+    /// Whether it wants to see their outcomes.
     pub after: bool,
 }
 
@@ -129,7 +129,7 @@ fn attempt_details(attempt: &Attempt) -> Value {
     })
 }
 
-/// The caller's function that gives the key.
+/// The caller's function that provides the key.
 pub(crate) struct JsApiKey(pub(crate) Arc<Callbacks>);
 
 impl ApiKeyProvider for JsApiKey {

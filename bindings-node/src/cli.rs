@@ -24,7 +24,7 @@ pub(crate) fn run_program(arguments: Vec<String>, folders: Vec<String>) -> Eithe
     code.map_or_else(|broke| Either::B(describe(&broke)), Either::A)
 }
 
-/// Takes Node's own handlers of SIGINT and SIGTERM away. They raise their signal once more, and the program's
+/// Removes Node's own handlers of SIGINT and SIGTERM. They raise their signal again, and the program's
 /// handlers call those they replace: together they would never end.
 #[cfg(unix)]
 fn reset_signals() {
@@ -40,13 +40,13 @@ fn reset_signals() {
 #[cfg(not(unix))]
 fn reset_signals() {}
 
-/// Has the standard streams stay open where another program takes this one's place, as that of the server does: Node has
-/// the system close them.
+/// Keeps the standard streams open when another program replaces this one, as the server's does: Node makes the system
+/// close them.
 #[cfg(unix)]
 fn pass_on_streams() {
     for stream in [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO] {
         #[expect(unsafe_code, reason = "there is no safe way to name a stream by its number")]
-        // SAFETY: sets a flag of a stream, and fails where there is none.
+        // SAFETY: sets a flag of a stream, and fails if there is none.
         unsafe {
             libc::fcntl(stream, libc::F_SETFD, 0);
         }

@@ -16,7 +16,7 @@ use crate::options::{self, Call};
 use crate::stream;
 use crate::worker::Place;
 
-/// Bodies longer than this are sent by the worker, so that JavaScript goes on meanwhile, in bytes.
+/// Longer bodies, in bytes, are sent by the worker, so that JavaScript continues meanwhile.
 const SHORT_BODY: usize = 64 * 1024;
 
 /// A client of one gateway.
@@ -53,7 +53,7 @@ impl Client {
         self.client.base_url().to_owned()
     }
 
-    /// Sends a request and reads the whole response. `number`: that of the delivery.
+    /// Sends a request and reads the whole response. `number`: of the delivery.
     #[napi]
     pub fn call(
         &self,
@@ -70,7 +70,7 @@ impl Client {
         })
     }
 
-    /// Sends a request and waits for the headers of its stream. `number`: that of the delivery.
+    /// Sends a request and waits for the headers of its stream. `number`: of the delivery.
     #[napi]
     pub fn open(
         &self,
@@ -89,13 +89,13 @@ impl Client {
         Arc::clone(&self.receiver)
     }
 
-    /// Where a result of this number goes.
+    /// Where a result with this number goes.
     pub(crate) fn waiting(&self, number: u32) -> Waiting {
         Waiting { receiver: self.receiver(), number }
     }
 }
 
-/// Where a call begins: a short one is sent as soon as it is made.
+/// Where a call begins: a short one is sent immediately.
 fn begins(call: &Call) -> Place {
     let is_short = call.body.as_ref().is_none_or(|body| body.len() <= SHORT_BODY);
     if is_short { Place::Here } else { Place::Worker }

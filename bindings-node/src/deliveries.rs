@@ -1,5 +1,5 @@
-//! How results reach JavaScript: all of them through one function of the package, each with the number that JavaScript
-//! gave its work. A promise of the engine for each would cost it a threadsafe function.
+//! How results reach JavaScript: all through one function of the package, each with the number that JavaScript gave
+//! its work. A separate promise for each would cost a threadsafe function.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ type Arguments = FnArgs<(
 /// piece of work in progress.
 pub(crate) type Receiver = ThreadsafeFunction<Arguments, (), Arguments, Status, false, true>;
 
-/// What a response or a batch holds: text, texts, or bytes.
+/// The content of a response or a batch: text, texts, or bytes.
 pub(crate) type Content = Either3<String, Vec<String>, Uint8Array>;
 
 /// The result of one piece of work: a failure, a response, or what a stream has brought. At the end of a stream: nothing.

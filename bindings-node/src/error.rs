@@ -43,7 +43,8 @@ pub(crate) fn description(error: &Error) -> Value {
     Value::Object(description)
 }
 
-/// An error body as its reader wants it: parsed if it is JSON that costs no more than any error's, else text.
+/// An error body as its reader wants it: parsed if it is JSON that costs no more than a typical error,
+/// otherwise text.
 fn parsed(body: &[u8]) -> Value {
     let value = if gatewright::is_light(body) { serde_json::from_slice(body).ok() } else { None };
     value.unwrap_or_else(|| text(body).into())

@@ -17,21 +17,21 @@ use crate::worker::Place;
 pub struct Saving {
     /// `image` (2.11) or `video` (2.7).
     pub kind: String,
-    /// The record as JSON, unless it is an image whose members are here.
+    /// The record as JSON, unless it is an image whose members are given here.
     pub record: Option<String>,
-    /// Of an image: where it is.
+    /// For an image: its URL.
     pub url: Option<String>,
-    /// Of an image: its data.
+    /// For an image: its data.
     pub b64_json: Option<String>,
-    /// Where to.
+    /// The destination.
     pub path: String,
-    /// How.
+    /// The options.
     pub options: SaveOptions,
 }
 
 #[napi]
 impl Client {
-    /// Saves what a record points to, and delivers the size of the file. `number`: that of the delivery.
+    /// Saves what a record points to, and delivers the size of the file. `number`: of the delivery.
     #[napi]
     pub fn save(
         &self,

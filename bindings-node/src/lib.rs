@@ -1,4 +1,4 @@
-//! The engine of the Node package: registers what `src-ts/engine.ts` types. Holds no behaviour of its own:
+//! The engine of the Node package: registers what `src-ts/engine.ts` types. Contains no behavior of its own:
 //! requests, streams, reports and the program are the core's; JavaScript objects are made in `src-ts/`.
 
 mod answer;

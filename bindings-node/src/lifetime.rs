@@ -1,5 +1,5 @@
-//! Promises of blocking work, which ends with the JavaScript thread that wants it. The runtime that does it is shared by
-//! all threads of the process, and would go on. Requests and streams are in worker.rs.
+//! Promises for blocking work, which ends with the JavaScript thread that wants it. The runtime that does the work is
+//! shared by all threads of the process, and would continue. Requests and streams are in worker.rs.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ thread_local! {
     static ENDED: RefCell<Option<watch::Receiver<bool>>> = const { RefCell::new(None) };
 }
 
-/// The value of a promise, also in place of a rejection.
+/// The value of a promise, also used in place of a rejection.
 pub(crate) trait Promised: Default {
     /// With a failure as JSON.
     fn failed(error: String) -> Self;
@@ -47,12 +47,12 @@ pub(crate) fn spawn_blocking<T: Promised + Send + ToNapiValue + 'static>(
 ) -> napi::Result<PromiseRaw<'_, T>> {
     spawn(env, async move {
         let done = tokio::task::spawn_blocking(move || gatewright::contain(work)).await;
-        // What is left is that the runtime ends.
+        // The only remaining cause is that the runtime ends.
         done.unwrap_or_else(|_| Err(cancelled("the process ends")))
     })
 }
 
-/// What tells of the end of the thread's environment. Its first use on a thread asks to be told.
+/// Signals the end of the thread's environment. Registers for it on first use per thread.
 fn ended(env: Env) -> napi::Result<watch::Receiver<bool>> {
     ENDED.with_borrow_mut(|known| {
         if let Some(ended) = known {
@@ -61,7 +61,7 @@ fn ended(env: Env) -> napi::Result<watch::Receiver<bool>> {
         let (tell, ended) = watch::channel(false);
         env.add_env_cleanup_hook(tell, |tell| {
             tell.send_replace(true);
-            // A thread may be given another environment.
+            // A thread may get another environment.
             ENDED.with_borrow_mut(Option::take);
         })?;
         *known = Some(ended.clone());

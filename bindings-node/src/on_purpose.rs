@@ -1,17 +1,17 @@
-//! Doors for tests: panics, and operations of another API. Not in release builds.
+//! Hooks for tests: panics, and operations of another API. Not in release builds.
 
 #![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
 
 use gatewright::on_purpose::{self, Place};
 use napi_derive::napi;
 
-/// Makes the client panic at a place; nowhere, again, by any other name.
+/// Makes the client panic at a place; any other name turns this off.
 #[napi]
 pub(crate) fn panic_at(place: String) {
     on_purpose::panic_at(Place::named(&place));
 }
 
-/// Adds operations of another API, for the test of the generator; gives what is wrong with the JSON.
+/// Adds operations of another API, for the test of the generator; returns what is wrong with the JSON.
 #[napi]
 pub(crate) fn register_operations(json: String) -> Option<String> {
     gatewright::runtime::register(&json).err()

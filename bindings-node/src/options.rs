@@ -1,5 +1,5 @@
-//! Options of a client and of a call, from what JavaScript gave to the core. What they are is generated from
-//! `spec/options.json`; how a value of a kind is read is in values.rs.
+//! Options of a client and of a call, converted from JavaScript to the core. They are generated from
+//! `spec/options.json`; values.rs reads the values of each kind.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::error::misconfigured;
 use crate::generated::options::{ClientOptions, RequestOptions};
 use crate::values::pairs;
 
-/// The client that options describe. `callbacks`: what middlewares and a key's function are called through.
+/// The client with these options. `callbacks`: calls middleware and key functions.
 pub(crate) fn client(
     mut options: ClientOptions,
     callbacks: Option<Callbacks>,
@@ -54,7 +54,7 @@ impl Call {
         let mut options = self.options.map(RequestOptions::into_core).transpose()?.unwrap_or_default();
         // An option with the name of a parameter overrides it.
         options.extra_headers.splice(0..0, pairs(self.headers.unwrap_or_default()));
-        // As `JSON.stringify` wrote it: what begins as an object is one.
+        // `JSON.stringify` wrote it, so it is an object if it begins like one.
         let is_object = self.body.as_deref().is_some_and(|body| body.starts_with('{'));
         Ok(gatewright::Call {
             operation,

@@ -1,4 +1,5 @@
-//! Reports: bytes in, the core's verdicts out as JSON, or as nothing for a clean document; pages and other forms as text.
+//! Reports: takes bytes, and returns the core's verdicts as JSON, or nothing for a clean document; pages and other forms
+//! as text.
 
 #![expect(clippy::needless_pass_by_value, reason = "napi hands arguments over by value")]
 
@@ -192,7 +193,8 @@ fn made(work: impl FnOnce() -> Result<Made, Error>) -> Made {
     contained(work).unwrap_or_else(|error| Made::failed(&error))
 }
 
-/// The verdict, or the panic of the work; nothing for a clean document, of which nothing need be made in JavaScript.
+/// The verdict, or the panic of the work; nothing for a clean document, so that JavaScript need not create anything
+/// for it.
 pub(crate) fn judged(work: impl FnOnce() -> Outcome) -> Option<Judged> {
     let judged = contained(|| {
         let outcome = work();
@@ -224,7 +226,7 @@ fn text(text: Result<String, Box<Outcome>>) -> Made {
     }
 }
 
-/// The outcome as JSON: a list of its members, and of each finding a list of its members. Names would double what
+/// The outcome as JSON: a list of its members, with a list of members for each finding. Names would double what
 /// JavaScript has to parse.
 fn verdict(outcome: &Outcome) -> String {
     let Outcome { valid, violations, advisories, more_violations, more_advisories, .. } = outcome;
@@ -235,7 +237,7 @@ fn verdict(outcome: &Outcome) -> String {
     String::from_utf8(json).expect("JSON is text")
 }
 
-/// Room for a finding, in bytes: most take less.
+/// Capacity reserved per finding, in bytes: most need less.
 const USUAL_FINDING: usize = 256;
 
 struct Findings<'a>(&'a [Violation]);

@@ -24,10 +24,11 @@ pub struct Stream {
 
 struct Shared {
     receiver: Arc<Receiver>,
-    /// Held by whoever reads. `None` once closed. Kept after the last event: the whole document is still available.
+    /// Held by the current reader. `None` once closed. Kept after the last event: the whole document is still
+    /// available.
     stream: AsyncMutex<Option<RawStream>>,
     state: Mutex<State>,
-    /// Tells those who read and wait that the state has changed.
+    /// Tells readers and waiters that the state has changed.
     changed: Notify,
 }
 
@@ -35,11 +36,11 @@ struct Shared {
 struct State {
     /// Whether a task reads batches.
     is_read: bool,
-    /// Who waits for the next batch.
+    /// The number of the delivery that waits for the next batch.
     waiting: Option<u32>,
     /// What was read before anybody waited for it: a batch, the end, or a failure.
     ahead: Option<Delivery>,
-    /// Whether the whole document was asked for: no more batches are read that nobody waits for.
+    /// Whether the whole document was requested: then batches are only read if somebody waits for them.
     as_document: bool,
     /// How the reader has ended the stream.
     ending: Option<Ending>,
@@ -129,10 +130,10 @@ impl Drop for Stream {
     }
 }
 
-/// Reads batches, each while the one before is handled, until the end.
+/// Reads batches until the end, each while the previous one is being handled.
 async fn pump(shared: Arc<Shared>, level: Level) {
     while shared.step(level).await {
-        // No more is read before what was read is asked for.
+        // Nothing more is read before the last batch is requested.
         shared.until(|state| state.ahead.is_none() || state.as_document || state.ending.is_some()).await;
     }
 }
@@ -149,7 +150,7 @@ impl Shared {
     /// Waits for a state.
     async fn until(&self, holds: impl Fn(&State) -> bool) {
         loop {
-            // Made before the look: a change after it is not missed.
+            // Created before the check, so that a later change is not missed.
             let changed = self.changed.notified();
             if holds(&self.lock()) {
                 return;
@@ -158,8 +159,8 @@ impl Shared {
         }
     }
 
-    /// Reads a batch, the end or a failure, and gives it to who waits for it, or keeps it for who will. Returns whether to
-    /// read on; else nobody reads batches from then on.
+    /// Reads a batch, the end or a failure, and delivers it to the waiter, or stores it for the next one. Returns whether
+    /// to read on; otherwise nobody reads batches from then on.
     async fn step(&self, level: Level) -> bool {
         let mut stream = self.stream.lock().await;
         let read = match stream.as_mut() {
@@ -236,13 +237,13 @@ impl Shared {
         let is_read = state.is_read;
         drop(state);
         self.changed.notify_waiters();
-        // Who reads sees to it; else nobody does, or who reads the whole document.
+        // The current reader handles this; otherwise nobody reads, or somebody reads the whole document.
         if !is_read && let Ok(mut stream) = self.stream.try_lock() {
             self.apply_ending(self.lock(), &mut stream);
         }
     }
 
-    /// Closes the stream as its reader wants, and tells who waits.
+    /// Closes the stream as its reader wants, and notifies the waiter.
     fn apply_ending(&self, mut state: MutexGuard<'_, State>, stream: &mut Option<RawStream>) {
         let result = match (state.ending.take(), stream.as_mut()) {
             (None, _) => return,
@@ -259,7 +260,7 @@ impl Shared {
 }
 
 impl State {
-    /// Whether batches are not to be read now.
+    /// Whether batches must not be read now.
     fn is_unwanted(&self) -> bool {
         self.ending.is_some() || (self.as_document && self.waiting.is_none())
     }
@@ -286,7 +287,7 @@ async fn batch(stream: &mut RawStream, level: Level) -> Result<Delivery, Error> 
     Ok(Delivery { content, ..Delivery::default() })
 }
 
-/// Documents as one array: JavaScript makes and parses one string for a batch, not one for each event.
+/// Documents as one array: JavaScript creates and parses one string per batch, not one per event.
 fn array<'a>(documents: impl Iterator<Item = &'a str> + Clone) -> String {
     let length = documents.clone().map(|document| document.len() + 1).sum::<usize>();
     let mut array = String::with_capacity(length + 1);

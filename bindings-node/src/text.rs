@@ -1,4 +1,4 @@
-//! Bytes as JavaScript's text.
+//! Bytes as JavaScript text.
 
 /// Bytes as text. Those that are not UTF-8 become U+FFFD.
 pub(crate) fn text(bytes: &[u8]) -> String {

@@ -1,4 +1,4 @@
-//! Times as JavaScript's numbers.
+//! Times as JavaScript numbers.
 
 use std::time::Duration;
 

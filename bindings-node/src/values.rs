@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::misconfigured;
 
-/// A proxy from its address; an empty one is none at all, whatever the environment says.
+/// A proxy from its address; an empty one means none at all, whatever the environment says.
 pub(crate) fn proxy(builder: ClientBuilder, address: &str) -> ClientBuilder {
     if address.is_empty() { builder.no_proxy() } else { builder.proxy(address) }
 }
@@ -27,7 +27,7 @@ pub(crate) fn pairs(flat: Vec<String>) -> Vec<(String, String)> {
     std::iter::from_fn(|| Some((words.next()?, words.next()?))).collect()
 }
 
-/// A duration from the milliseconds JavaScript gave; infinity means no limit.
+/// A duration from JavaScript milliseconds; infinity means no limit.
 pub(crate) fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<Duration>, Error> {
     milliseconds
         .map(|value| {
@@ -38,7 +38,7 @@ pub(crate) fn duration(name: &str, milliseconds: Option<f64>) -> Result<Option<D
         .transpose()
 }
 
-/// A count from the number JavaScript gave, which may be anything.
+/// A count from a JavaScript number, which may be anything.
 pub(crate) fn count(name: &str, number: Option<f64>) -> Result<Option<u32>, Error> {
     number
         .map(|value| {
@@ -51,7 +51,7 @@ pub(crate) fn count(name: &str, number: Option<f64>) -> Result<Option<u32>, Erro
         .transpose()
 }
 
-/// A size from the number JavaScript gave, which may be anything.
+/// A size from a JavaScript number, which may be anything.
 pub(crate) fn bytes(name: &str, number: Option<f64>) -> Result<Option<u64>, Error> {
     number
         .map(|bytes| {

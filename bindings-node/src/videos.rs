@@ -44,7 +44,7 @@ pub struct VideoWatch {
 
 #[napi]
 impl Client {
-    /// Begins a wait, or returns as JSON why that fails.
+    /// Starts a wait, or returns as JSON why that fails.
     #[napi]
     pub fn watch_video(&self, wait: Wait) -> Either<VideoWatch, String> {
         match gatewright::contain(|| wait.begin(&self.client)) {
@@ -66,7 +66,7 @@ impl VideoWatch {
         self.completed.load(Ordering::Acquire)
     }
 
-    /// Delivers the task at the next poll; do not call this after it is completed. `number`: that of the delivery.
+    /// Delivers the task at the next poll; do not call this after it is completed. `number`: of the delivery.
     #[napi]
     pub fn next(&self, env: Env, number: u32, cancellation: Option<&Cancellation>) -> napi::Result<()> {
         let (watch, completed) = (Arc::clone(&self.watch), Arc::clone(&self.completed));

@@ -1,4 +1,4 @@
-//! Webhooks: bytes and pairs of strings in, the core's verdict out.
+//! Webhooks: takes bytes and pairs of strings, and returns the core's verdict.
 
 #![expect(clippy::needless_pass_by_value, reason = "texts arrive owned")]
 
@@ -15,8 +15,8 @@ pub(crate) fn is_webhook_header(name: String) -> bool {
     webhook::is_header(&name)
 }
 
-/// Verifies a webhook; the failure as JSON, if it is one. headers: flat pairs. secrets: as they were given, or as the
-/// environment of the thread has them.
+/// Verifies a webhook; returns the failure as JSON, if it fails. headers: flat pairs. secrets: as given, or from the
+/// environment of the thread.
 #[napi]
 pub(crate) fn verify_webhook(
     body: &[u8],
@@ -35,7 +35,7 @@ pub(crate) fn verify_webhook(
     verified.err().map(|error| describe(&error))
 }
 
-/// Whether a webhook that is not signed is a record; the failure as JSON, if not.
+/// Checks whether an unsigned webhook is a record; returns the failure as JSON, if not.
 #[napi]
 pub(crate) fn check_webhook(body: &[u8]) -> Option<String> {
     let checked = gatewright::contain(|| {

@@ -1,6 +1,6 @@
-//! The thread that does the network work of a JavaScript thread: one runtime on one thread, so that what a socket brings
-//! is read, decoded and handed over without waking a third thread. It ends with its JavaScript thread: a worker that is
-//! terminated takes its requests and streams along.
+//! The thread that does the network work of a JavaScript thread: one runtime on one thread, so that data from a socket
+//! is read, decoded and handed over without waking a third thread. It ends with its JavaScript thread: a terminated
+//! worker takes its requests and streams with it.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -15,26 +15,26 @@ use tokio::sync::oneshot;
 
 use crate::begun::Begun;
 
-/// How long blocking work (a look-up of a name, a file) may go on when the JavaScript thread ends.
+/// How long blocking work (a DNS lookup, a file) may continue when the JavaScript thread ends.
 const BLOCKING_GRACE: Duration = Duration::from_millis(100);
 /// How long the end of a JavaScript thread waits for this one: a task may be in the middle of a long computation.
 const END_GRACE: Duration = Duration::from_secs(1);
 
 thread_local! {
-    /// That of this JavaScript thread, once it has work.
+    /// The worker of this JavaScript thread, once it has work.
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
 struct Worker {
     runtime: Handle,
-    /// How much it works on.
+    /// The amount of its work.
     load: Arc<Load>,
 }
 
 #[derive(Default)]
 struct Load {
     under_way: AtomicUsize,
-    /// Whether anything has ended: the first request has more to prepare.
+    /// Whether anything has finished yet: the first request has more to prepare.
     is_warm: AtomicBool,
 }
 
@@ -43,12 +43,12 @@ struct Load {
 pub(crate) enum Place {
     /// On the worker.
     Worker,
-    /// On this thread where no other work is under way, so that the worker is not woken before there is something to read: for
-    /// work that does little before it first waits.
+    /// On this thread if no other work is in progress, so that the worker is not woken before there is something to read:
+    /// for work that does little before it first waits.
     Here,
 }
 
-/// Runs work on the thread that works for this one. It is dropped if this thread ends first.
+/// Runs work on this thread's worker. It is dropped if this thread ends first.
 pub(crate) fn spawn(
     env: Env,
     place: Place,
@@ -82,7 +82,7 @@ impl Load {
     }
 }
 
-/// Work that is not over.
+/// Work in progress.
 struct Carried(Arc<Load>);
 
 impl Drop for Carried {
@@ -107,10 +107,10 @@ fn begin(env: Env) -> napi::Result<Worker> {
     });
     let thread = thread.map_err(failed)?;
     env.add_env_cleanup_hook((stop, has_ended, thread), |(stop, has_ended, thread)| {
-        // A thread may be given another environment.
+        // A thread may get another environment.
         WORKER.take();
         drop(stop);
-        // A thread that is gone is joined: one that is detached while it ends may crash an old glibc.
+        // A thread that has ended is joined: a detached thread that is ending may crash an old glibc.
         if has_ended.recv_timeout(END_GRACE) == Err(mpsc::RecvTimeoutError::Disconnected) {
             let _ = thread.join();
         }

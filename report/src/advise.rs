@@ -16,11 +16,10 @@ use crate::tree::{Member, Node, Number, Value};
 /// Largest integer that every JSON parser represents exactly: 2^53 − 1.
 const SAFE_INTEGER: u128 = (1 << 53) - 1;
 
-/// Checks that have to be compared with all others, at most; of more, those that are sound are compared again.
+/// Maximum number of checks compared with all others; above it, checks known to be sound are compared again.
 const FEW_CHECKS: usize = 4;
 
-/// Collects the advisories for a document, of which `root` is the tree. `sure`: what the checker says of its objects without
-/// one.
+/// Collects the advisories for a document with the tree `root`. `sure`: the checker's findings about objects without a tree.
 pub(crate) fn advise(
     root: &Node<'_>,
     document: &[u8],
@@ -87,7 +86,7 @@ fn cell<'a>(check: &'a Node<'_>, sure: &'a SureObjects<'_>) -> Option<(&'a str, 
     }
 }
 
-/// Whether a cell may be there twice. The checks that are sound differ.
+/// Whether a cell may occur twice. Checks known to be sound differ from each other.
 fn may_repeat(checks: &Node<'_>, sure: &SureObjects<'_>) -> bool {
     let others =
         || checks.items().iter().enumerate().filter(|(_, check)| !matches!(check.value, Value::Sound(_)));
@@ -133,7 +132,7 @@ fn model_access(
         if sure.is_each_reached(&reached) {
             return;
         }
-        // Only now the places of its models matter.
+        // Only now the positions of its models are needed.
         let text = &document[configuration.start()..configuration.end()];
         tree = read::read(text, text.len(), Findings::new(1));
         start = configuration.start();
@@ -176,7 +175,8 @@ fn tally(root: &Node<'_>, checks: &Node<'_>, sure: &SureObjects<'_>, findings: &
     }
 }
 
-/// Whether a number is an integer that changes in a parser that uses doubles. A short one of digits does not.
+/// Whether a number is an integer that changes in a parser that uses doubles. A short one made of digits does
+/// not.
 fn is_unsafe(number: Number<'_>) -> bool {
     let is_short = number.text().len() <= 15 && number.is_plain();
     !is_short && number.is_integer() && number.saturating().unsigned_abs() > SAFE_INTEGER

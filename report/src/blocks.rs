@@ -1,4 +1,4 @@
-//! Reads NDJSON in blocks of whole lines, which threads take apart.
+//! Reads NDJSON in blocks of whole lines, which threads process.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::ndjson::is_blank;
 
-/// Bytes that are read at once. A block that fits the processor's cache is judged faster than it is read again.
+/// Bytes read at once. A block that fits into the processor's cache is validated faster than it is read again.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Maximum number of lines in a block: what is told of each of them may be long.
+/// Maximum number of lines in a block: the results for each may be long.
 const MOST_LINES: usize = 64;
 
-/// Buffers to use again: what is written twice need not be cleared by the system.
+/// Buffers to reuse: the system need not clear them again.
 type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// Whole lines of a file, at most 64.
@@ -31,13 +31,13 @@ pub struct Block {
     range: Range<usize>,
     /// Number of the first line, from 1.
     first: usize,
-    /// Longest line, of which a longer one keeps one byte more.
+    /// Maximum length of a line; a longer one keeps one extra byte.
     max_bytes: usize,
-    /// The beginning of one line that is too long, whatever is in it.
+    /// The beginning of a single line that is too long, whatever it contains.
     is_cut: bool,
 }
 
-/// What was read at once, in one block or several.
+/// Data from one read, used by one or more blocks.
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
@@ -96,7 +96,7 @@ impl Block {
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        // The buffer of a long line is not kept.
+        // The buffer of a long line is not reused.
         if self.bytes.capacity() <= 4 * BLOCK_BYTES {
             let mut bytes = std::mem::take(&mut self.bytes);
             bytes.clear();
@@ -124,14 +124,14 @@ impl Drop for Buffer {
 pub struct Blocks<R> {
     reader: R,
     max_bytes: usize,
-    /// Bytes that are read at once.
+    /// Bytes read at once.
     at_once: usize,
-    /// Number of lines that were read.
+    /// Number of lines read.
     number: usize,
     /// The beginning of the next line.
     begun: Vec<u8>,
     spare: Spare,
-    /// What has been read and is in no block yet: from where on.
+    /// Data that has been read but is not in a block yet: from this offset on.
     rest: Option<(Arc<Buffer>, usize)>,
     ended: bool,
     failed: Option<io::Error>,
@@ -179,7 +179,7 @@ impl<R: Read> Blocks<R> {
                     break self.cut(bytes);
                 }
                 if self.ended {
-                    // What a reader failed in is no line.
+                    // Data before a read error does not count as a line.
                     return if self.failed.is_some() { None } else { self.block(bytes, false) };
                 }
                 searched = bytes.len();
@@ -191,7 +191,7 @@ impl<R: Read> Blocks<R> {
         }
     }
 
-    /// A line that is too long, whose rest is read and forgotten. `None` if it is blank.
+    /// A line that is too long; its rest is read and discarded. `None` if it is blank.
     fn cut(&mut self, mut line: Vec<u8>) -> Option<Block> {
         let mut is_text = !is_blank(&line);
         line.truncate(self.max_bytes + 1);
@@ -214,11 +214,11 @@ impl<R: Read> Blocks<R> {
         None
     }
 
-    /// Appends bytes, and sees whether there are more after them.
+    /// Appends bytes, and checks whether more follow.
     fn read_more(&mut self, bytes: &mut Vec<u8>) {
         let length = bytes.len();
         bytes.resize(length + self.at_once, 0);
-        // Once: a pipe gives what has been written, and more may take long.
+        // One read only: a pipe returns what has been written, and waiting for more may take long.
         let read = loop {
             match self.reader.read(bytes.get_mut(length..).unwrap_or_default()) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -239,7 +239,7 @@ impl<R: Read> Blocks<R> {
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
-    /// The first of these lines that are not blank; the others are kept.
+    /// The first non-blank lines of these; the others are stored.
     fn block(&mut self, bytes: Vec<u8>, is_cut: bool) -> Option<Block> {
         let buffer = Arc::new(Buffer { bytes, spare: Arc::clone(&self.spare) });
         if !is_cut {
@@ -251,7 +251,7 @@ impl<R: Read> Blocks<R> {
         Some(Block { buffer, range, first: self.number, max_bytes: self.max_bytes, is_cut })
     }
 
-    /// The next lines of what has been read that are not blank.
+    /// The next non-blank lines of the data.
     fn next_lines(&mut self) -> Option<Block> {
         while let Some((buffer, start)) = self.rest.take() {
             let unread = buffer.bytes.get(start..).unwrap_or_default();
@@ -260,7 +260,7 @@ impl<R: Read> Blocks<R> {
             for end in &mut ends {
                 (count, length) = (count + 1, end + 1);
             }
-            // The last line of a file may have no end.
+            // The last line of a file may lack a line break.
             if count < MOST_LINES {
                 length = unread.len();
             }

@@ -40,7 +40,7 @@ impl<'a> Writer<'a> {
             Value::Bool(boolean) => self.text.push_str(if *boolean { "true" } else { "false" }),
             Value::Number(number) => self.number(*number),
             Value::String(string) => self.string(string),
-            // A document in canonical form is read as a whole.
+            // Never occurs: a document to be written is read into a complete tree.
             Value::Sound(_) => {}
             Value::Array(items) if items.is_empty() => self.text.push_str("[]"),
             Value::Array(items) => {

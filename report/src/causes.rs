@@ -8,18 +8,19 @@ use gatewright_safe::visible::visible;
 
 /// Cells with one explanation.
 pub(crate) struct Cause<'r> {
-    /// That of the first cell.
+    /// The explanation of the first cell.
     first: String,
-    /// That of all, without the model's name and with [`COUNT`] in the place of each count.
+    /// The explanation shared by all cells, without the model's name and with [`COUNT`] in place of each
+    /// count.
     general: String,
-    /// The least and the most of each count.
+    /// The minimum and maximum of each count.
     counts: Vec<(u64, u64)>,
-    /// With their places in the report.
+    /// With their positions in the report.
     pub(crate) cells: Vec<(usize, &'r Check)>,
 }
 
 impl Cause<'_> {
-    /// In words that hold for all its cells, and in visible characters alone: with `213 to 219 bytes` where they differ in that.
+    /// An explanation that applies to all its cells, in visible characters only: with `213 to 219 bytes` where they differ.
     pub(crate) fn explanation(&self) -> String {
         let one_model = self.cells.iter().all(|(_, check)| check.model == self.cells[0].1.model);
         if one_model && self.counts.iter().all(|(least, most)| least == most) {
@@ -35,12 +36,13 @@ impl Cause<'_> {
     }
 }
 
-/// What stands for a count. No text that has become visible holds it.
+/// Placeholder for a count. No text made visible contains it.
 const COUNT: char = '\0';
-/// What is counted where an answer ends too early or too late: one cause, however much of each answer had come.
+/// The units of counts when a response ends too early or too late: it is one cause, however much of each
+/// response had arrived.
 const COUNTED: [&str; 3] = ["bytes", "events", "ms"];
 
-/// The text with its counts taken out.
+/// The text with its counts removed.
 fn counted(text: &str) -> (String, Vec<u64>) {
     let (mut words, mut counts) = (String::with_capacity(text.len()), Vec::new());
     let mut rest = text.split(' ').peekable();
@@ -61,8 +63,8 @@ fn counted(text: &str) -> (String, Vec<u64>) {
     (words, counts)
 }
 
-/// The cells of a status by their explanation, in the order of the report. One that differs only in the model's name, or
-/// in how much had come, is the same.
+/// The cells with a status, grouped by their explanation, in report order. Explanations that differ only in the model's
+/// name, or in how much had arrived, are the same.
 pub(crate) fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
     let mut causes: Vec<Cause<'_>> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
@@ -88,7 +90,7 @@ pub(crate) fn causes(report: &Report, status: Status) -> Vec<Cause<'_>> {
             }
         }
     }
-    // Cells of one check stand together.
+    // Cells of one check are adjacent.
     for cause in &mut causes {
         cause.cells.sort_by_key(|(_, check)| CheckId::ALL.iter().position(|id| *id == check.id));
     }

@@ -29,7 +29,7 @@ impl<'r> Matrix<'r> {
         let mut places: HashMap<Option<&str>, usize> = HashMap::new();
         let of_none = report.checks.iter().any(|check| check.model.is_none()).then_some(None);
         let configured = report.configuration.models.iter();
-        // A check of an unconfigured model does not break a rule of 2.12.
+        // A check of an unconfigured model does not violate 2.12.
         let found = report.checks.iter().filter_map(|check| check.model.as_ref());
         for model in of_none.into_iter().chain(configured.chain(found).map(|model| Some(model.as_str()))) {
             places.entry(model).or_insert_with(|| {
@@ -58,7 +58,7 @@ pub(crate) fn model_name(model: Option<&str>) -> &str {
     model.unwrap_or(SERVICE)
 }
 
-/// A duration for people: `850 ms`, `1.2 s`, `2 min 5 s`.
+/// A human-readable duration: `850 ms`, `1.2 s`, `2 min 5 s`.
 pub(crate) fn duration(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),
@@ -73,11 +73,11 @@ pub(crate) fn tally(report: &Report) -> [(Status, usize); 3] {
         .map(|status| (status, report.checks.iter().filter(|check| check.status == status).count()))
 }
 
-/// The verdict for people: [`Report::overall_status`] is `pass` even if nothing passed.
+/// The human-readable verdict: [`Report::overall_status`] is `pass` even if nothing passed.
 pub(crate) struct Headline {
     /// `Skip` if no check was run.
     pub(crate) verdict: Status,
-    /// What the verdict does not say, to append to it; usually empty.
+    /// Remarks to append to the verdict; usually empty.
     pub(crate) remarks: String,
 }
 

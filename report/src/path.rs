@@ -1,10 +1,10 @@
-//! The way from the root of a document to a value, which becomes a pointer only for a finding.
+//! The path from the root of a document to a value, which is converted to a pointer only for a finding.
 
 use std::borrow::Cow;
 
 use crate::finding::pointer_of;
 
-/// A step, and the way to it.
+/// A step, and the path to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Path<'a> {
     Root,

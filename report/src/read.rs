@@ -2,8 +2,8 @@
 //! JSON.
 //!
 //! Most parsers accept documents that two parsers can understand differently: duplicate names, a byte order mark, lone
-//! surrogates, NaN, numbers that overflow. This one refuses them and says where they are. It copies only strings with
-//! escapes. Of reports it knows one thing: objects that the checker is sure of need no tree; see `validate.rs`.
+//! surrogates, NaN, numbers that overflow. This one rejects them and reports their positions. It copies only strings
+//! with escapes. Its only knowledge of reports: objects that the checker is sure of need no tree; see `validate.rs`.
 
 use std::borrow::Cow;
 
@@ -44,12 +44,12 @@ enum Step {
 
 struct Reader<'a, 'n> {
     text: &'a str,
-    /// The number of bytes of the document, which may have more than the text.
+    /// The length of the document in bytes, which may exceed the text's.
     bytes: usize,
     at: usize,
     path: Vec<Step>,
-    /// Members and items of the objects and arrays that are being read, the innermost last: each gets a list of its exact
-    /// length when it ends.
+    /// Members and items of the objects and arrays being read, the innermost last: each gets a list of exact length when
+    /// it ends.
     members: Vec<Member<'a>>,
     items: Vec<Node<'a>>,
     findings: Findings,
@@ -66,7 +66,8 @@ pub(crate) fn read(bytes: &[u8], max_bytes: usize, findings: Findings) -> Result
     read_unsure(bytes, max_bytes, findings, SureObjects::new(None)).map(|(root, _)| root)
 }
 
-/// Like [`read`], but makes no tree of the objects that the checker is sure of, and returns what it says of them.
+/// Like [`read`], but builds no tree for objects that the checker is sure of, and returns what the checker knows
+/// of them.
 pub(crate) fn read_unsure<'a, 'n>(
     bytes: &'a [u8],
     max_bytes: usize,
@@ -179,7 +180,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         Ok(Value::Object(members))
     }
 
-    /// An object that the checker is sure of, if one is here.
+    /// An object that the checker is sure of, if there is one here.
     fn sure_object(&mut self) -> Option<Value<'a>> {
         let object = match *self.path.as_slice() {
             [Step::Member(start, end)] => match self.text.get(start..end)? {

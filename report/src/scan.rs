@@ -1,11 +1,12 @@
-//! Scanner of JSON that is judged while it is read: one pass over the bytes, nothing is kept and nothing allocated.
+//! Scanner for JSON that is validated while it is read: one pass over the bytes, without storing or allocating
+//! anything.
 //!
 //! A method consumes what its name says and returns `None` if the document has something else there, is not JSON, or is
 //! written in a rare way that is left to the reader (`read.rs`): names with escapes, numbers such as `3e4`, integers that
-//! a double cannot hold. So `None` means "not sure" and never "invalid"; what is returned is certain.
+//! a double can't represent. So `None` means "not sure", never "invalid"; any other result is certain.
 //!
-//! Of strings, sixteen bytes are looked at in one step, in a vector. White space, which is mostly an indentation of a few
-//! spaces, is looked at eight bytes at a time, as one integer whose lowest byte is the first: vectors are slower there.
+//! Strings are examined sixteen bytes at a time, in a vector. White space, which is mostly an indentation of a few
+//! spaces, is examined eight bytes at a time, as one integer whose lowest byte is the first: vectors are slower there.
 
 #![expect(
     clippy::inline_always,
@@ -34,7 +35,7 @@ const QUOTES: u64 = ONES * b'"' as u64;
 /// Maximum number of digits of an integer; every such integer is below 2^53.
 const MAX_DIGITS: usize = 15;
 
-/// The unread rest of a document.
+/// The unread part of a document.
 #[derive(Debug)]
 pub(crate) struct Scan<'a> {
     rest: &'a [u8],
@@ -52,7 +53,7 @@ impl<'a> Scan<'a> {
         self.rest.is_empty().then_some(())
     }
 
-    /// The number of bytes that are not read.
+    /// The number of unread bytes.
     pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
@@ -81,8 +82,8 @@ impl<'a> Scan<'a> {
         Some(true)
     }
 
-    /// The opening quotation mark of a string. Returns the eight bytes after it; what follows a closing quotation mark
-    /// among them, or the end of the document, is 0.
+    /// The opening quotation mark of a string. Returns the eight bytes after it; bytes after the closing quotation
+    /// mark or the end of the document are 0.
     #[inline(always)]
     pub(crate) fn head(&mut self) -> Option<u64> {
         self.next(b'"')?;
@@ -94,7 +95,7 @@ impl<'a> Scan<'a> {
         Some(word & (marks ^ marks.wrapping_sub(1)))
     }
 
-    /// The rest of a string, if it is this, with the closing quotation mark.
+    /// The rest of a string, if it equals `end`, with the closing quotation mark.
     #[inline(always)]
     pub(crate) fn ends(&mut self, end: &[u8]) -> bool {
         let rest = self.rest.strip_prefix(end);
@@ -115,21 +116,22 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// A string up to the next quotation mark, to be compared with known words; it is none of them if it has escapes.
+    /// A string up to the next quotation mark, for comparison with known words; it never equals one if it has
+    /// escapes.
     #[inline(always)]
     pub(crate) fn word(&mut self) -> Option<&'a [u8]> {
         self.next(b'"')?;
         self.string(find(self.rest, |bytes| bytes.simd_eq(all(b'"')))?)
     }
 
-    /// A string as written, without its quotation marks: UTF-8 with sound escapes.
+    /// A string as written, without its quotation marks: UTF-8 with valid escapes.
     #[inline(always)]
     pub(crate) fn text(&mut self) -> Option<&'a [u8]> {
         self.next(b'"')?;
         self.string(text_length(self.rest)?)
     }
 
-    /// So much of a string, and the quotation mark that follows.
+    /// This many bytes of a string, and the quotation mark after them.
     #[inline(always)]
     fn string(&mut self, length: usize) -> Option<&'a [u8]> {
         let (string, rest) = self.rest.split_at_checked(length)?;
@@ -138,7 +140,7 @@ impl<'a> Scan<'a> {
         Some(string)
     }
 
-    /// An integer from `least` to `most`, written with at most 15 digits, and no fraction but zeros.
+    /// An integer from `least` to `most`, written with at most 15 digits, and no fraction except zeros.
     #[inline(always)]
     pub(crate) fn integer(&mut self, least: i64, most: i64) -> Option<i64> {
         let (integer, length) = integer(self.rest).or_else(|| rare_integer(self.rest))?;
@@ -158,7 +160,7 @@ impl<'a> Scan<'a> {
         self.ends(b"null")
     }
 
-    /// This byte, after white space or not.
+    /// This byte, possibly after white space.
     #[inline(always)]
     fn next(&mut self, byte: u8) -> Option<()> {
         if self.rest.first() != Some(&byte) {
@@ -191,17 +193,17 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The number of spaces at the beginning.
+/// The number of leading spaces.
 pub(crate) fn spaces(bytes: &[u8]) -> usize {
     bytes.len() - after_spaces(bytes).len()
 }
 
-/// The number of bytes at the beginning that a string holds as they are; UTF-8 is not looked at.
+/// The number of leading bytes that a string contains unescaped; UTF-8 is not checked.
 pub(crate) fn plain_length(bytes: &[u8]) -> usize {
     find(bytes, not_plain).unwrap_or(bytes.len())
 }
 
-/// What follows the spaces at the beginning.
+/// The text after the leading spaces.
 #[inline(always)]
 fn after_spaces(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes;
@@ -218,16 +220,16 @@ fn after_spaces(bytes: &[u8]) -> &[u8] {
     rest
 }
 
-/// The length of the string that begins here, after its quotation mark: UTF-8 with sound escapes.
+/// The length of the string that begins here, after its quotation mark: UTF-8 with valid escapes.
 #[inline]
 fn text_length(bytes: &[u8]) -> Option<usize> {
-    // As signed integers, bytes that are not ASCII are below those of control characters.
+    // As signed integers, non-ASCII bytes are below those of control characters.
     let rare = |bytes: u8x16| bytes.cast_signed().simd_lt(all(b' ').cast_signed()).cast_unsigned();
     let length = find(bytes, |bytes| ends_or_escapes(bytes) | rare(bytes))?;
     if bytes.get(length) == Some(&b'"') { Some(length) } else { rare_text_length(bytes) }
 }
 
-/// The length of a string that may have escapes, and other characters than those of ASCII.
+/// The length of a string that may contain escapes and non-ASCII characters.
 #[cold]
 fn rare_text_length(bytes: &[u8]) -> Option<usize> {
     let mut rest = bytes;
@@ -244,7 +246,7 @@ fn rare_text_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The length of an escape, after its backslash. A surrogate without its other half is none.
+/// The length of an escape, after its backslash. A lone surrogate is invalid.
 fn escape_length(bytes: &[u8]) -> Option<usize> {
     let (kind, rest) = bytes.split_first()?;
     match kind {
@@ -261,7 +263,7 @@ fn escape_length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// The value of four hexadecimal digits.
+/// The value of four hex digits.
 fn code_unit(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.first_chunk::<4>()?;
     digits.iter().try_fold(0, |unit, digit| Some(unit * 16 + char::from(*digit).to_digit(16)?))
@@ -287,7 +289,7 @@ fn integer(bytes: &[u8]) -> Option<(i64, usize)> {
     Some((if is_negative { -magnitude } else { magnitude }, length + usize::from(is_negative)))
 }
 
-/// The integer at the beginning that has a fraction of zeros, with which it is still one, and the length of both.
+/// The leading integer with a fraction of zeros, which makes it still an integer, and the length of both.
 #[cold]
 fn rare_integer(bytes: &[u8]) -> Option<(i64, usize)> {
     let point = bytes.iter().take(MAX_DIGITS + 2).position(|byte| *byte == b'.')?;
@@ -298,7 +300,7 @@ fn rare_integer(bytes: &[u8]) -> Option<(i64, usize)> {
     (length == point && zeros > 0 && !goes_on).then_some((integer, point + 1 + zeros))
 }
 
-/// The index of the first byte that `marks` marks with ones. Zeros stand for the bytes after the end; if one of them is
+/// The index of the first byte that `marks` marks with ones. Bytes after the end count as zeros; if one of them is
 /// marked first, or none is, there is no such byte.
 #[inline(always)]
 fn find(bytes: &[u8], marks: impl Fn(u8x16) -> u8x16) -> Option<usize> {
@@ -313,7 +315,7 @@ fn find(bytes: &[u8], marks: impl Fn(u8x16) -> u8x16) -> Option<usize> {
     Some(bytes.len() - rest.len() + find_in_last(rest, marks)?)
 }
 
-/// The same of fewer than sixteen bytes.
+/// The same for fewer than sixteen bytes.
 #[cold]
 #[inline(never)]
 fn find_in_last(bytes: &[u8], marks: impl Fn(u8x16) -> u8x16) -> Option<usize> {
@@ -321,7 +323,7 @@ fn find_in_last(bytes: &[u8], marks: impl Fn(u8x16) -> u8x16) -> Option<usize> {
     (at < bytes.len()).then_some(at)
 }
 
-/// Fewer bytes than these, and zeros after them.
+/// The remaining bytes, padded with zeros.
 #[cold]
 fn last<const BYTES: usize>(bytes: &[u8]) -> [u8; BYTES] {
     let mut all = [0; BYTES];
@@ -335,7 +337,7 @@ fn first(marks: u64) -> usize {
     marks.trailing_zeros() as usize / 8
 }
 
-/// Marks what a string cannot hold as it is: quotation marks, backslashes, control characters.
+/// Marks bytes that a string can't contain unescaped: quotation marks, backslashes, control characters.
 #[inline(always)]
 fn not_plain(bytes: u8x16) -> u8x16 {
     ends_or_escapes(bytes) | bytes.simd_lt(all(b' '))

@@ -1,7 +1,7 @@
 //! The schema of reports, compiled from its JSON into rules that walk the tree of a document.
 //!
-//! A compiler of JSON Schema 2020-12, for the keywords that the schema has; it refuses any other with its place.
-//! References are resolved, patterns compiled and names copied once. Formats are asserted.
+//! A compiler for JSON Schema 2020-12, for the keywords used in this schema; it rejects any other and reports
+//! its place. References are resolved, patterns compiled and names copied once. Formats are asserted.
 
 mod date_time;
 #[cfg(test)]
@@ -32,7 +32,7 @@ type Id = usize;
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a keyword")]
 pub(crate) struct Rules {
-    /// Where it is in the schema, as a JSON Pointer.
+    /// Its position in the schema, as a JSON Pointer.
     pub(crate) place: String,
     /// Whether a deployment has set it.
     pub(crate) is_ours: bool,
@@ -52,7 +52,7 @@ pub(crate) struct Rules {
     pub(crate) pattern: Option<Regex>,
     pub(crate) format: Option<Format>,
     properties: Vec<(Box<str>, Id)>,
-    /// Whether properties that are not listed are refused.
+    /// Whether unlisted properties are rejected.
     closed: bool,
     items: Option<Id>,
     all_of: Vec<Id>,
@@ -62,7 +62,7 @@ pub(crate) struct Rules {
     reference: Option<Id>,
 }
 
-/// The order is that of messages.
+/// In the order used in messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Type {
     Array,
@@ -81,7 +81,7 @@ pub(crate) enum Format {
 }
 
 impl Schema {
-    /// Errors: where the schema has a keyword, or a value of one, that is not known.
+    /// Errors: the position of an unknown keyword or keyword value.
     pub(crate) fn compile(schema: &Json) -> Result<Self, String> {
         let mut compiler = Compiler { root: schema, known: HashMap::new(), rules: Vec::new() };
         compiler.schema("")?;
@@ -121,7 +121,7 @@ impl<'s> Compiler<'s> {
         Ok(id)
     }
 
-    /// Adds a keyword. Whether it is known, with a value that is.
+    /// Adds a keyword. Returns whether it and its value are supported.
     fn keyword(&mut self, rules: &mut Rules, name: &str, value: &'s Json) -> Result<bool, String> {
         let place = format!("{}/{name}", rules.place);
         match name {
@@ -156,13 +156,13 @@ impl<'s> Compiler<'s> {
     }
 }
 
-/// The place in the schema that a reference leads to. An anchor, another document and an escape are not known.
+/// The place in the schema that a reference points to. Anchors, other documents and escapes are not supported.
 fn reference(value: &Json) -> Option<&str> {
     let target = value.as_str()?.strip_prefix('#')?;
     ((target.is_empty() || target.starts_with('/')) && !target.contains('%')).then_some(target)
 }
 
-/// Adds a keyword without schemas. `None` if it is not known, or has a value that is not.
+/// Adds a keyword without subschemas. `None` if it or its value is not supported.
 fn assertion(rules: &mut Rules, name: &str, value: &Json) -> Option<()> {
     match name {
         "type" => rules.types = Some(types(value)?),
@@ -179,7 +179,7 @@ fn assertion(rules: &mut Rules, name: &str, value: &Json) -> Option<()> {
         "format" => rules.format = Some(format(value)?),
         "additionalProperties" => rules.closed = !value.as_bool()?,
         "$schema" => return (rules.place.is_empty() && *value == DIALECT).then_some(()),
-        // Below the root it would be the base of references.
+        // Below the root, it would change the base of references.
         "$id" => return rules.place.is_empty().then_some(()),
         "x-source" => rules.is_ours = value == OURS,
         "$defs" | "$comment" | "title" | "description" | "examples" | "default" | "deprecated" => {}
@@ -209,7 +209,7 @@ fn types(value: &Json) -> Option<Vec<Type>> {
     Some(types)
 }
 
-/// Patterns of ECMA-262 that mean the same here: those without classes that have names, and without groups of other kinds.
+/// ECMA-262 patterns that have the same meaning here: without named classes and without special groups.
 fn pattern(value: &Json) -> Option<Regex> {
     let pattern = value.as_str().filter(|pattern| !pattern.contains('\\') && !pattern.contains("(?"))?;
     Regex::new(pattern).ok()

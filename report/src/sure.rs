@@ -1,8 +1,8 @@
-//! Documents that are surely sound: the generated checker says that they follow the schema, and there is nothing to
-//! advise. Reads a document once, and allocates nothing. Whatever is left undecided is read into a tree and explained.
+//! Documents that are certainly valid: the generated checker confirms that they follow the schema, and there are no
+//! advisories. Reads a document once, without allocating. Undecided documents are read into a tree and explained.
 //!
-//! The advisories here are those of `advise.rs`, of documents that follow the schema. Two are the scanner's: it is not
-//! sure of integers over 2^53 − 1, nor of an endpoint with a user name.
+//! The advisories here are those of `advise.rs`, for documents that follow the schema. The scanner covers two of them:
+//! it is not sure of integers over 2^53 − 1, nor of an endpoint with a user name.
 
 use std::collections::HashSet;
 
@@ -14,8 +14,8 @@ use crate::tree::Cell;
 #[cfg(test)]
 mod suite;
 
-/// Decides whether the document surely has no violations and no advisories. Err: it may have some, and the objects that
-/// were read up to there are sound.
+/// Decides whether the document certainly has no violations and no advisories. Err: it may have some; contains the
+/// valid objects read so far.
 pub(crate) fn decide_document<'n>(document: &[u8], names: &'n Names) -> Result<(), Box<SureObjects<'n>>> {
     let mut plausibility = Plausibility::default();
     if decide(document, names, &mut plausibility).is_some() && plausibility.holds() {
@@ -25,13 +25,14 @@ pub(crate) fn decide_document<'n>(document: &[u8], names: &'n Names) -> Result<(
     Err(Box::new(SureObjects { names: Some(names), plausibility, taken: 0 }))
 }
 
-/// Objects of a document that is not sound as a whole. One of them that the checker is sure of needs no tree.
+/// Objects of a document that is not certainly valid as a whole. Those that the checker is sure of need no
+/// tree.
 #[derive(Debug)]
 pub(crate) struct SureObjects<'n> {
     /// `None`: the checker is sure of nothing.
     names: Option<&'n Names>,
     plausibility: Plausibility,
-    /// Of those that were read, how many the reader has come across.
+    /// How many of those read before the reader has encountered.
     taken: usize,
 }
 
@@ -40,8 +41,8 @@ impl<'n> SureObjects<'n> {
         Self { names, plausibility: Plausibility::default(), taken: 0 }
     }
 
-    /// The object at the beginning of a text: its length, and of a check its cell, which no earlier one has. All objects of
-    /// a document are to be asked about, in their order. left: the number of bytes of the document from here on.
+    /// The object at the beginning of a text: its length and, for a check, its cell, which must not have occurred before.
+    /// Must be called for all objects of a document, in order. left: the number of bytes of the document from here on.
     pub(crate) fn read(&mut self, object: Object, text: &[u8], left: usize) -> Option<(usize, Cell)> {
         if let Some(known) = self.plausibility.read.get(self.taken) {
             self.taken += 1;
@@ -59,7 +60,7 @@ impl<'n> SureObjects<'n> {
         Some((id, if model == NO_MODEL { None } else { Some(self.names?.model_id_or_null.get(model)?) }))
     }
 
-    /// The number of checks with this status that were read here.
+    /// The number of checks with this status read here.
     pub(crate) fn counted(&self, status: Status) -> usize {
         let count = self.plausibility.counted.get(status as usize);
         count.and_then(|count| usize::try_from(*count).ok()).unwrap_or_default()
@@ -72,13 +73,13 @@ impl<'n> SureObjects<'n> {
         index.is_some_and(|index| cells.has(index))
     }
 
-    /// Whether each model of the configuration, which was read here, has a check for access: one that was read here, too, or
-    /// one of the others, which have these models.
+    /// Whether each model of the configuration, which was read here, has an access check: one read here, or one of the
+    /// others, which have these models.
     pub(crate) fn is_each_reached(&self, others: &HashSet<&str>) -> bool {
         let Some(names) = self.names else { return false };
         let mut cells = self.plausibility.cells[CheckId::ModelAccess as usize];
         for model in others {
-            // It may be there already.
+            // It may already be present.
             _ = names.model_id_or_null.index(model.as_bytes()).and_then(|index| cells.add(index));
         }
         self.plausibility.models.are_among(&cells)
@@ -88,37 +89,36 @@ impl<'n> SureObjects<'n> {
 /// What has been read of a document.
 #[derive(Debug, Default)]
 struct Plausibility {
-    /// Of the present check.
+    /// Id of the current check.
     id: usize,
     layer: usize,
     model: usize,
     status: usize,
     /// The models of each check; null is the last possible word.
     cells: [UniqueWords; CheckId::ALL.len()],
-    /// Models under test.
+    /// The models under test.
     models: UniqueWords,
-    /// Checks by status, and what the summary says of them.
+    /// Checks by status, and the counts in the summary.
     counted: [i64; Status::ALL.len()],
     stated: [i64; Status::ALL.len()],
     read: ObjectsRead,
 }
 
-/// Objects that were read, in the order of the document: those that the reader asks about, of which as many as fit here are
-/// not read again.
+/// Objects read, in document order: those that the reader asks about. As many as fit here are not read again.
 #[derive(Debug)]
 struct ObjectsRead {
     objects: [ObjectRead; MOST_OBJECTS],
     count: usize,
-    /// Whether the attempt to find the document sound is over.
+    /// Whether the attempt to find the document valid has ended.
     is_complete: bool,
 }
 
-/// Enough for the checks of some twenty models. An array, so that sound documents allocate nothing.
+/// Enough for the checks of some twenty models. An array, so that valid documents allocate nothing.
 const MOST_OBJECTS: usize = 128;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct ObjectRead {
-    /// The number of bytes behind it.
+    /// The number of bytes after it.
     left: u32,
     /// Of a check.
     cell: Cell,
@@ -147,7 +147,7 @@ impl ObjectsRead {
     }
 }
 
-/// Stands for no model.
+/// Represents no model.
 const NO_MODEL: usize = MAX_WORDS - 1;
 
 impl Watch for Plausibility {

@@ -48,7 +48,7 @@ fn code_of(status: Status) -> &'static str {
     }
 }
 
-/// As in the report, but failures stand out even without colour.
+/// As in the report, but failures stand out even without color.
 fn word(status: Status) -> &'static str {
     match status {
         Status::Pass => "pass",
@@ -75,7 +75,7 @@ fn head(text: &mut String, report: &Report, colour: bool) {
 
 fn matrix(text: &mut String, report: &Report, colour: bool) {
     let matrix = Matrix::of(report);
-    // Lays out cells as plain text first: colour escapes take no space.
+    // Lays out cells as plain text first: color escapes take no space.
     let mut table: Vec<Vec<(String, Option<Status>)>> = Vec::new();
     let mut heading = vec![(String::new(), None)];
     heading.extend(matrix.columns.iter().map(|model| (visible(model_name(*model)).into_owned(), None)));
@@ -117,7 +117,7 @@ fn result(check: &Check) -> String {
     }
 }
 
-/// Most reasons of skipped cells that are told.
+/// Maximum number of reasons for skipped cells that are shown.
 const MOST_REASONS: usize = 4;
 
 fn explanations(text: &mut String, report: &Report, colour: bool) {

@@ -23,7 +23,7 @@ pub(crate) enum Value<'a> {
     String(Cow<'a, str>),
     Array(Vec<Node<'a>>),
     Object(Vec<Member<'a>>),
-    /// An object that the checker is sure of, of which no tree is made.
+    /// An object that the checker is sure of, for which no tree is built.
     Sound(Cell),
 }
 
@@ -127,7 +127,7 @@ impl<'a> Node<'a> {
                 }
                 text.write_str("}")
             }
-            // Only lists of texts have items that differ.
+            // Only lists of texts must have unique items.
             Value::Sound(_) => text.write_str("{…}"),
         }
     }
@@ -192,7 +192,7 @@ impl<'a> Number<'a> {
         (self.0.len() < 300 && self.is_plain()) || self.0.parse::<f64>().is_ok_and(f64::is_finite)
     }
 
-    /// Written with digits alone.
+    /// Whether it is written only with digits.
     pub(crate) fn is_plain(self) -> bool {
         !self.0.bytes().any(|byte| matches!(byte, b'.' | b'e' | b'E'))
     }

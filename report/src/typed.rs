@@ -46,7 +46,7 @@ impl<'de> Deserializer<'de> for &'de Node<'de> {
         }
     }
 
-    /// Integers that are written as `3e4` or do not fit are still integers: 2.12 states no maximum.
+    /// Integers written as `3e4`, or too large, are still integers: 2.12 states no maximum.
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         match self.value {
             Value::Number(number) if number.is_integer() => {

@@ -52,7 +52,7 @@ static DEFAULT: LazyLock<Validator> = LazyLock::new(|| Validator::builder().buil
 pub struct Validator {
     schema: Arc<Json>,
     compiled: Arc<Schema>,
-    /// The names of the schema, for documents that need no tree; `None` if they are too many.
+    /// The names of the schema, for documents that need no tree; `None` if there are too many.
     names: Arc<Option<Names>>,
     strict: bool,
     max_bytes: usize,
@@ -258,7 +258,8 @@ impl Validator {
         }
     }
 
-    /// The verdict on a document that is surely sound, which most are: no tree is made of it. Err: what is sound of another.
+    /// The verdict on a document that is certainly valid, which most are: no tree is built. Err: the valid parts of any
+    /// other document.
     fn sound(&self, document: &[u8], wanted: bool) -> Result<Outcome, Box<SureObjects<'_>>> {
         let names = self.names.as_ref().as_ref();
         let unsure = || Box::new(SureObjects::new(names));
@@ -277,7 +278,7 @@ impl Validator {
         })
     }
 
-    /// The verdict on any document: read into a tree, but for the objects that are sure to be sound, and explained.
+    /// The verdict on any document: read into a tree, except for objects that are certainly valid, and explained.
     fn explained(&self, document: &[u8], wanted: bool, sure: SureObjects<'_>) -> Outcome {
         let (root, sure) = match read::read_unsure(document, self.max_bytes, self.findings(), sure) {
             Ok(read) => read,
@@ -299,7 +300,7 @@ impl Validator {
         self.outcome(document, findings, advisories, report)
     }
 
-    /// The typed report of a document that is valid, but written in a rare way: the whole tree of it.
+    /// The typed report of a valid document with unusual notation: builds the whole tree.
     fn typed(&self, document: &[u8]) -> Result<Report, String> {
         let root = read::read(document, self.max_bytes, self.findings());
         let root = root.map_err(|_| "it was read differently before".to_owned())?;

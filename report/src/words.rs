@@ -1,11 +1,11 @@
-//! What a report says in codes, in words for people. The codes are for programs, which read them in the report itself;
-//! nothing else that people read has its own words for them.
+//! Human-readable wording for the codes in a report. The codes are for programs, which read them in the report itself;
+//! all other output uses this wording.
 
 use std::borrow::Cow;
 
 use crate::model::CheckId;
 
-/// Why a cell was not run: the code, what follows its colon (empty: whatever does), and the words.
+/// Why a cell was not run: the code, the text after its colon (empty: any text), and the wording.
 const REASONS: [(&str, &str, &str); 7] = [
     ("filtered", "", "the selection of checks leaves it out"),
     ("not_full", "", "only the first model gets this check unless the run is full"),
@@ -16,7 +16,7 @@ const REASONS: [(&str, &str, &str); 7] = [
     ("aborted", "", "the run was interrupted"),
 ];
 
-/// The reason of a skipped cell. One with a code that nobody knows stays as it is: it may be another kit's.
+/// The reason of a skipped cell. An unknown code is kept: it may be another kit's.
 pub(crate) fn of_reason(reason: &str) -> Cow<'_, str> {
     let Some((code, detail)) = reason.split_once(':') else { return Cow::Borrowed(reason) };
     let detail = detail.trim();

@@ -1,4 +1,4 @@
-//! Threads that do the same with many jobs; see [`Workers`].
+//! Threads that process many jobs of the same kind; see [`Workers`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -178,7 +178,7 @@ impl<J: Send + 'static, T: Send + 'static> Workers<J, T> {
         let mut jobs = jobs.into_iter().fuse();
         std::iter::from_fn(move || {
             while self.has_room() {
-                // The next job may take long to come.
+                // The next job may take a while to arrive.
                 if let Some((_, result)) = self.fetch(Some(Duration::ZERO)) {
                     return Some(result);
                 }

@@ -1,13 +1,13 @@
-//! Scanners of formats and lengths: sure of what is usual, never sure of anything that the schema's validator refuses.
+//! Scanners of formats and lengths: they accept what is usual, and never anything that the schema's validator rejects.
 
-/// Whether a text as written, with sound escapes, has so many code points.
+/// Whether a text as written, with valid escapes, has this many code points.
 #[inline]
 pub(crate) fn has_length(text: &[u8], least: usize, most: usize) -> Option<()> {
     let is_sure = (least == 0 || (least == 1 && !text.is_empty())) && text.len() <= most;
     (is_sure || (least..=most).contains(&code_points(text))).then_some(())
 }
 
-/// The number of code points, of which an escape is one, and a pair of escaped surrogates too.
+/// The number of code points; an escape counts as one, and so does a pair of escaped surrogates.
 #[cold]
 fn code_points(text: &[u8]) -> usize {
     let mut count = 0;
@@ -20,7 +20,7 @@ fn code_points(text: &[u8]) -> usize {
             }
             (b'\\', [b'u', ..]) => rest = after.get(5..).unwrap_or_default(),
             (b'\\', _) => rest = after.get(1..).unwrap_or_default(),
-            // The first byte of a character counts, and those that continue it do not.
+            // Only the first byte of a character counts, not its continuation bytes.
             (0x80..=0xbf, _) => continue,
             _ => {}
         }
@@ -75,7 +75,7 @@ pub(crate) fn date_time(text: &[u8]) -> Option<()> {
     (is_sound && zone_is_sound).then_some(())
 }
 
-/// The number that so many digits are, and what follows them.
+/// The number in the first `DIGITS` digits, and the text after them.
 fn number<const DIGITS: usize>(text: &[u8]) -> Option<(u32, &[u8])> {
     let (digits, rest) = text.split_first_chunk::<DIGITS>()?;
     let value =

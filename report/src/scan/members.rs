@@ -1,6 +1,6 @@
-//! What was seen of an object.
+//! Records what has been seen of an object.
 
-/// Members of an object and tests of conditions, each a bit.
+/// Members of an object and tests of conditions, one bit each.
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     seen: u64,
@@ -8,7 +8,7 @@ pub(crate) struct Members {
 }
 
 impl Members {
-    /// A member with a name that no earlier one has.
+    /// Records a member; its name must not have occurred before.
     #[inline]
     pub(crate) fn once(&mut self, index: u32) -> Option<()> {
         let bit = 1 << index;
@@ -29,7 +29,7 @@ impl Members {
         self.failed |= u64::from(!passes) << index;
     }
 
-    /// Whether a test passes; without its member, it does.
+    /// Whether a test passes; it does if its member is missing.
     #[inline]
     pub(crate) fn passes(&self, index: u32) -> bool {
         self.failed & (1 << index) == 0

@@ -1,11 +1,12 @@
-//! The steps over many bytes at once, against the bytes one by one.
+//! Compares the vectorized steps with byte-by-byte ones.
 
 use super::{Scan, plain_length, spaces};
 
-/// Characters that a string may hold as they are, and those before which a step has to stop, or not.
+/// Characters that a string may contain unescaped, and some before which a step must stop, or not.
 const BYTES: &[u8] = b"\x00\x01\t\n\x1f !\"#[\\]a\x7f\x80\xa2\xc3\xff";
 
-/// Texts of each length up to 64 with each byte at each place, alone and with a quotation mark at each place after it.
+/// Texts of each length up to 64 with each byte at each position, alone and with a quotation mark at each position
+/// after it.
 fn texts(mut judge: impl FnMut(&[u8])) {
     for length in 0..=64 {
         for fill in *b"a " {
@@ -65,7 +66,7 @@ fn spaces_are_counted_up_to_the_first_other_byte_wherever_it_stands() {
     });
 }
 
-/// A fraction of zeros leaves an integer one; a reader in floating point says the same.
+/// A fraction of zeros keeps the value an integer; a floating-point parser agrees.
 #[test]
 fn integers_may_have_a_fraction_of_zeros_and_no_other() {
     let written = ["1.0", "0.0", "-0.0", "-2.00", "300.000000000000000000", "7"];

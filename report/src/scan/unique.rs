@@ -1,4 +1,4 @@
-//! Arrays whose items differ.
+//! Arrays with unique items.
 
 use super::words::MAX_WORDS;
 
@@ -26,7 +26,7 @@ impl UniqueWords {
         self.0.get(index / 64).is_some_and(|bits| bits & (1 << (index % 64)) != 0)
     }
 
-    /// Whether all of these words are others' too.
+    /// Whether all of these words are also among the others.
     pub(crate) fn are_among(&self, others: &Self) -> bool {
         self.0.iter().zip(&others.0).all(|(these, others)| these & !others == 0)
     }
@@ -40,7 +40,7 @@ pub(crate) struct UniqueTexts<'a> {
 }
 
 impl<'a> UniqueTexts<'a> {
-    /// Adds a text. `None` if it is there already, or may be: it has escapes, or the texts are too many.
+    /// Adds a text. `None` if it is there already, or may be: it has escapes, or there are too many texts.
     pub(crate) fn add(&mut self, text: &'a [u8]) -> Option<()> {
         if text.contains(&b'\\') || self.texts.get(..self.count)?.contains(&text) {
             return None;

@@ -1,8 +1,8 @@
-//! Words that a deployment chooses: the kit's name, the models.
+//! Words set by a deployment: the kit's name, the models.
 
 use serde_json::Value as Json;
 
-/// Maximum number of words of a set, and one more, for none of them.
+/// Maximum number of words in a set, plus one for none of them.
 pub(crate) const MAX_WORDS: usize = 1024;
 
 /// A set of words, each with an index.
@@ -10,9 +10,9 @@ pub(crate) const MAX_WORDS: usize = 1024;
 pub(crate) struct Words(Vec<Box<str>>);
 
 impl Words {
-    /// The strings that a place of a schema allows, by `const` or `enum`. `None` if they are too many.
+    /// The strings that a place in a schema allows, by `const` or `enum`. `None` if there are too many.
     ///
-    /// A word that has to be written with escapes is left out: nothing is sure to be it.
+    /// A word that requires escapes is omitted: it is never recognized with certainty.
     pub(crate) fn at(schema: &Json, pointer: &str) -> Option<Self> {
         let place = schema.pointer(pointer)?;
         let one = place.get("const");

@@ -1,4 +1,5 @@
-//! The public test suite of JSON Schema, for the keywords that the compiler knows; see `tests/json-schema-suite`.
+//! The public test suite of JSON Schema, for the keywords that the compiler supports; see
+//! `tests/json-schema-suite`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +11,8 @@ use super::Schema;
 use crate::findings::Findings;
 use crate::read;
 
-/// What is refused of the tests: other keywords, an `$id` below the root, references to other documents and anchors, and
-/// schemas of additional properties.
+/// What is rejected in the tests: other keywords, an `$id` below the root, references to other documents and anchors,
+/// and schemas of additional properties.
 const REFUSED: &[&str] = &[
     "$id",
     "$ref",
@@ -31,7 +32,7 @@ const REFUSED: &[&str] = &[
 struct Tally {
     passed: usize,
     failed: Vec<String>,
-    /// The keywords of refused schemas, or what of a known one is refused.
+    /// The keywords of rejected schemas, or the unsupported part of a supported one.
     refused: BTreeSet<String>,
     refusals: usize,
 }

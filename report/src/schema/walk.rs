@@ -1,4 +1,4 @@
-//! Walks a document along the rules. Nothing is stored: what is broken is told where it is found.
+//! Applies the rules to a document. Nothing is stored: violations are reported as they are found.
 
 use gatewright_safe::uri::is_uri;
 use serde_json::Value as Json;
@@ -8,7 +8,7 @@ use super::{Format, Id, Rules, Schema, Type};
 use crate::path::Path;
 use crate::tree::{Member, Node, Number, Value, first_equal_pair};
 
-/// A rule that a value breaks.
+/// A rule that a value violates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'w> {
     pub(crate) rules: &'w Rules,
@@ -17,7 +17,7 @@ pub(crate) struct Failure<'w> {
     pub(crate) path: &'w Path<'w>,
 }
 
-/// Which keyword it is.
+/// The violated keyword.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Broken<'w> {
     False,
@@ -35,14 +35,14 @@ pub(crate) enum Broken<'w> {
     UniqueItems,
     /// A property that is not listed.
     AdditionalProperties(&'w Member<'w>),
-    /// None of several properties is there, one of which has to be.
+    /// None of several properties is present, of which one is required.
     AnyRequired(&'w [&'w str]),
 }
 
 type Tell<'t> = dyn FnMut(Failure<'_>) + 't;
 
 impl Schema {
-    /// Tells every rule that a document breaks. Those of one value come in the order of [`Broken`].
+    /// Reports every rule that a document violates. Those of one value come in the order of [`Broken`].
     pub(crate) fn walk(&self, root: &Node<'_>, tell: &mut Tell<'_>) {
         self.value(0, root, &Path::Root, tell);
     }
@@ -98,7 +98,8 @@ impl Schema {
         holds
     }
 
-    /// If each branch lacks nothing but properties, that is one failure; else all of each branch are told.
+    /// If the branches only lack properties, that is one failure; otherwise all failures of each branch are
+    /// reported.
     fn any_of(&self, rules: &Rules, node: &Node<'_>, path: &Path<'_>, tell: &mut Tell<'_>) {
         if rules.any_of.iter().any(|id| self.holds(*id, node)) {
             return;
@@ -147,7 +148,7 @@ impl Rules {
                 hold(limit(&self.maximum, std::cmp::Ordering::Greater), Broken::Maximum);
             }
             Value::String(text) => {
-                // Most texts are so short or so long that their code points need no count.
+                // Most texts are so short or so long that counting code points is unnecessary.
                 let fits = |most: usize| text.len() <= most || text.chars().count() <= most;
                 hold(self.min_length.is_none_or(|least| least == 0 || !fits(least - 1)), Broken::MinLength);
                 hold(self.max_length.is_none_or(fits), Broken::MaxLength);
@@ -169,8 +170,7 @@ impl Rules {
     }
 }
 
-/// Finds items one after the other. Each is looked for where the last one was found: two lists of names mostly have one
-/// order.
+/// Finds items in sequence. Each search starts where the last one ended: two lists of names mostly have the same order.
 struct InTurn<'l, T> {
     list: &'l [T],
     next: usize,
@@ -217,7 +217,7 @@ impl Format {
 }
 
 impl Node<'_> {
-    /// Whether the value is this one: numbers by value, objects whatever the order of their members.
+    /// Whether the value equals this one: numbers by value, objects regardless of the order of their members.
     pub(super) fn equals(&self, other: &Json) -> bool {
         match (&self.value, other) {
             (Value::Null, Json::Null) => true,

@@ -1,4 +1,5 @@
-//! The public test suite of JSON Schema, for what the generator makes of its schemas: `generated/suite.rs`.
+//! The public test suite of JSON Schema, for the checkers that the generator derives from its schemas:
+//! `generated/suite.rs`.
 
 use std::fs;
 
@@ -40,8 +41,8 @@ fn is_of(kind: &str, instance: &Json) -> bool {
     }
 }
 
-/// The checkers are sure of no invalid instance, and of most valid ones. They never are of an object with members that the
-/// schema does not name, nor of what is written in a rare way: long integers, URIs with a query, leap seconds.
+/// The checkers never accept an invalid instance, and accept most valid ones. They never accept an object with members
+/// that the schema does not name, nor anything written in a rare way: long integers, URIs with a query, leap seconds.
 #[test]
 fn generated_checkers_are_sure_of_valid_instances_only() {
     let names = Names::of(&Json::Null).expect("no schema of the suite has words of a deployment");

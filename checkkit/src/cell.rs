@@ -154,7 +154,7 @@ mod tests {
 
     const KEY: &str = "gw_Canary/4+7f=x9";
 
-    /// A failure that a service reports, with the key after this many characters of each text.
+    /// A failure reported by a service, with the key after this many characters of each text.
     fn told(letters: usize) -> (Check, Evidence) {
         let text = format!("{}{KEY} and more", "x".repeat(letters));
         let told = ErrorBody::of_value(&json!({

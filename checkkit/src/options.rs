@@ -170,7 +170,7 @@ impl Options {
     }
 }
 
-/// What a model of the catalog is that no report has; `None`: the catalog does not have it.
+/// The kind of a catalog model that can't be in a report; `None`: it is not in the catalog.
 fn of_catalog(model: &str) -> Option<&'static str> {
     if TEXT_MODELS.iter().any(|known| known.id == model) {
         Some("is a text model that these reports have no place for")

@@ -73,7 +73,7 @@ fn deed(kind: &str, item: &Value) -> String {
     match DEEDS.iter().find_map(|member| item.pointer(member)) {
         None => kind.to_owned(),
         Some(Value::String(what)) => format!("{kind} ({what})"),
-        // Changes of files: where. All else is in the evidence.
+        // For file changes: their paths. Everything else is in the evidence.
         Some(Value::Array(changes)) if changes.iter().any(|change| change["path"].is_string()) => {
             let paths: Vec<&str> = changes.iter().filter_map(|change| change["path"].as_str()).collect();
             format!("{kind} ({})", paths.join(", "))

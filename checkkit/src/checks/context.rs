@@ -116,8 +116,7 @@ pub(super) async fn json_exchange(
         Err(error) => error,
     };
     let observed = format!("none ({error})");
-    // Whoever sent it took it for whole: a service, or something between, that does not notice the end of what it passes
-    // on.
+    // The sender considered it complete: a service, or an intermediary that doesn't notice the end of what it forwards.
     let message = if answer.body.trim_ascii().is_empty() {
         "the answer has no body".to_owned()
     } else if error.is_eof() {

@@ -64,7 +64,7 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
     }
 }
 
-/// How arguments are not those that were asked for, in words: their JSON is in the evidence.
+/// How the arguments differ from the requested ones, in words: their JSON is in the evidence.
 fn unlike(arguments: &str) -> String {
     let found = match serde_json::from_str::<Value>(arguments) {
         Err(error) if error.is_eof() => {

@@ -102,7 +102,7 @@ struct Stream {
     followed: bool,
     done: bool,
     unterminated: bool,
-    /// What no blank line ended, if the stream ended by itself.
+    /// Text that no blank line terminated, if the stream ended by itself.
     rest: Option<String>,
 }
 
@@ -270,7 +270,7 @@ impl Stream {
     }
 }
 
-/// An event without a type, which may say no more than that something failed.
+/// An event without a type, which may only report that something failed.
 fn untyped(cell: &mut Cell, number: u64, value: &Value) {
     let what = format!("event {number}");
     if value["error"].is_null() {
@@ -291,8 +291,8 @@ fn of_type(data: &str) -> String {
 /// A failure reported in the stream.
 fn refuse(cell: &mut Cell, kind: &str, value: &Value) {
     let told = match kind {
-        // {"type":"error","code":…,"message":…,"param":…}, or the same one level down; its `type` is not that of an
-        // error.
+        // {"type":"error","code":…,"message":…,"param":…}, or the same one level down; its `type` is not an error
+        // type.
         "error" if value["error"].is_null() => {
             let mut told = ErrorBody::of_value(value);
             told.error_type = None;

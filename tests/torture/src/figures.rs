@@ -90,19 +90,19 @@ pub(crate) fn measure(program: &Path) -> Result<()> {
     })?;
     let a_second = |time: Duration| time.as_secs_f64() * 1e3 / idle.wall.as_secs_f64();
     eprintln!(
-        "nothing to do, {ALONE} gateways: {:.2} ms of a gateway, {:.2} of the database and {:.2} of the counters a second",
+        "idle, {ALONE} gateways, per second: {:.2} ms of a gateway, {:.2} ms of the database and {:.2} ms of the counters",
         a_second(idle.used.gateways) / f64::from(u32::try_from(ALONE)?),
         a_second(idle.used.database),
         a_second(idle.used.counters),
     );
     eprintln!(
-        "| work | gateways | count | a second | ms of a gateway each | of the database | of the counters | requests to the bucket each |"
+        "| work | gateways | count | per second | gateway ms each | database ms each | counters ms each | bucket requests each |"
     );
     eprintln!("|---|---|---|---|---|---|---|---|");
     for (nodes, when) in (1..=ALONE).map(|nodes| (nodes, "")).chain([(1, ", at the end")]) {
         for (work, took) in [
-            ("texts", bench.texts(nodes, DEFAULT, TIME)?),
-            ("texts of a key with limits", bench.texts(nodes, LIMITED, TIME)?),
+            ("chats", bench.texts(nodes, DEFAULT, TIME)?),
+            ("chats, key with limits", bench.texts(nodes, LIMITED, TIME)?),
             ("videos", bench.videos(nodes)?),
         ] {
             let Used { gateways, database, counters } = took.used;

@@ -21,11 +21,14 @@ pub enum Error {
     /// The server closed the connection before it sent any of its response.
     #[error("the connection was closed before an answer began")]
     Closed,
-    /// The server closed a reused connection within a second after this request began, so most likely it never read the
-    /// request.
+    /// The server closed a connection that had served requests before, within a second after this one began. It may have read it,
+    /// and done its work: most servers that close an idle connection have not.
     #[error("the connection was closed before an answer began")]
     Stale,
-    /// The server closed the connection in the middle of its response.
+    /// The same before anything of the request was written: the server has not read it.
+    #[error("the connection was closed before the request was sent")]
+    Unsent,
+    /// The server closed the connection in the midst of its answer.
     #[error("the connection was closed before the answer was complete")]
     Incomplete,
     /// The response is not HTTP, or its head exceeds the limits.

@@ -177,10 +177,14 @@ pub(crate) async fn send(
     }
 }
 
-/// Whether the server reports that it has not started to process a request (RFC 9113, section 8.7).
+/// Whether the server says that it has not begun to work on a request (RFC 9113, section 8.7): it refused its stream, or goes away
+/// and names an earlier stream as the last one. Streams up to that one end without such an error.
 fn is_refused(error: &hyper::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
-    cause.is_some_and(|cause| cause.is_remote() && cause.reason() == Some(h2::Reason::REFUSED_STREAM))
+    cause.is_some_and(|cause| {
+        let is_refused = cause.reason() == Some(h2::Reason::REFUSED_STREAM);
+        cause.is_remote() && (is_refused || cause.is_go_away())
+    })
 }
 
 /// Connection-specific headers are not allowed in HTTP/2.

@@ -21,8 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How often to check whether a server has announced its concurrency limit for a connection.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// How many times a request is sent if HTTP/2 connections don't accept it: connections that others have opened may be about
-/// to end.
+/// How often a request is tried that a connection did not take: connections that stand may be about to end.
 const MOST_UNSENT: usize = 3;
 
 /// How connections are opened and kept.
@@ -94,8 +93,8 @@ impl Pool {
         self.shared.send(self.shared.at_hand(), request.into()).await
     }
 
-    /// Like `send`, but over a new connection, for a request that was lost on another connection
-    /// ([`Error::Stale`]).
+    /// The same over a connection of its own, for a request that another connection has lost ([`Error::Stale`]), if the server may
+    /// get it twice.
     pub async fn send_anew<'a>(&self, request: impl Into<RequestRef<'a>>) -> Result<Response<Body>, Error> {
         self.shared.send(Some(self.shared.dial().await?), request.into()).await
     }
@@ -112,10 +111,13 @@ impl Shared {
                 None => self.connect().await?,
             };
             match next {
-                Way::Http1(connection) => {
-                    let (head, reading) = connection.send(request, server).await?;
-                    return Ok(Response::from_parts(head, Body::http1(reading, &self.idle)?));
-                }
+                Way::Http1(connection) => match connection.send(request, server).await {
+                    Ok((head, reading)) => {
+                        return Ok(Response::from_parts(head, Body::http1(reading, &self.idle)?));
+                    }
+                    Err(Error::Unsent) if unsent + 1 < MOST_UNSENT => unsent += 1,
+                    Err(error) => return Err(error),
+                },
                 Way::Http2(place) => match h2::send(place, request, server).await {
                     Ok((response, held)) => return Ok(response.map(|body| Body::http2(body, held))),
                     // Try again, perhaps over a new connection.

@@ -16,6 +16,7 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
+use tokio_rustls::server::TlsStream;
 
 /// A server and how many connections it has accepted.
 struct Server {
@@ -302,6 +303,21 @@ async fn with_tls(protocols: &[&[u8]], requests: usize) -> (Server, ClientConfig
 
 /// The same, with at most so many requests at once on a connection of HTTP/2.
 async fn with_streams(protocols: &[&[u8]], requests: usize, most_streams: u32) -> (Server, ClientConfig) {
+    over_tls(protocols, move |stream| async move {
+        if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+            serve_http2(stream, most_streams).await;
+        } else {
+            echo(stream, requests).await;
+        }
+    })
+    .await
+}
+
+/// Serves each connection with `serve` after its TLS handshake.
+async fn over_tls<F: Future<Output = ()> + Send + 'static>(
+    protocols: &[&[u8]],
+    serve: impl Fn(TlsStream<TcpStream>) -> F + Clone + Send + Sync + 'static,
+) -> (Server, ClientConfig) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -311,14 +327,10 @@ async fn with_streams(protocols: &[&[u8]], requests: usize, most_streams: u32) -
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let mut server = server(move |socket| {
-        let acceptor = acceptor.clone();
+        let (acceptor, serve) = (acceptor.clone(), serve.clone());
         async move {
             let Ok(stream) = acceptor.accept(socket).await else { return };
-            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-                serve_http2(stream, most_streams).await;
-            } else {
-                echo(stream, requests).await;
-            }
+            serve(stream).await;
         }
     })
     .await;
@@ -507,6 +519,44 @@ async fn a_connection_that_has_served_nothing_is_not_stale() {
     let server = server(|socket| async move { drop(socket) }).await;
     let closed = ask(&pool(&server, settings()), "/").await.expect_err("it is closed");
     assert!(!matches!(closed, Error::Stale), "{closed:?}");
+}
+
+/// Answers the first request, goes away when the second has arrived, and names the last stream that it has worked on.
+async fn go_away(mut stream: TlsStream<TcpStream>, last: u8) {
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    stream.write_all(&settings).await.expect("a client");
+    let mut received = Vec::new();
+    // Status 200, with the end of the stream.
+    let answer = [0, 0, 1, 1, 5, 0, 0, 0, 1, 0x88].to_vec();
+    let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last, 0, 0, 0, 0].to_vec();
+    for (id, frame) in [(1, answer), (3, goaway)] {
+        // The frame of a head on this stream.
+        while !received.windows(6).any(|frame| frame[0] == 1 && frame[2..] == [0, 0, 0, id]) {
+            assert!(stream.read_buf(&mut received).await.expect("a client") > 0, "no request");
+        }
+        stream.write_all(&frame).await.expect("a client");
+    }
+    stream.shutdown().await.expect("a client");
+    while stream.read_buf(&mut received).await.unwrap_or(0) > 0 {}
+}
+
+#[tokio::test]
+async fn a_request_is_sent_anew_if_a_server_that_goes_away_has_not_worked_on_it() {
+    for (last, expected) in [(1, 2), (3, 1)] {
+        let connections = Arc::new(AtomicUsize::new(0));
+        let (server, tls) = over_tls(&[b"h2"], move |stream| {
+            let is_first = connections.fetch_add(1, Ordering::Relaxed) == 0;
+            async move { if is_first { go_away(stream, last).await } else { serve_http2(stream, 200).await } }
+        })
+        .await;
+        let pool = Pool::new(server.uri("https"), tls, settings());
+        assert_eq!(ask(&pool, "/").await.expect("an answer"), "");
+        match tokio::time::timeout(SOON, ask(&pool, "/")).await.expect("an end") {
+            Ok(path) => assert_eq!((last, path.as_str()), (1, "/")),
+            Err(error) => assert!(last == 3 && matches!(error, Error::Http2(_)), "{last}: {error:?}"),
+        }
+        assert_eq!(server.connections(), expected);
+    }
 }
 
 /// A runtime that ends takes its connections along: who waits elsewhere is told, and the next one makes another.

@@ -2,5 +2,6 @@
 
 pub(crate) mod budget;
 pub(crate) mod client_schema;
+pub(crate) mod pace;
 pub(crate) mod room;
 pub(crate) mod tree;

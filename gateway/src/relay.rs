@@ -165,7 +165,7 @@ impl RequestContext {
         }
         let is_bound = responses && !self.route.model.translate_responses;
         let only = (is_bound || self.action == Action::CountTokens).then_some(self.protocol);
-        let mut plan = self.route.plan(only);
+        let mut plan = self.route.plan(only).of_tokens(self.input);
         if self.action == Action::CountTokens {
             plan = plan.counting_tokens();
         }

@@ -10,6 +10,7 @@ mod keys;
 mod look_up;
 #[cfg(test)]
 mod preset_tests;
+mod rate_limit;
 mod request;
 mod retry_after;
 
@@ -25,6 +26,7 @@ use percent_encoding::utf8_percent_encode;
 
 pub(crate) use self::action::Action;
 pub(crate) use self::look_up::LookUp;
+pub(crate) use self::rate_limit::tokens_left;
 pub(crate) use self::request::{AboutStored, Request, Stored};
 pub(crate) use self::retry_after::retry_after;
 
@@ -54,7 +56,9 @@ pub(crate) struct Endpoint {
     passed: Vec<HeaderName>,
     /// Whether requests carry trace headers.
     pub(crate) sends_trace: bool,
-    timeout: Duration,
+    /// Whether a request that a reused connection loses is sent once more, although the upstream may have read it.
+    retries_lost: bool,
+    pub(crate) timeout: Duration,
     pub(crate) idle_timeout: Duration,
     /// Knows the keys.
     pub(crate) redactor: Redactor,
@@ -131,6 +135,7 @@ impl Endpoint {
             query,
             passed: upstream.headers.iter().map(passed).collect::<Result<_, _>>()?,
             sends_trace: upstream.sends_trace(),
+            retries_lost: upstream.retry_lost,
             timeout: upstream.timeout,
             idle_timeout: upstream.idle_timeout,
             redactor: Redactor::new(secrets).also_knowing(keys.changing_secrets()),
@@ -155,14 +160,19 @@ impl Endpoint {
     }
 
     /// Sends a request and waits for the response head. Redirects are not followed. `key`: the index of the key. A request that
-    /// was lost because the upstream closed an idle connection is sent once more, except for videos, which might be made twice. A
-    /// request whose key the upstream rejected is also sent once more, as soon as the source has provided another key.
+    /// is lost because the upstream closes a reused connection is sent once more only if the configuration allows it, since the
+    /// upstream may have read it and charge for it. A video never is; a count of tokens always is, because it is free. A request
+    /// whose key the upstream rejected is also sent once more, as soon as the source has provided another key.
     pub(crate) async fn send(
         &self,
         request: Request<'_>,
         key: Option<usize>,
     ) -> Result<http::Response<gatewright_connect::Body>, NoAnswer> {
-        let may_repeat = request.action != Action::Video;
+        let may_repeat = match request.action {
+            Action::CountTokens => true,
+            Action::Video => false,
+            Action::Answer { .. } | Action::Compact | Action::Image => self.retries_lost,
+        };
         self.keys.ready().await?;
         let since = self.keys.since();
         let built = request.build(self, key).map_err(NoAnswer::Broken)?;
@@ -212,6 +222,7 @@ impl Endpoint {
         self.exchange(request, self.timeout, true).await
     }
 
+    /// `may_repeat`: whether the upstream may get the request twice.
     async fn exchange(
         &self,
         request: http::Request<Bytes>,
@@ -223,7 +234,7 @@ impl Endpoint {
         };
         let sending = async {
             match connections.send(&request).await {
-                // Servers close idle connections at any time. That isn't a failure of the upstream.
+                // Servers close idle connections at any time, also as the next request is on its way.
                 Err(gatewright_connect::Error::Stale) if may_repeat => {
                     Box::pin(connections.send_anew(&request)).await
                 }

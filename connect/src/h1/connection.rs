@@ -22,8 +22,8 @@ use crate::watching;
 
 /// Maximum number of bytes per read. The buffer is on the stack: a waiting connection holds none.
 const MOST_READ: usize = 16 * 1024;
-/// If a reused connection ends this soon after a request began, the server had already closed it. Later than that, it may
-/// have worked on the request.
+/// How soon after a request begins the end of a used connection suggests that the server had closed it before. Later, it has
+/// probably worked on the request.
 const STALE: Duration = Duration::from_secs(1);
 
 /// A connection without a request in progress.
@@ -68,7 +68,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let Self { mut socket, runtime, is_used } = self;
         let stale_until = is_used.then(|| Instant::now() + STALE);
         let head = Bytes::from(head::write(request, server));
-        let mut outgoing = Outgoing { head, body: request.body.clone(), state: Sending::Underway };
+        let mut outgoing =
+            Outgoing { head, body: request.body.clone(), state: Sending::Underway, has_begun: false };
         let mut packets = BytesMut::new();
         let mut reader = head::Reader::default();
         let answer = poll_fn(|context| {
@@ -81,7 +82,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 let why = match ready!(read) {
                     Ok(Some(())) => continue,
                     ended if packets.is_empty() && is_end(&ended) && is_before(stale_until) => {
-                        return Poll::Ready(Err(Error::Stale));
+                        let error = if outgoing.has_begun { Error::Stale } else { Error::Unsent };
+                        return Poll::Ready(Err(error));
                     }
                     Ok(None) if packets.is_empty() => Error::Closed,
                     Ok(None) => Error::Incomplete,
@@ -191,6 +193,8 @@ struct Outgoing {
     head: Bytes,
     body: Bytes,
     state: Sending,
+    /// Whether the connection has taken anything of it.
+    has_begun: bool,
 }
 
 #[derive(Debug)]
@@ -225,6 +229,7 @@ impl Outgoing {
                     self.state = Sending::Failed(Some(io::ErrorKind::WriteZero.into()));
                 }
                 Poll::Ready(Ok(Some(written))) => {
+                    self.has_begun = true;
                     let of_head = written.min(self.head.len());
                     self.head.advance(of_head);
                     self.body.advance(written - of_head);

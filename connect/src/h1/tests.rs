@@ -283,3 +283,27 @@ proptest! {
         prop_assert!(is_reusable);
     }
 }
+
+#[tokio::test]
+async fn a_request_of_which_nothing_was_written_is_not_taken_for_one_that_may_have_been_read() {
+    for reads in [false, true] {
+        let (ours, mut theirs) = duplex(1 << 16);
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        theirs.write_all(answer).await.expect("there is room");
+        let first = Connection::new(ours).send((&get()).into(), &server()).await;
+        let (_, mut reading) = first.expect("an answer");
+        reading.arrived().expect("no body");
+        let connection = reading.into_connection().expect("it can be used again");
+        theirs.read(&mut [0; 4096]).await.expect("the first request");
+        let closing = tokio::spawn(async move {
+            if reads {
+                theirs.read(&mut [0; 4096]).await.expect("the second request");
+            }
+        });
+        if !reads {
+            closing.await.expect("closed");
+        }
+        let lost = connection.send((&get()).into(), &server()).await.expect_err("no answer");
+        assert!(matches!((reads, &lost), (false, Error::Unsent) | (true, Error::Stale)), "{reads}: {lost:?}");
+    }
+}

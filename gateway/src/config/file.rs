@@ -315,6 +315,9 @@ pub(super) struct Upstream {
     pub(super) timeout: Option<Time>,
     /// Maximum silence within an answer. Default: "5m".
     pub(super) idle_timeout: Option<Time>,
+    /// Sends a request once more if the server closes a reused connection without an answer, although it may have read the
+    /// request: it may charge for both. Default: false.
+    pub(super) retry_lost: Option<bool>,
     /// Maximum number of requests at once. Default: no limit.
     #[schemars(range(min = 1, max = 4_294_967_295_u32))]
     pub(super) max_concurrent: Option<u32>,

@@ -192,6 +192,7 @@ fn all_keys_arrive() {
         connect_timeout = "1s"
         timeout = "2s"
         idle_timeout = "3s"
+        retry_lost = true
         max_concurrent = 4
         max_requests_per_minute = 5
         region = "eu"
@@ -244,6 +245,7 @@ fn all_keys_arrive() {
     assert_eq!((one.name.as_str(), one.base_url.as_str()), ("one", "https://one.example"));
     assert_eq!((one.keys.len(), one.headers.as_slice()), (2, ["x-trace-id".to_owned()].as_slice()));
     assert_eq!((one.timeout, one.max_requests_per_minute), (Duration::from_secs(2), Some(5)));
+    assert!(one.retry_lost);
     let capabilities = Capabilities {
         roles: Roles::SystemFirst,
         token_limit: TokenLimit::MaxCompletionTokens,

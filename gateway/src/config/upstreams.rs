@@ -70,8 +70,10 @@ pub struct Upstream {
     pub timeout: Duration,
     /// Maximum silence within a response. Default: 5 min.
     pub idle_timeout: Duration,
-    /// Maximum number of concurrent requests; `None`: no limit. Further requests go to another upstream, or get a
-    /// 503.
+    /// Sends a request once more if the upstream closes a reused connection without an answer, although it may have read the
+    /// request: it may charge for both. Default: false.
+    pub retry_lost: bool,
+    /// Maximum number of requests at once; `None`: no limit. A further request goes to another upstream, or gets 503.
     pub max_concurrent: Option<usize>,
     /// Maximum number of requests per minute; `None`: no limit.
     pub max_requests_per_minute: Option<u32>,
@@ -100,6 +102,7 @@ impl Upstream {
             connect_timeout: Duration::from_secs(10),
             timeout: Duration::from_mins(10),
             idle_timeout: Duration::from_mins(5),
+            retry_lost: false,
             max_concurrent: None,
             max_requests_per_minute: None,
             region: None,

@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use crate::app::App;
+use crate::bounds::pace::Pace;
 use crate::protocols::Finished;
 use crate::relay::{Content, Fault, Remote};
 use crate::store::{KeptFile, Kind, LIFETIME, Room};
@@ -17,14 +18,6 @@ use crate::wire::ApiError;
 
 /// Number of bytes at the start of a file that identify its format.
 const BEGINNING: usize = 12;
-/// Minimum rate in bytes per second; slower downloads are aborted, because few run at once.
-const LEAST_RATE: usize = 8 * 1024;
-/// The time over which the rate is measured, or the idle timeout if that is longer.
-const LEAST_WINDOW: Duration = Duration::from_mins(1);
-
-/// How much of a pause counts: an upstream may be silent for its idle timeout.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-
 /// Why a file couldn't be fetched.
 #[derive(Debug)]
 pub(super) enum Unfetched {
@@ -68,7 +61,7 @@ async fn read(
         let length = fits(length, most)?;
         room.grow(length).await.map_err(Unfetched::NoRoom)?;
     }
-    let mut source = Source { body, idle_timeout, pace: Pace::new(idle_timeout.max(LEAST_WINDOW)), redactor };
+    let mut source = Source { body, idle_timeout, pace: Pace::new(idle_timeout), redactor };
     let mut beginning = Vec::new();
     while beginning.len() < BEGINNING {
         let packet = source.next().await?.ok_or_else(|| broken("is no video"))?;
@@ -106,40 +99,6 @@ impl Source<'_> {
             Ok(Ok(Some(packet))) if self.pace.is_slow(packet.len()) => broken("comes too slowly"),
             Ok(Ok(packet)) => Ok(packet),
         }
-    }
-}
-
-/// The rate of a download.
-struct Pace {
-    window: Duration,
-    /// When waiting for the next packet began.
-    since: Instant,
-    /// The time that the bytes took: of each pause, only its beginning.
-    taken: Duration,
-    bytes: usize,
-}
-
-impl Pace {
-    fn new(window: Duration) -> Self {
-        Self { window, since: Instant::now(), taken: Duration::ZERO, bytes: 0 }
-    }
-
-    /// From now on, the time counts for the upstream.
-    fn wait(&mut self) {
-        self.since = Instant::now();
-    }
-
-    /// Counts bytes. True if the rate is too low.
-    fn is_slow(&mut self, bytes: usize) -> bool {
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.taken += self.since.elapsed().min(LONGEST_PAUSE);
-        if self.taken < self.window {
-            return false;
-        }
-        let seconds = usize::try_from(self.taken.as_secs()).unwrap_or(usize::MAX);
-        let is_slow = self.bytes < LEAST_RATE.saturating_mul(seconds);
-        *self = Self::new(self.window);
-        is_slow
     }
 }
 
@@ -185,6 +144,7 @@ fn kind_of(file: &[u8]) -> Option<Kind> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bounds::pace::MIN_RATE;
     use crate::store::{Files, MostOfKey};
 
     #[test]
@@ -234,8 +194,8 @@ mod tests {
         assert_eq!(paused.ok(), Some(600 * 64 * 1024));
         // Slow, but not too slow; and fast.
         assert_eq!(
-            fetched(LEAST_RATE + 1, Duration::from_secs(1)).await.ok(),
-            Some(600 * (LEAST_RATE as u64 + 1))
+            fetched(MIN_RATE + 1, Duration::from_secs(1)).await.ok(),
+            Some(600 * (MIN_RATE as u64 + 1))
         );
         assert_eq!(fetched(64 * 1024, Duration::from_millis(1)).await.ok(), Some(600 * 64 * 1024));
     }

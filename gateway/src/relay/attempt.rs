@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, Limited};
 use serde_json::Value;
 
 use super::conversation_state::ResponseRecorder;
+use super::document::Patience;
 use super::failure::Fault;
 use super::passthrough_stream::{Events, PassthroughStream};
 use super::prepare::UpstreamRequest;
@@ -168,7 +169,7 @@ pub(super) async fn passed(
     } else {
         let mut share = request_context.app.share_of(&request_context.call.caller);
         let most = document::MOST_BYTES;
-        let document = document::read(body, most, endpoint.idle_timeout, redactor, &mut share).await?;
+        let document = document::read(body, most, Patience::of(endpoint), redactor, &mut share).await?;
         if !streams {
             return passed_document(request_context, upstream_request, attempt, document, share).await;
         }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use super::document;
+use super::document::{self, Patience};
 use super::stream_inspector::StreamInspector;
 use crate::app::App;
 use crate::conversation::Protocol;
@@ -112,8 +112,13 @@ impl Background {
         let Ok(body) = super::attempt::without_codings(&head.headers, body, &endpoint.redactor) else {
             return true;
         };
-        let reading =
-            document::read(body, document::MOST_BYTES, endpoint.idle_timeout, &endpoint.redactor, &mut share);
+        let reading = document::read(
+            body,
+            document::MOST_BYTES,
+            Patience::of(endpoint),
+            &endpoint.redactor,
+            &mut share,
+        );
         let Ok(document) = reading.await else { return false };
         if id_under_way(&document).is_some() {
             return false;

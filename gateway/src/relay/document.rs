@@ -7,34 +7,64 @@ use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use gatewright::redact::Redactor;
 use http_body_util::BodyExt as _;
+use tokio::time::Instant;
 
 use super::failure::Fault;
 use super::stream_inspector::StreamInspector;
+use crate::bounds::pace::Pace;
 use crate::bounds::room::Share;
+use crate::upstream::Endpoint;
 use crate::wire::lazy_json::spliced;
 
 /// Maximum size of an answer: enough for base64 images.
 pub(crate) const MOST_BYTES: usize = 128 * 1024 * 1024;
 
-/// Reads a body to its end. `most`: its maximum size in bytes. `share`: holds the memory that it takes, as it arrives.
-pub(crate) async fn read(
+/// How long an upstream may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For the first byte of the document. Some servers send white space while they work.
+    pub(super) begin: Duration,
+    /// Between two bytes.
+    pub(super) idle: Duration,
+}
+
+impl Patience {
+    pub(super) fn of(endpoint: &Endpoint) -> Self {
+        Self { begin: endpoint.timeout, idle: endpoint.idle_timeout }
+    }
+}
+
+/// Reads a body to its end, if it comes at the [minimum rate](Pace). `most`: its maximum size in bytes. `share`: holds the memory
+/// that it takes, as it arrives.
+pub(super) async fn read(
     body: Body,
     most: usize,
-    idle_timeout: Duration,
+    patience: Patience,
     redactor: &Redactor,
     share: &mut Share,
 ) -> Result<Bytes, Fault> {
-    let no_room = |why| Fault::no_room(why, redactor);
     let mut body = body;
+    let no_room = |why| Fault::no_room(why, redactor);
     let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    let (mut pace, latest_begin) = (Pace::new(patience.idle), Instant::now() + patience.begin);
     loop {
-        let frame = match tokio::time::timeout(idle_timeout, body.frame()).await {
-            Err(_) => return Err(Fault::silent(idle_timeout, redactor)),
+        pace.wait();
+        let frame = match tokio::time::timeout(patience.idle, body.frame()).await {
+            Err(_) => return Err(Fault::silent(patience.idle, redactor)),
             Ok(None) => break,
             Ok(Some(Err(_))) => return Err(Fault::broken("broke off", redactor)),
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(packet) = frame.into_data() else { continue };
+        if first.is_empty() && rest.is_empty() && packet.trim_ascii_start().is_empty() {
+            if Instant::now() >= latest_begin {
+                return Err(Fault::broken("did not begin in time", redactor));
+            }
+            continue;
+        }
+        if pace.is_slow(packet.len()) {
+            return Err(Fault::broken("comes too slowly", redactor));
+        }
         // Most answers are a single packet, which isn't copied.
         if first.is_empty() && rest.is_empty() {
             share.hold(packet.len()).map_err(no_room)?;
@@ -73,5 +103,56 @@ pub(crate) fn passed(
         Ok(Some(at)) => Ok(spliced(document, &[(at, inspector.model())])),
         Err(Some(failure)) => Err(Fault::of_event(failure, redactor)),
         Err(None) => Err(Fault::broken("is not a JSON object", redactor)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+
+    use super::*;
+    use crate::bounds::pace::MIN_RATE;
+    use crate::bounds::room::Room;
+
+    const PATIENCE: Patience = Patience { begin: Duration::from_mins(10), idle: Duration::from_mins(5) };
+
+    /// Reads a document of `count` packets, one each second, and returns how long that took.
+    async fn read_packets(
+        count: usize,
+        packet: impl Fn(usize) -> Bytes + Send + 'static,
+    ) -> (Result<usize, Fault>, Duration) {
+        let packets = stream::unfold((0, packet), move |(sent, packet)| async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            (sent < count).then(|| (Ok::<_, Infallible>(packet(sent)), (sent + 1, packet)))
+        });
+        let mut share = Room::new(MOST_BYTES).share();
+        let begun = Instant::now();
+        let body = Body::from_stream(packets);
+        let read = read(body, MOST_BYTES, PATIENCE, &Redactor::default(), &mut share).await;
+        (read.map(|document| document.len()), begun.elapsed())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_drips_is_given_up() {
+        let (read, time) = read_packets(usize::MAX, |_| Bytes::from_static(b"12345")).await;
+        let fault = read.expect_err("it drips");
+        assert!(format!("{fault:?}").contains("comes too slowly"), "{fault:?}");
+        assert!(time <= PATIENCE.idle + Duration::from_secs(1), "{time:?}");
+        let (read, _) = read_packets(1_000, |_| Bytes::from(vec![b'x'; MIN_RATE])).await;
+        assert_eq!(read.ok(), Some(1_000 * MIN_RATE));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_works_may_send_white_space_until_the_answer_has_to_begin() {
+        let after =
+            |spaces: usize| move |sent: usize| Bytes::from_static(if sent < spaces { b"\n" } else { b"{}" });
+        let (read, _) = read_packets(590, after(589)).await;
+        assert_eq!(read.ok(), Some(2), "nothing of it is kept");
+        let (read, time) = read_packets(usize::MAX, after(usize::MAX)).await;
+        let fault = read.expect_err("it never begins");
+        assert!(format!("{fault:?}").contains("did not begin in time"), "{fault:?}");
+        assert_eq!(time, PATIENCE.begin);
     }
 }

@@ -47,14 +47,14 @@ pub(super) fn after(
                 (false, _, told) => Some(told.unwrap_or_default().max(REFUSED_PAUSE)),
             };
             if let Some(pause) = pause {
-                attempt.key_waits(pause, now);
+                let below = fault.tokens_left.map_or(0, |left| plan.below(left));
+                attempt.rest_key(pause, below, now);
             }
             if pause.is_some() && plan.next_key(attempt, now) {
                 return ControlFlow::Continue(());
             }
             if fault.verdict == Verdict::RateLimit {
-                // A rate limit is not a sign of bad health.
-                attempt.succeeded(now);
+                attempt.rate_limited(now);
             }
         }
     }

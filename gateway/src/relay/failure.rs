@@ -14,7 +14,7 @@ use crate::clock::{unix_seconds, whole_seconds};
 use crate::conversation::{Failure, FailureKind, Protocol, ProviderExtra};
 use crate::protocols::code_of;
 use crate::routing::{Unavailable, Why};
-use crate::upstream::{NoAnswer, retry_after};
+use crate::upstream::{NoAnswer, retry_after, tokens_left};
 use crate::wire::{ApiError, Foreign};
 
 /// Reports which upstream answered or failed.
@@ -34,6 +34,8 @@ pub(crate) struct Fault {
     /// The upstream's status, if it is passed to the client.
     status: Option<u16>,
     pub(crate) retry_after: Option<Duration>,
+    /// What a rate limit leaves for smaller requests, if it is about tokens.
+    pub(crate) tokens_left: Option<u64>,
     /// The upstream's name, as reported to clients.
     upstream: Option<Box<HeaderValue>>,
 }
@@ -86,7 +88,9 @@ impl Fault {
         let is_own = failure.kind == FailureKind::Authentication || !(400..=599).contains(&status);
         let status = (status != 401 && !is_own && !is_refusal).then_some(status);
         let retry_after = retry_after(headers, body, SystemTime::now());
-        Self { verdict, failure: shown(failure, redactor).into(), status, retry_after, upstream: None }
+        let tokens_left = if verdict == Verdict::RateLimit { tokens_left(headers) } else { None };
+        let failure = shown(failure, redactor).into();
+        Self { verdict, failure, status, retry_after, tokens_left, upstream: None }
     }
 
     /// From an error within a stream.
@@ -103,6 +107,7 @@ impl Fault {
             failure: shown(failure, redactor).into(),
             status: None,
             retry_after: None,
+            tokens_left: None,
             upstream: None,
         }
     }
@@ -159,7 +164,14 @@ impl Fault {
 
     fn upstream(kind: FailureKind, message: String, redactor: &Redactor) -> Self {
         let failure = shown(Failure::new(kind, message), redactor).into();
-        Self { verdict: Verdict::Upstream, failure, status: None, retry_after: None, upstream: None }
+        Self {
+            verdict: Verdict::Upstream,
+            failure,
+            status: None,
+            retry_after: None,
+            tokens_left: None,
+            upstream: None,
+        }
     }
 
     /// Adds the name of the upstream.

@@ -8,9 +8,10 @@ use bytes::Bytes;
 use gatewright::ErrorCode;
 use serde_json::json;
 
+use super::attempt;
+use super::document::{self, Patience};
 use super::failure::{Fault, UPSTREAM_HEADER};
 use super::stream_inspector::StreamInspector;
-use super::{attempt, document};
 use crate::app::App;
 use crate::bounds::room::Share;
 use crate::conversation::Protocol;
@@ -141,7 +142,7 @@ async fn read(
         });
     }
     let body = attempt::without_codings(&head.headers, body, redactor).map_err(told)?;
-    let reading = document::read(body, document::MOST_BYTES, endpoint.idle_timeout, redactor, share);
+    let reading = document::read(body, document::MOST_BYTES, Patience::of(endpoint), redactor, share);
     let document = reading.await.map_err(told)?;
     if action == Stored::Delete && document.is_empty() {
         return Ok(None);

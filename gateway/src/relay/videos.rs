@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::attempt::opened;
 use super::attempt_metrics::AttemptMetrics;
+use super::document::Patience;
 use super::failure::Fault;
 use super::{document, failover, translate_request, unanswered};
 use crate::bounds::room::Room;
@@ -263,9 +264,10 @@ async fn report(
     let redactor = &endpoint.redactor;
     let (_, body) = opened(answer, Protocol::Chat, redactor).await?;
     let silence = endpoint.idle_timeout.min(REPORT_SILENCE);
+    let patience = Patience { begin: silence, idle: silence };
     // Reports are short and don't count against the memory for answers.
     let mut share = Room::new(3 * MOST_REPORT_BYTES).share();
-    let reading = document::read(body, MOST_REPORT_BYTES, silence, redactor, &mut share);
+    let reading = document::read(body, MOST_REPORT_BYTES, patience, redactor, &mut share);
     let document = reading.await?;
     form.report_in(&document).map_err(|malformed| Fault::broken(&malformed.0, redactor))
 }

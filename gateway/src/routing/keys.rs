@@ -1,67 +1,167 @@
-//! The keys of an upstream: the first one that isn't resting is used.
+//! The keys of an upstream for one of its models: the first one that isn't resting is used. When a rest ends, one request at a time
+//! probes the key, until one succeeds.
 
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Longest time until a request probes a key, even if the upstream asks for a longer rest: it may have meant one client's request.
+const MAX_REST: Duration = Duration::from_mins(1);
+/// When to ask again while a probe is in progress.
+const PROBE_WAIT: Duration = Duration::from_secs(1);
 
 /// Which keys are resting, and until when.
 #[derive(Debug)]
 pub(crate) struct Keys {
     count: usize,
     /// Empty until a key has to rest.
-    waiting: Mutex<Vec<Option<Instant>>>,
+    slots: Mutex<Vec<Slot>>,
 }
 
-/// A key to use; none if the upstream needs none.
+/// What a key may be used for.
+#[derive(Debug, Clone, Copy, Default)]
+enum Slot {
+    #[default]
+    Free,
+    Resting {
+        until: Instant,
+        below: u64,
+    },
+    /// The rest has ended, and a probe is in progress.
+    Probing {
+        below: u64,
+    },
+}
+
+/// A key to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Chosen(pub(crate) Option<usize>);
+pub(crate) struct Chosen {
+    /// None if the upstream needs none.
+    pub(crate) key: Option<usize>,
+    /// Whether the request probes the key after a rest.
+    is_probe: bool,
+}
 
-impl Keys {
-    pub(crate) fn new(count: usize) -> Self {
-        Self { count, waiting: Mutex::default() }
-    }
+/// How long a key rests, and from which requests.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rest {
+    pub(crate) until: Instant,
+    /// The key still serves requests of fewer tokens than this: the upstream has some left. 0: it serves none.
+    pub(crate) below: u64,
+}
 
-    /// The first key that isn't resting. Errors: when the first of them may be used again.
-    pub(crate) fn choose(&self, now: Instant) -> Result<Chosen, Instant> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = |key: &usize| waiting.get(*key).copied().flatten().filter(|until| *until > now);
-        // An upstream without keys may have to rest, too.
-        let slots = 0..self.count.max(1);
-        match slots.clone().find(|key| until(key).is_none()) {
-            Some(key) => Ok(Chosen((self.count > 0).then_some(key))),
-            None => Err(slots.filter_map(|key| until(&key)).min().unwrap_or(now)),
+impl Slot {
+    /// The state after a choice of this key by a request of so many tokens, and whether that request probes it. Errors: when it may
+    /// be used.
+    fn choose(self, tokens: u64, now: Instant) -> Result<(Self, bool), Instant> {
+        match self {
+            Self::Resting { below, .. } | Self::Probing { below } if tokens < below => Ok((self, false)),
+            Self::Free => Ok((self, false)),
+            Self::Resting { until, .. } if now < until => Err(until),
+            Self::Resting { below, .. } => Ok((Self::Probing { below }, true)),
+            Self::Probing { .. } => Err(now + PROBE_WAIT),
         }
     }
 
+    /// `is_probe`: whether the request that the upstream rejected was the probe.
+    fn rest(self, rest: Rest, is_probe: bool) -> Self {
+        match self {
+            Self::Probing { below } if !is_probe => Self::Probing { below: below.min(rest.below) },
+            Self::Resting { until, below } => {
+                Self::Resting { until: until.max(rest.until), below: below.min(rest.below) }
+            }
+            Self::Free | Self::Probing { .. } => Self::Resting { until: rest.until, below: rest.below },
+        }
+    }
+}
+
+impl Keys {
+    pub(crate) fn new(count: usize) -> Self {
+        Self { count, slots: Mutex::default() }
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first of these keys that isn't resting. `tokens`: of the request. Errors: when the first of them may be used.
+    fn first(
+        &self,
+        keys: impl IntoIterator<Item = usize>,
+        tokens: u64,
+        now: Instant,
+    ) -> Result<Chosen, Instant> {
+        let mut slots = self.slots();
+        let mut earliest: Option<Instant> = None;
+        for key in keys {
+            match slots.get(key).copied().unwrap_or_default().choose(tokens, now) {
+                Ok((slot, is_probe)) => {
+                    if let Some(kept) = slots.get_mut(key) {
+                        *kept = slot;
+                    }
+                    return Ok(Chosen { key: (self.count > 0).then_some(key), is_probe });
+                }
+                Err(until) => earliest = Some(earliest.map_or(until, |other| other.min(until))),
+            }
+        }
+        Err(earliest.unwrap_or(now))
+    }
+
+    /// The first key that isn't resting. `tokens`: of the request. Errors: when the first of them may be used again.
+    pub(crate) fn choose(&self, tokens: u64, now: Instant) -> Result<Chosen, Instant> {
+        // An upstream without keys may have to rest, too.
+        self.first(0..self.count.max(1), tokens, now)
+    }
+
     /// A given key, if it exists and isn't resting; otherwise like [`choose`](Self::choose).
-    pub(crate) fn prefer(&self, key: usize, now: Instant) -> Result<Chosen, Instant> {
-        let is_free = {
-            let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-            waiting.get(key).copied().flatten().is_none_or(|until| until <= now)
-        };
-        if key < self.count && is_free { Ok(Chosen(Some(key))) } else { self.choose(now) }
+    pub(crate) fn prefer(&self, key: usize, tokens: u64, now: Instant) -> Result<Chosen, Instant> {
+        let preferred = (key < self.count).then_some(key);
+        self.first(preferred.into_iter().chain(0..self.count.max(1)), tokens, now)
     }
 
     /// The next key that isn't resting. None if there is none.
-    pub(crate) fn after(&self, chosen: Chosen, now: Instant) -> Option<Chosen> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_free = |key: &usize| waiting.get(*key).copied().flatten().is_none_or(|until| until <= now);
-        (chosen.0? + 1..self.count).find(is_free).map(|key| Chosen(Some(key)))
+    pub(crate) fn after(&self, chosen: Chosen, tokens: u64, now: Instant) -> Option<Chosen> {
+        self.first(chosen.key? + 1..self.count, tokens, now).ok()
     }
 
-    /// Rests a key until this time.
-    pub(crate) fn wait(&self, chosen: Chosen, until: Instant) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots = self.count.max(1);
-        waiting.resize(slots, None);
-        if let Some(slot) = waiting.get_mut(chosen.0.unwrap_or(0)) {
-            *slot = Some(slot.map_or(until, |before| before.max(until)));
+    /// Rests a key.
+    pub(crate) fn rest(&self, chosen: Chosen, rest: Rest, now: Instant) {
+        let mut slots = self.slots();
+        slots.resize(self.count.max(1), Slot::Free);
+        let rest = Rest { until: rest.until.min(now + MAX_REST), ..rest };
+        if let Some(slot) = slots.get_mut(chosen.key.unwrap_or(0)) {
+            *slot = slot.rest(rest, chosen.is_probe);
+        }
+    }
+
+    /// The upstream accepted a request with this key.
+    pub(crate) fn succeeded(&self, chosen: Chosen) {
+        self.end_probe(chosen, |_| Slot::Free);
+    }
+
+    /// The request ended without revealing whether the key works: the next request probes it.
+    pub(crate) fn abandoned(&self, chosen: Chosen, now: Instant) {
+        self.end_probe(chosen, |below| Slot::Resting { until: now, below });
+    }
+
+    fn end_probe(&self, chosen: Chosen, end: impl FnOnce(u64) -> Slot) {
+        if !chosen.is_probe {
+            return;
+        }
+        if let Some(slot) = self.slots().get_mut(chosen.key.unwrap_or(0))
+            && let Slot::Probing { below } = *slot
+        {
+            *slot = end(below);
         }
     }
 
     /// Number of resting keys.
     pub(crate) fn waiting(&self, now: Instant) -> usize {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.iter().flatten().filter(|until| **until > now).count()
+        let waits = |slot: &&Slot| match slot {
+            Slot::Free => false,
+            Slot::Resting { until, .. } => *until > now,
+            Slot::Probing { .. } => true,
+        };
+        self.slots().iter().filter(waits).count()
     }
 
     /// Whether there is no more than one key.
@@ -70,50 +170,118 @@ impl Keys {
     }
 }
 
+impl Chosen {
+    /// The same key, whose probe has an outcome.
+    pub(crate) fn probed(self) -> Self {
+        Self { is_probe: false, ..self }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    /// Tokens of a request.
+    const TOKENS: u64 = 1_000;
+
+    fn chosen(key: usize) -> Chosen {
+        Chosen { key: Some(key), is_probe: false }
+    }
+
+    fn probe(key: usize) -> Chosen {
+        Chosen { key: Some(key), is_probe: true }
+    }
+
+    fn rest(until: Instant) -> Rest {
+        Rest { until, below: 0 }
+    }
 
     #[test]
     fn the_first_key_that_need_not_wait_is_used() {
         let (keys, now) = (Keys::new(2), Instant::now());
-        let second = Duration::from_secs(1);
-        assert_eq!(keys.choose(now), Ok(Chosen(Some(0))));
-        assert_eq!(keys.after(Chosen(Some(0)), now), Some(Chosen(Some(1))));
-        assert_eq!(keys.after(Chosen(Some(1)), now), None);
-        keys.wait(Chosen(Some(0)), now + 10 * second);
-        assert_eq!(keys.choose(now), Ok(Chosen(Some(1))));
-        keys.wait(Chosen(Some(1)), now + 5 * second);
-        assert_eq!(keys.after(Chosen(Some(0)), now), None);
-        assert_eq!(keys.choose(now), Err(now + 5 * second));
-        assert_eq!((keys.waiting(now), keys.waiting(now + 5 * second)), (2, 1));
-        assert_eq!(keys.choose(now + 5 * second), Ok(Chosen(Some(1))));
-        assert_eq!(keys.choose(now + 10 * second), Ok(Chosen(Some(0))));
+        let choose = |now| keys.choose(TOKENS, now);
+        assert_eq!(choose(now), Ok(chosen(0)));
+        assert_eq!(keys.after(chosen(0), TOKENS, now), Some(chosen(1)));
+        assert_eq!(keys.after(chosen(1), TOKENS, now), None);
+        keys.rest(chosen(0), rest(now + 10 * SECOND), now);
+        assert_eq!(choose(now), Ok(chosen(1)));
+        keys.rest(chosen(1), rest(now + 5 * SECOND), now);
+        assert_eq!(keys.after(chosen(0), TOKENS, now), None);
+        assert_eq!(choose(now), Err(now + 5 * SECOND));
+        assert_eq!((keys.waiting(now), keys.waiting(now + 5 * SECOND)), (2, 1));
         // A shorter rest doesn't shorten a longer one.
-        keys.wait(Chosen(Some(0)), now + 20 * second);
-        keys.wait(Chosen(Some(0)), now + 15 * second);
-        assert_eq!(keys.choose(now + 15 * second), Ok(Chosen(Some(1))));
+        keys.rest(chosen(0), rest(now + 20 * SECOND), now);
+        keys.rest(chosen(0), rest(now + 15 * SECOND), now);
+        assert_eq!(choose(now + 15 * SECOND), Ok(probe(1)));
+        assert_eq!(choose(now + 20 * SECOND), Ok(probe(0)));
+    }
+
+    #[test]
+    fn one_request_at_a_time_probes_a_key_after_its_rest() {
+        let (keys, now) = (Keys::new(1), Instant::now());
+        keys.rest(chosen(0), rest(now + 5 * SECOND), now);
+        let later = now + 5 * SECOND;
+        assert_eq!(keys.choose(TOKENS, later), Ok(probe(0)));
+        assert_eq!(keys.choose(TOKENS, later), Err(later + PROBE_WAIT));
+        assert_eq!(keys.waiting(later), 1);
+        // Without an outcome, the next request is the probe.
+        keys.abandoned(probe(0), later);
+        assert_eq!(keys.choose(TOKENS, later), Ok(probe(0)));
+        // Requests from before the rest decide nothing.
+        keys.succeeded(chosen(0));
+        keys.rest(chosen(0), rest(later + 50 * SECOND), later);
+        assert_eq!(keys.choose(TOKENS, later), Err(later + PROBE_WAIT));
+        // It rests again if the probe fails, and is free if it succeeds.
+        keys.rest(probe(0), rest(later + 5 * SECOND), later);
+        assert_eq!(keys.choose(TOKENS, later), Err(later + 5 * SECOND));
+        let last = later + 5 * SECOND;
+        assert_eq!(keys.choose(TOKENS, last), Ok(probe(0)));
+        keys.succeeded(probe(0));
+        assert_eq!([keys.choose(TOKENS, last), keys.choose(TOKENS, last)], [Ok(chosen(0)); 2]);
+    }
+
+    #[test]
+    fn a_key_is_probed_after_a_minute_however_long_it_should_rest() {
+        let (keys, now) = (Keys::new(1), Instant::now());
+        keys.rest(chosen(0), rest(now + 3600 * SECOND), now);
+        assert_eq!(keys.choose(TOKENS, now), Err(now + MAX_REST));
+        assert_eq!(keys.choose(TOKENS, now + MAX_REST), Ok(probe(0)));
+    }
+
+    #[test]
+    fn smaller_requests_use_the_tokens_that_are_left() {
+        let (keys, now) = (Keys::new(1), Instant::now());
+        let until = now + 5 * SECOND;
+        keys.rest(chosen(0), Rest { until, below: 100 }, now);
+        assert_eq!(keys.choose(99, now), Ok(chosen(0)));
+        assert_eq!(keys.choose(100, now), Err(until));
+        // Also while a large one probes.
+        assert_eq!(keys.choose(100, until), Ok(probe(0)));
+        assert_eq!(keys.choose(99, until), Ok(chosen(0)));
+        // One that is rejected, too, leaves less.
+        keys.rest(chosen(0), Rest { until, below: 10 }, until);
+        assert_eq!((keys.choose(10, until).is_err(), keys.choose(9, until)), (true, Ok(chosen(0))));
     }
 
     #[test]
     fn a_preferred_key_is_used_unless_it_has_to_wait() {
         let (keys, now) = (Keys::new(2), Instant::now());
-        assert_eq!(keys.prefer(1, now), Ok(Chosen(Some(1))));
-        assert_eq!(keys.prefer(2, now), Ok(Chosen(Some(0))));
-        keys.wait(Chosen(Some(1)), now + Duration::from_secs(1));
-        assert_eq!(keys.prefer(1, now), Ok(Chosen(Some(0))));
-        assert_eq!(Keys::new(0).prefer(0, now), Ok(Chosen(None)));
+        assert_eq!(keys.prefer(1, TOKENS, now), Ok(chosen(1)));
+        assert_eq!(keys.prefer(2, TOKENS, now), Ok(chosen(0)));
+        keys.rest(chosen(1), rest(now + SECOND), now);
+        assert_eq!(keys.prefer(1, TOKENS, now), Ok(chosen(0)));
+        assert_eq!(Keys::new(0).prefer(0, TOKENS, now), Ok(Chosen { key: None, is_probe: false }));
     }
 
     #[test]
     fn an_upstream_without_keys_can_wait_too() {
         let (keys, now) = (Keys::new(0), Instant::now());
-        assert_eq!(keys.choose(now), Ok(Chosen(None)));
-        let until = now + Duration::from_secs(1);
-        keys.wait(Chosen(None), until);
-        assert_eq!(keys.choose(now), Err(until));
-        assert_eq!(keys.choose(until), Ok(Chosen(None)));
+        let none = Chosen { key: None, is_probe: false };
+        assert_eq!(keys.choose(TOKENS, now), Ok(none));
+        let until = now + SECOND;
+        keys.rest(none, rest(until), now);
+        assert_eq!(keys.choose(TOKENS, now), Err(until));
+        assert_eq!(keys.choose(TOKENS, until), Ok(Chosen { key: None, is_probe: true }));
     }
 }

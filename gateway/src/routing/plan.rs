@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::breaker::Pass;
-use super::keys::Chosen;
+use super::keys::{Chosen, Rest};
 use super::load::Permit;
 use super::{Destination, Route};
 use crate::conversation::Protocol;
@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     only: Option<Protocol>,
     /// Whether it has to count tokens.
     counts_tokens: bool,
+    /// Estimated number of tokens of the request.
+    tokens: u64,
     /// One bit per destination.
     tried: u64,
     /// The destination to try first, with one of its keys.
@@ -60,7 +62,21 @@ pub(crate) struct UpstreamAttempt {
 
 impl Plan {
     pub(super) fn new(route: Arc<Route>, only: Option<Protocol>) -> Self {
-        Self { route, only, counts_tokens: false, tried: 0, first: None, attempts: 0, unavailable: None }
+        Self {
+            route,
+            only,
+            counts_tokens: false,
+            tokens: u64::MAX,
+            tried: 0,
+            first: None,
+            attempts: 0,
+            unavailable: None,
+        }
+    }
+
+    /// For a request of about so many tokens: upstreams whose rate limit has fewer left are not tried.
+    pub(crate) fn of_tokens(self, tokens: u64) -> Self {
+        Self { tokens, ..self }
     }
 
     /// Only uses destinations that count tokens.
@@ -106,7 +122,7 @@ impl Plan {
             && let Some((index, key)) = self.first.take().or_else(|| Some((self.pick(draw)?, None)))
         {
             self.tried |= 1 << index;
-            match UpstreamAttempt::of(&self.route.destinations[index], key, now) {
+            match UpstreamAttempt::of(&self.route.destinations[index], key, self.tokens, now) {
                 Ok(attempt) => {
                     self.attempts += 1;
                     return Some(attempt);
@@ -126,9 +142,9 @@ impl Plan {
         if self.attempts >= MOST_ATTEMPTS {
             return false;
         }
-        let Ok(chosen) = attempt.destination.keys.choose(now) else { return false };
+        let Ok(chosen) = attempt.destination.keys.choose(self.tokens, now) else { return false };
         self.attempts += 1;
-        attempt.key = chosen;
+        attempt.switch_to(chosen, now);
         true
     }
 
@@ -138,10 +154,18 @@ impl Plan {
         if self.attempts >= MOST_ATTEMPTS {
             return false;
         }
-        let Some(chosen) = attempt.destination.keys.after(attempt.key, now) else { return false };
+        let Some(chosen) = attempt.destination.keys.after(attempt.key, self.tokens, now) else {
+            return false;
+        };
         self.attempts += 1;
-        attempt.key = chosen;
+        attempt.switch_to(chosen, now);
         true
+    }
+
+    /// What is below this many tokens, if the upstream rejects the request because fewer than it needs are left: at most half of the
+    /// request, whose answer may need most of them.
+    pub(crate) fn below(&self, tokens_left: u64) -> u64 {
+        tokens_left.min(self.tokens / 2)
     }
 
     /// Why the destinations that weren't tried are unavailable.
@@ -173,31 +197,51 @@ impl Plan {
 }
 
 impl UpstreamAttempt {
-    /// `key`: the one to use, if it isn't resting.
-    fn of(destination: &Arc<Destination>, key: Option<usize>, now: Instant) -> Result<Self, Unavailable> {
+    /// `key`: the one to use, if it isn't resting. `tokens`: of the request.
+    fn of(
+        destination: &Arc<Destination>,
+        key: Option<usize>,
+        tokens: u64,
+        now: Instant,
+    ) -> Result<Self, Unavailable> {
         let unavailable = |why| move |until| Unavailable { why, until };
         let keys = &destination.keys;
-        let key = key.map_or_else(|| keys.choose(now), |key| keys.prefer(key, now));
+        let key = key.map_or_else(|| keys.choose(tokens, now), |key| keys.prefer(key, tokens, now));
         let key = key.map_err(unavailable(Why::KeysWait))?;
+        let abandon_key = |_: &Instant| keys.abandoned(key, now);
         // First: a request that the breaker rejects doesn't count toward the limit per minute.
-        let pass = destination.breaker.ask(now).map_err(unavailable(Why::Broken))?;
+        let pass = destination.breaker.ask(now);
+        let pass = pass.inspect_err(abandon_key).map_err(unavailable(Why::Broken))?;
         let upstream = &destination.provider.upstream;
         let permit = destination
             .provider
             .load
             .admit(upstream.max_concurrent, upstream.max_requests_per_minute, now)
             .inspect_err(|_| destination.breaker.abandoned(pass, now))
+            .inspect_err(abandon_key)
             .map_err(unavailable(Why::Busy))?;
         Ok(Self { destination: Arc::clone(destination), key, pass: Some(pass), _permit: permit })
     }
 
     /// The key in use.
     pub(crate) fn key(&self) -> Option<usize> {
-        self.key.0
+        self.key.key
     }
 
-    /// The upstream works.
+    fn switch_to(&mut self, key: Chosen, now: Instant) {
+        self.destination.keys.abandoned(self.key, now);
+        self.key = key;
+    }
+
+    /// The upstream works, and accepts the key.
     pub(crate) fn succeeded(&mut self, now: Instant) {
+        self.destination.keys.succeeded(self.key);
+        self.key = self.key.probed();
+        self.rate_limited(now);
+    }
+
+    /// The upstream works, but not for this key now: a rate limit is not a sign of bad health.
+    pub(crate) fn rate_limited(&mut self, now: Instant) {
         if let Some(pass) = self.pass.take() {
             self.destination.breaker.succeeded(pass, now);
         }
@@ -209,9 +253,10 @@ impl UpstreamAttempt {
         self.destination.breaker.failed(pass, now);
     }
 
-    /// Rests the key for a while.
-    pub(crate) fn key_waits(&self, time: Duration, now: Instant) {
-        self.destination.keys.wait(self.key, now + time);
+    /// Rests the key for a while. `below`: requests of fewer tokens still use it.
+    pub(crate) fn rest_key(&mut self, time: Duration, below: u64, now: Instant) {
+        self.destination.keys.rest(self.key, Rest { until: now + time, below }, now);
+        self.key = self.key.probed();
     }
 
     /// Whether the upstream has no other key.
@@ -222,8 +267,10 @@ impl UpstreamAttempt {
 
 impl Drop for UpstreamAttempt {
     fn drop(&mut self) {
+        let now = Instant::now();
+        self.destination.keys.abandoned(self.key, now);
         if let Some(pass) = self.pass {
-            self.destination.breaker.abandoned(pass, Instant::now());
+            self.destination.breaker.abandoned(pass, now);
         }
     }
 }
@@ -357,10 +404,10 @@ mod tests {
         let mut plan = route.plan(None);
         let mut attempt = plan.next(now, 0).expect("a key");
         assert_eq!(attempt.key(), Some(0));
-        attempt.key_waits(Duration::from_secs(9), now);
+        attempt.rest_key(Duration::from_secs(9), 0, now);
         assert!(plan.next_key(&mut attempt, now));
         assert_eq!(attempt.key(), Some(1));
-        attempt.key_waits(Duration::from_secs(3), now);
+        attempt.rest_key(Duration::from_secs(3), 0, now);
         assert!(!plan.next_key(&mut attempt, now));
         drop(attempt);
         let mut later = route.plan(None);
@@ -380,6 +427,63 @@ mod tests {
         let probe = route.plan(None).next(later, 0).expect("the probe");
         assert!(route.plan(None).next(later, 0).is_none());
         drop(probe);
+        assert!(route.plan(None).next(later, 0).is_some());
+    }
+
+    #[test]
+    fn a_rate_limit_keeps_others_away_until_one_request_has_probed_it() {
+        let route = route(&[("one", 1, 0)], |_| {});
+        let now = Instant::now();
+        let mut refused = route.plan(None).next(now, 0).expect("an attempt");
+        refused.rest_key(Duration::from_hours(1), 0, now);
+        refused.rate_limited(now);
+        drop(refused);
+        let mut plan = route.plan(None);
+        assert!(plan.next(now, 0).is_none());
+        let until = plan.unavailable().expect("a time").until;
+        assert_eq!(until, now + Duration::from_mins(1), "not an hour");
+        let mut probe = route.plan(None).next(until, 0).expect("the probe");
+        assert!(route.plan(None).next(until, 0).is_none(), "one at a time");
+        probe.succeeded(until);
+        assert!(route.plan(None).next(until, 0).is_some());
+        drop(probe);
+        assert!(route.plan(None).next(until, 0).is_some());
+    }
+
+    #[test]
+    fn a_limit_of_one_model_keeps_nobody_from_another() {
+        let upstreams = [Upstream::new("one", Kind::Chat, "http://127.0.0.1:1")];
+        let models = ["m", "n"].map(|id| Model::new(id, "f", Target::new("one", id)));
+        let routes = Routes::new(&upstreams, &models).expect("routes");
+        let now = Instant::now();
+        let next = |id| routes.find(id).expect("a route").plan(None).next(now, 0);
+        next("m").expect("an attempt").rest_key(Duration::from_hours(1), 0, now);
+        assert_eq!((next("m").is_none(), next("n").is_some()), (true, true));
+    }
+
+    #[test]
+    fn a_limit_of_tokens_keeps_large_requests_away() {
+        let route = route(&[("one", 1, 0)], |_| {});
+        let now = Instant::now();
+        let next = |tokens| route.plan(None).of_tokens(tokens).next(now, 0);
+        let plan = route.plan(None).of_tokens(10_000);
+        assert_eq!((plan.below(300), plan.below(8_000)), (300, 5_000));
+        next(10_000).expect("an attempt").rest_key(Duration::from_hours(1), plan.below(8_000), now);
+        assert_eq!(
+            (next(10_000).is_none(), next(5_000).is_none(), next(4_999).is_some()),
+            (true, true, true)
+        );
+    }
+
+    #[test]
+    fn a_probe_of_a_key_that_a_full_upstream_stops_is_left_to_the_next_request() {
+        let route = route(&[("one", 1, 0)], |upstream| upstream.max_concurrent = Some(1));
+        let now = Instant::now();
+        let mut busy = route.plan(None).next(now, 0).expect("an attempt");
+        busy.rest_key(Duration::from_secs(1), 0, now);
+        let later = now + Duration::from_secs(1);
+        assert!(route.plan(None).next(later, 0).is_none());
+        drop(busy);
         assert!(route.plan(None).next(later, 0).is_some());
     }
 }

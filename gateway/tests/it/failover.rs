@@ -352,13 +352,28 @@ async fn no_more_requests_a_minute_are_sent_than_allowed() {
     assert_eq!(one.count(), 2);
 }
 
-/// Servers close connections that nobody uses at any time, also as the next request is on its way.
+/// Servers close idle connections at any time, also as the next request is on its way. One that reads a request and then fails
+/// looks the same.
 #[tokio::test]
-async fn a_request_that_an_old_connection_loses_is_sent_once_more_over_a_new_one() {
+async fn a_request_that_the_upstream_may_have_read_is_not_sent_to_it_again() {
+    for loss in [Step::Close, Step::Reset] {
+        let whole = json_answer(200, &completion("hi"));
+        let one = Scripted::start([whole.clone(), vec![loss], whole]).await;
+        let server = start_with(config(vec![upstream("one", Kind::Chat, &one.url)])).await;
+        server.ask(CHAT, &question(false)).await;
+        let (status, _) = server.refused(CHAT, &question(false)).await;
+        assert_eq!((status, one.count()), (502, 2));
+    }
+}
+
+#[tokio::test]
+async fn a_lost_request_is_sent_once_more_over_a_new_connection_if_the_configuration_says_so() {
     for loss in [Step::Close, Step::Reset] {
         let whole = json_answer(200, &completion("hi"));
         let one = Scripted::start([whole.clone(), vec![loss.clone()], whole.clone(), vec![loss]]).await;
-        let server = start_with(config(vec![upstream("one", Kind::Chat, &one.url)])).await;
+        let mut repeating = upstream("one", Kind::Chat, &one.url);
+        repeating.retry_lost = true;
+        let server = start_with(config(vec![repeating])).await;
         for asked in [1, 3] {
             let response = send(server.post(CHAT, &question(false))).await;
             assert_eq!((response.status().as_u16(), one.count()), (200, asked));
@@ -367,4 +382,44 @@ async fn a_request_that_an_old_connection_loses_is_sent_once_more_over_a_new_one
         let (status, _) = server.refused(CHAT, &question(false)).await;
         assert_eq!((status, one.count()), (502, 5));
     }
+}
+
+/// An answer with status 429, these headers and a time to wait of an hour.
+fn limited(headers: &str) -> Vec<Step> {
+    let head = format!("HTTP/1.1 429 X\r\nretry-after: 3600\r\n{headers}content-length: 2\r\n\r\n{{}}");
+    vec![Step::Write(head.into())]
+}
+
+#[tokio::test]
+async fn a_rate_limit_of_an_hour_keeps_a_model_from_its_clients_for_a_minute_and_no_other_model() {
+    let one = Scripted::start([limited(""), json_answer(200, &completion("other"))]).await;
+    let mut settings = config(vec![upstream("one", Kind::Chat, &one.url)]);
+    let mut other = settings.models[0].clone();
+    other.id = "other".to_owned();
+    other.aliases.clear();
+    other.targets[0].model = "other-model".to_owned();
+    settings.models.push(other);
+    let server = start_with(settings).await;
+    assert_eq!(server.refused(CHAT, &question(false)).await.0, 429);
+    let response = send(server.post(CHAT, &question(false))).await;
+    let wait: u64 = response.headers()["retry-after"].to_str().expect("ASCII").parse().expect("seconds");
+    assert_eq!((response.status().as_u16(), one.count()), (429, 1));
+    assert!((1..=60).contains(&wait), "{wait}");
+    let mut asked = question(false);
+    asked["model"] = "other".into();
+    assert_eq!(server.ask(CHAT, &asked).await["choices"][0]["message"]["content"], "other");
+}
+
+#[tokio::test]
+async fn a_limit_of_tokens_lets_smaller_requests_through() {
+    let left = "x-ratelimit-remaining-requests: 9\r\nx-ratelimit-remaining-tokens: 500\r\n";
+    let one = Scripted::start([limited(left), json_answer(200, &completion("small"))]).await;
+    let server = start_with(config(vec![upstream("one", Kind::Chat, &one.url)])).await;
+    let mut large = question(false);
+    large["messages"][0]["content"] = "word ".repeat(4_000).into();
+    for _ in 0..2 {
+        assert_eq!((server.refused(CHAT, &large).await.0, one.count()), (429, 1));
+    }
+    server.ask(CHAT, &question(false)).await;
+    assert_eq!(one.count(), 2);
 }

@@ -94,6 +94,7 @@ impl Settling<'_> {
         self.wait(&mut upstream.connect_timeout, file.connect_timeout, &at.to("connect_timeout"));
         self.wait(&mut upstream.timeout, file.timeout, &at.to("timeout"));
         self.wait(&mut upstream.idle_timeout, file.idle_timeout, &at.to("idle_timeout"));
+        upstream.retry_lost = file.retry_lost.unwrap_or_default();
         upstream.max_concurrent = file.max_concurrent.and_then(|count| usize::try_from(count).ok());
         upstream.max_requests_per_minute = file.max_requests_per_minute;
         upstream.region = file.region;

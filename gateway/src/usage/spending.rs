@@ -4,6 +4,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{Day, Spent, SpentSoFar};
 
+/// Maximum number of days that are remembered beside the current one, for a clock that goes back.
+const MAX_OTHER_DAYS: usize = 4;
+
 /// The spending of one key. The lock is held for a few additions, never across a wait.
 #[derive(Debug)]
 pub(crate) struct Spending {
@@ -17,17 +20,40 @@ struct Periods {
     month: Spent,
     /// What requests in progress are expected to consume.
     reserved: Spent,
+    /// Other days that the clock has shown, and what was spent on them. The latest one that it left is last.
+    others: Vec<SpentSoFar>,
 }
 
 impl Periods {
-    /// Starts a new day, and a new month if the day is in another.
+    /// Starts a day, and a month if the day is in another. A day or month to which the clock returns goes on as it was left.
     fn turn(&mut self, day: Day) {
-        if self.day != day {
-            if self.day.month() != day.month() {
-                self.month = Spent::default();
-            }
-            (self.day, self.today) = (day, Spent::default());
+        if self.day == day {
+            return;
         }
+        let left = self.so_far();
+        self.others.push(left);
+        let same_month = self.others.iter().filter(|other| other.day.month() == day.month());
+        self.month = same_month.fold(Spent::default(), |month, other| month.max(other.month));
+        let before = self.others.iter().position(|other| other.day == day);
+        self.today = before.map_or_else(Spent::default, |at| self.others.remove(at).today);
+        self.day = day;
+        self.forget();
+    }
+
+    /// Notes what was spent on a day that isn't the current one.
+    fn note(&mut self, so_far: SpentSoFar) {
+        match self.others.iter_mut().find(|other| other.day == so_far.day) {
+            Some(other) => {
+                (other.today, other.month) = (other.today.max(so_far.today), other.month.max(so_far.month));
+            }
+            None => self.others.push(so_far),
+        }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        let surplus = self.others.len().saturating_sub(MAX_OTHER_DAYS);
+        self.others.drain(..surplus);
     }
 
     fn so_far(&self) -> SpentSoFar {
@@ -38,7 +64,15 @@ impl Periods {
 impl Spending {
     /// Creates it with what was spent on a day, and in the month up to and including that day.
     pub(crate) fn since(day: Day, today: Spent, month: Spent) -> Self {
-        Self { periods: Mutex::new(Periods { day, today, month, reserved: Spent::default() }) }
+        Self {
+            periods: Mutex::new(Periods {
+                day,
+                today,
+                month,
+                reserved: Spent::default(),
+                others: Vec::new(),
+            }),
+        }
     }
 
     fn lock(&self, day: Day) -> MutexGuard<'_, Periods> {
@@ -58,11 +92,12 @@ impl Spending {
 
     /// Adopts the spending that the store or the shared counters report, because other processes spend, too. Recent spending of
     /// this process may not be included yet, so amounts only grow; once it has been reported, they contain the sum.
-    pub(crate) fn follow(&self, SpentSoFar { day, today, month }: SpentSoFar) {
+    pub(crate) fn follow(&self, so_far: SpentSoFar) {
+        let SpentSoFar { day, today, month } = so_far;
         let mut periods = self.periods.lock().unwrap_or_else(PoisonError::into_inner);
-        // Reported for a day before midnight.
+        // Reported for a day before midnight, or for the day to which the clock has returned.
         if day < periods.day {
-            return;
+            return periods.note(so_far);
         }
         periods.turn(day);
         (periods.today, periods.month) = (periods.today.max(today), periods.month.max(month));
@@ -123,5 +158,54 @@ mod tests {
         assert_eq!(spending.read(after), so_far(after, Spent::default(), both));
         spending.follow(so_far(after, little, both));
         assert_eq!(spending.read(after), so_far(after, little, both));
+    }
+
+    /// Amounts of tokens, which cost nothing.
+    fn tokens(tokens: u64) -> Spent {
+        Spent { tokens, cost: 0 }
+    }
+
+    #[test]
+    fn a_day_to_which_the_clock_returns_goes_on_as_it_was_left() {
+        let day = |text: &str| text.parse::<Day>().expect("a day");
+        let (thirtieth, next, august) = (day("2026-07-30"), day("2026-07-31"), day("2026-08-01"));
+        let spending = Spending::since(thirtieth, tokens(10), tokens(50));
+        let spent = |day| {
+            let SpentSoFar { today, month, .. } = spending.read(day);
+            (today.tokens, month.tokens)
+        };
+        assert_eq!(spent(next), (0, 50));
+        spending.settle(next, tokens(7), Spent::default());
+        assert_eq!(spent(august), (0, 0));
+        spending.settle(august, tokens(3), Spent::default());
+        // However often it goes back and forth.
+        for _ in 0..10 {
+            assert_eq!((spent(thirtieth), spent(next), spent(august)), ((10, 57), (7, 57), (3, 3)));
+        }
+        spending.settle(thirtieth, tokens(1), Spent::default());
+        assert_eq!((spent(august), spent(thirtieth)), ((3, 3), (11, 58)));
+        let budget = |today: Spent, _, _| if today.tokens < 10 { Ok(()) } else { Err(()) };
+        assert_eq!(spending.reserve(thirtieth, tokens(1), budget), Err(()));
+    }
+
+    #[test]
+    fn what_is_reported_for_an_earlier_day_counts_once_the_clock_has_returned_to_it() {
+        let day = |text: &str| text.parse::<Day>().expect("a day");
+        // The gateway started with a clock that was a day ahead.
+        let spending = Spending::since(day("2026-07-31"), Spent::default(), tokens(30));
+        let so_far = SpentSoFar { day: day("2026-07-30"), today: tokens(10), month: tokens(30) };
+        spending.follow(so_far);
+        assert_eq!(spending.read(day("2026-07-30")), so_far);
+    }
+
+    #[test]
+    fn a_clock_that_jumps_about_is_remembered_within_bounds() {
+        let days: Vec<Day> = (0..100).map(|number| Day::of(number * 86_400)).collect();
+        let spending = Spending::since(days[0], tokens(1), tokens(1));
+        for day in &days {
+            spending.follow(SpentSoFar { day: days[0], today: tokens(1), month: tokens(1) });
+            spending.read(*day);
+        }
+        assert!(spending.periods.lock().expect("no panic").others.len() <= MAX_OTHER_DAYS);
     }
 }

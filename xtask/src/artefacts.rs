@@ -36,7 +36,7 @@ pub(crate) fn node_package(program: &str) -> Command {
     command
 }
 
-/// Which programs of the examples are built.
+/// Which example programs to build.
 #[derive(Clone, Copy)]
 pub(crate) enum Examples {
     All,
@@ -46,7 +46,7 @@ pub(crate) enum Examples {
 /// Set for the steps of `cargo xtask test` that run after the step `build` has built everything.
 pub(crate) const BUILT_VARIABLE: &str = "GATEWRIGHT_XTASK_BUILT";
 
-/// Whether the program, both packages, the examples and the tests are built. cargo would only wait for its lock to find that, and
+/// Whether the program, both packages, the examples and the tests are built. Asking cargo would only wait for its lock, and
 /// other steps use the packages.
 pub(crate) fn is_built() -> bool {
     std::env::var_os(BUILT_VARIABLE).is_some()
@@ -62,7 +62,7 @@ pub(crate) fn build_engines_of(checkout: &Path, target: &Path, examples: Example
     let packages = ["gatewright-cli", "gatewright-python", "gatewright-node", "gatewright-examples"];
     let mut call = cargo();
     call.current_dir(checkout).env("CARGO_TARGET_DIR", target);
-    // One call with all features, like the build of the tests: all of them share their dependencies.
+    // A single call with all features, like the build of the tests: all of them share their dependencies.
     call.args(["build", "--all-features"]).args(packages.iter().flat_map(|package| ["-p", package]));
     if let Examples::One(name) = examples {
         call.args(["--lib", "--bin", "gatewright", "--bin", name]);
@@ -70,7 +70,8 @@ pub(crate) fn build_engines_of(checkout: &Path, target: &Path, examples: Example
     build(&mut call)
 }
 
-/// Builds programs of the workspace, of the same dependencies as its tests: `gatewright-python` is selected for its features alone.
+/// Builds programs of the workspace with the same dependencies as its tests: `gatewright-python` is selected only for its
+/// features.
 pub(crate) fn build_programs(programs: &[(&str, &str)]) -> Result<()> {
     if is_built() {
         return Ok(());
@@ -104,7 +105,7 @@ pub(crate) fn build_all() -> Result<()> {
     step("set up the Node package", set_up_node)
 }
 
-/// Builds the program, both packages and one example, with what they are made of alone: neither the features that tests ask of
+/// Builds the program, both packages and one example with only the features they need: neither those that tests require of
 /// dependencies nor any tools.
 pub(crate) fn build_one_example(name: &str) -> Result<()> {
     step("build the program, both engines and the example", || {
@@ -142,10 +143,10 @@ fn set_up_python() -> Result<()> {
     Ok(())
 }
 
-/// The installer of Python packages, which takes a tenth of the time that pip takes.
+/// The installer for Python packages, ten times as fast as pip.
 const UV: &str = "uv==0.13.9";
 
-/// Installs what requirements files name into a venv, which is created unless it exists.
+/// Installs requirements files into a venv, which is created unless it exists.
 pub(crate) fn install_into(venv: &Path, requirements: &[PathBuf]) -> Result<()> {
     let _lock = lock("pip")?;
     create_venv(venv)?;
@@ -161,7 +162,7 @@ pub(crate) fn install_into(venv: &Path, requirements: &[PathBuf]) -> Result<()> 
     run(install.args(requirements.iter().flat_map(|file| [OsStr::new("--requirement"), file.as_os_str()])))
 }
 
-/// Installs what a requirements file names into the venv of this checkout.
+/// Installs a requirements file into the venv of this checkout.
 pub(crate) fn pip_install(requirements: &Path) -> Result<()> {
     install_into(&venv(&root()), &[requirements.to_path_buf()])
 }
@@ -202,7 +203,7 @@ pub(crate) fn build_node_package(package: &Path, target: &Path, profile: &str) -
     run(npm().args(["run", "--silent", "engine", "--", profile]))
 }
 
-/// Installs what a lock file names, unless it is installed already.
+/// Installs from a lock file, unless that has been done already.
 pub(crate) fn npm_ci(folder: &Path) -> Result<()> {
     let _lock = lock("npm")?;
     let lock = std::fs::metadata(folder.join("package-lock.json"))
@@ -216,7 +217,7 @@ pub(crate) fn npm_ci(folder: &Path) -> Result<()> {
     run(command("npm").current_dir(folder).args(["ci", "--no-audit", "--no-fund", "--silent"]))
 }
 
-/// Waits until no other step installs packages of this kind. The file that is returned holds the lock.
+/// Waits until no other step installs packages of this kind. The returned file holds the lock.
 fn lock(kind: &str) -> Result<std::fs::File> {
     let folder = target().join("test");
     std::fs::create_dir_all(&folder)?;
@@ -227,7 +228,7 @@ fn lock(kind: &str) -> Result<std::fs::File> {
 
 /// Copies a Python engine to the place where its package looks for it.
 pub(crate) fn place_engine(built: &Path, package: &Path) -> Result<()> {
-    // A rename: a process that has loaded the old engine keeps it.
+    // Renamed into place: a process that has loaded the old engine keeps it.
     let beside = package.join("_engine.abi3.so.new");
     std::fs::copy(built, &beside).with_context(|| format!("copy {}", built.display()))?;
     Ok(std::fs::rename(&beside, package.join("_engine.abi3.so"))?)

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: programs that measure, with ratios within one run. Absolute figures do not carry over to other
+//! `cargo xtask bench`: benchmark programs, with ratios within one run. Absolute figures do not carry over to other
 //! machines.
 
 mod awake;
@@ -44,7 +44,7 @@ pub(crate) enum Subject {
 }
 
 impl Subject {
-    /// As the command line and the markers of docs/benchmarks.md name it.
+    /// Its name on the command line and in the markers of docs/benchmarks.md.
     fn name(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -91,7 +91,7 @@ pub(crate) struct Settings {
     guided: bool,
 }
 
-/// Measures one subject. `program`: builds the gateway as packages have it, with or without a profile.
+/// Measures one subject. `program`: builds the gateway as in the packages, with or without a profile.
 pub(crate) fn run_bench(
     subject: Subject,
     settings: &Settings,

@@ -1,7 +1,7 @@
 //! `cargo xtask book`: the documentation as a site, built by mdBook, with every link checked.
 //!
-//! docs/SUMMARY.md lists the pages, which are in several folders of the repository: `gathering` copies them to one folder and
-//! turns the links between them; mdBook builds the site; `links` reads what was built.
+//! docs/SUMMARY.md lists the pages, which are in several folders of the repository: `gathering` copies them to one folder
+//! and rewrites the links between them; mdBook builds the site; `links` checks the result.
 
 mod gathering;
 mod links;
@@ -15,7 +15,7 @@ use crate::installed::Tool;
 use crate::process::{command, root, run, step};
 use crate::providers;
 
-/// Neither watching nor serving, which bring most of its dependencies.
+/// Without watching and serving, which cause most of its dependencies.
 const MDBOOK: Tool = Tool { name: "mdbook", version: "0.5.4", program: "mdbook", features: Some("search") };
 
 /// Builds the site and checks its links. Returns its first page.
@@ -39,7 +39,7 @@ pub(crate) fn build_book() -> Result<PathBuf> {
     Ok(site.join("index.html"))
 }
 
-/// The command: builds the site and says where it is; opens it if asked to.
+/// The command: builds the site and prints its location; opens it if requested.
 pub(crate) fn run_book(open: bool) -> Result<()> {
     let first = build_book()?;
     eprintln!("the site is in {}", first.display());

@@ -45,7 +45,7 @@ pub(crate) fn build(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// The progress of a build, and how it is shown.
+/// The progress of a build, and its display.
 struct Told {
     bar: ProgressBar,
     watched: bool,

@@ -1,4 +1,5 @@
-//! Which steps of `cargo xtask test` a change can break: a table of paths. What the table does not know breaks anything.
+//! Which steps of `cargo xtask test` a change can break: a table of paths. A path that is not in the table can break
+//! anything.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use serde_json::Value;
 
 use crate::process::{cargo, command, output, root};
 
-/// Steps that use the program, the packages or the tools that the step `build` makes or installs.
+/// Steps that use the program, the packages or the tools that the step `build` builds or installs.
 const AFTER_BUILD: &[&str] = &[
     "spec",
     "python",
@@ -36,10 +37,10 @@ const AFTER_BUILD: &[&str] = &[
     "promise",
 ];
 
-/// Tests of a crate, which nothing else contains.
+/// Tests of a crate that nothing else contains.
 const RUST_TESTS: &[&str] = &["format", "clippy", "rust", "nodes", "deny"];
 
-/// What the package of a language is part of.
+/// What a language's package is part of.
 const PYTHON: &[&str] = &[
     "codegen",
     "format",
@@ -82,8 +83,9 @@ const NODE: &[&str] = &[
     "promise",
 ];
 
-/// The program: what runs it, what is made of it, and its own tests. Not what reads other files alone (linters of the
-/// specification and of workflows, the text of pages), nor what runs other code (generated clients of another specification).
+/// The program: the steps that run it, use its output, or test it. Not those that only read other files (linters of the
+/// specification and of workflows, the text of pages), nor those that run other code (generated clients of another
+/// specification).
 const PROGRAM: &[&str] = &[
     "codegen",
     "format",
@@ -118,8 +120,8 @@ const PROGRAM: &[&str] = &[
     "promise",
 ];
 
-/// The gateway, which is part of the program: what runs it, and what feeds it. Not the program without it (`features`), nor who judges
-/// reports alone (`peers`, `distributed`).
+/// The gateway, which is part of the program: the steps that run it or provide its input. Not the program without it
+/// (`features`), nor those that only validate reports (`peers`, `distributed`).
 const GATEWAY: &[&str] = &[
     "codegen",
     "format",
@@ -151,8 +153,8 @@ const GATEWAY: &[&str] = &[
     "promise",
 ];
 
-/// What judges, compares and shows reports, which is part of every package. Not the steps in which no report is: those that call a
-/// gateway, break it or lint what is around it.
+/// The code that validates, compares and displays reports, which is part of every package. Not the steps without reports:
+/// those that call a gateway, break it or lint what is around it.
 const REPORT: &[&str] = &[
     "codegen",
     "format",
@@ -178,8 +180,8 @@ const REPORT: &[&str] = &[
     "promise",
 ];
 
-/// Steps by the beginning of a path; the longest beginning decides. Left out is what all steps depend on: most of the
-/// crates, the specification, these commands.
+/// Steps by path prefix; the longest prefix wins. Omits what all steps depend on: most of the crates, the
+/// specification, these commands.
 const TABLE: &[(&str, &[&str])] = &[
     (".ci/", &["rust", "workflows"]),
     (".github/", &["rust", "workflows"]),
@@ -201,7 +203,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("cli/src/", PROGRAM),
     ("cli/tests/", RUST_TESTS),
     ("connect/tests/", RUST_TESTS),
-    // The program holds what is made of it, in `console/src/built`, and the step compares both.
+    // The program contains its build output, in `console/src/built`, and the step compares both.
     ("console/app/", &["rust", "console"]),
     (
         "console/src/built/",
@@ -251,8 +253,8 @@ const TABLE: &[(&str, &[&str])] = &[
     ("tests/vectors/", &["rust", "python", "node", "runtimes", "peers", "checkkit", "package"]),
 ];
 
-/// The steps, of all in their order, that the changes since `base` can break: those that are committed since the branch
-/// left it, those that are not, and new files.
+/// The steps, in order, that the changes since `base` can break: those committed since the branch left it, uncommitted
+/// ones, and new files.
 pub(crate) fn steps_since(base: &str, all: &[&'static str]) -> Result<Vec<&'static str>> {
     let paths = paths_since(base)?;
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
@@ -271,7 +273,7 @@ pub(crate) fn packages_since(base: &str) -> Result<Vec<String>> {
     Ok(packages_of(&paths_since(base)?, &folders.collect::<Vec<_>>()))
 }
 
-/// The packages that hold the paths, each by the innermost of the folders.
+/// The packages that contain the paths, each by the innermost folder.
 fn packages_of(paths: &[String], folders: &[(PathBuf, String)]) -> Vec<String> {
     let of = |path: &String| {
         let holding = folders.iter().filter(|(folder, _)| Path::new(path).starts_with(folder));
@@ -300,7 +302,7 @@ fn steps_of(paths: &[&str], all: &[&'static str]) -> Vec<&'static str> {
             return all.to_vec();
         };
         broken.extend(*steps);
-        // They judge the blocks of every page.
+        // They check the blocks of every page.
         if Path::new(path).extension().is_some_and(|extension| extension == "md") {
             broken.extend(["readme", "workflows"]);
         }
@@ -354,7 +356,7 @@ mod tests {
         assert_eq!(spared, [&"spec", &"other-api", &"book"]);
     }
 
-    /// What a step is made of says whether a report or a gateway is in it.
+    /// The ingredients of a step show whether a report or a gateway is involved.
     #[test]
     fn a_change_of_the_gateway_or_of_reports_spares_the_steps_that_have_none_alone() {
         let all = crate::test::names();
@@ -389,7 +391,7 @@ mod tests {
         for path in ["gateway/Cargo.toml", "report/Cargo.toml"] {
             assert_eq!(spared(path), [""; 0], "{path}");
         }
-        // A page about other clients that checked a gateway would have a report.
+        // A page about other clients that checked a gateway would involve a report.
         for page in crate::clients::pages().expect("the pages") {
             let text = std::fs::read_to_string(&page).expect("it is read");
             for block in crate::fences::blocks(&text).expect("its fences are closed") {

@@ -1,4 +1,4 @@
-//! Tests the check kit as people use it: the program, the real coding agent, another maker's server, another validator.
+//! Tests the check kit in realistic use: the program, the real coding agent, a third-party server, another validator.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,11 +13,11 @@ use crate::nextest;
 use crate::other_server::OtherServer;
 use crate::process::{command, files_of, output, root, run};
 
-/// The tests of the kit that make the most different reports.
+/// The tests of the kit that produce the most varied reports.
 const REPORTING_TESTS: [&str; 4] = ["scenarios", "misbehaving", "agents", "cancellation"];
 /// The models of section 2.12.
 const MODELS: [&str; 3] = ["model-sol", "model-terra", "model-luna"];
-/// Faults of the gateway with which the agent must fail. The kit's own tests cover the others.
+/// Faults of the gateway that make the agent fail. The kit's own tests cover the others.
 const FAULTS_FOR_THE_AGENT: [&str; 5] = ["status=503", "truncate", "stream_error", "no_terminal", "bad_json"];
 
 /// Runs the kit against the gateway and another server, and validates every report with ajv.

@@ -1,4 +1,4 @@
-//! Clients that others wrote, pinned, against gateways with upstreams of every kind: `tests/clients`.
+//! Third-party clients, pinned, against gateways with upstreams of every kind: `tests/clients`.
 
 mod agents;
 mod expected;
@@ -18,9 +18,9 @@ use crate::local_gateway::LocalGateway;
 use crate::process::{command, files_of, missing, root, run, shown, step};
 use crate::walkthrough::{Surroundings, run_page};
 
-/// A program that plays the scenarios with several clients, one after another.
+/// A program that runs the scenarios with several clients, one after another.
 struct Player {
-    /// Its models that fail are its own, so that no breaker that it opens is in the way of another.
+    /// Its failing models are its own, so that a breaker that it opens doesn't affect others.
     name: &'static str,
     /// Name of the client in the table.
     language: &'static str,
@@ -33,12 +33,12 @@ const PLAYERS: [Player; 3] = [
     Player { name: "frameworks", language: "Python", modules: &["langchain_models", "litellm_calls"] },
 ];
 
-/// Set to play every scenario with every client at every upstream.
+/// Set to run every scenario with every client at every upstream.
 const EVERYTHING: &str = "GATEWRIGHT_EVERY_SCENARIO";
-/// Otherwise, each client plays each scenario at one upstream of this many.
+/// Otherwise, each client runs each scenario at one upstream out of this many.
 const SHARE: usize = 4;
 
-/// Plays the scenarios with every client against every upstream, and prints which passed.
+/// Runs the scenarios with every client against every upstream, and prints which passed.
 pub(crate) fn serve_them() -> Result<()> {
     let share = if plays_everything() { 1 } else { SHARE };
     let folder = root().join("tests/clients");
@@ -70,7 +70,7 @@ pub(crate) fn serve_them() -> Result<()> {
     outcomes.judge(&expected::of_everything(), share)
 }
 
-/// Whether what takes long is played whole, as each night.
+/// Whether long scenarios are run completely, as each night.
 pub(crate) fn plays_everything() -> bool {
     std::env::var_os(EVERYTHING).is_some()
 }
@@ -103,7 +103,7 @@ pub(crate) fn run_pages() -> Result<()> {
                 root().join("tests/agent/node_modules/.bin"),
             ],
             packages: Some(folder.join("node_modules")),
-            // The prices of models, and newer releases, are looked for elsewhere otherwise.
+            // Otherwise model prices and newer releases are looked up elsewhere.
             variables: vec![
                 ("LITELLM_LOCAL_MODEL_COST_MAP", "True".to_owned()),
                 ("DISABLE_AUTOUPDATER", "1".to_owned()),
@@ -122,17 +122,17 @@ fn install(folder: &Path) -> Result<()> {
     npm_ci(&root().join("tests/agent"))
 }
 
-/// The venv of agent SDKs and of frameworks that take the newest official SDKs.
+/// The venv for agent SDKs and for frameworks that require the newest official SDKs.
 fn agents_venv() -> PathBuf {
     target().join("agents-venv")
 }
 
-/// The venv of the frameworks: they need older releases of the official SDKs than we test.
+/// The venv for the frameworks that need older releases of the official SDKs than we test.
 fn frameworks() -> PathBuf {
     target().join("clients-venv")
 }
 
-/// What a player prints: a line of JSON for each scenario.
+/// The output of a player: a line of JSON for each scenario.
 fn play(folder: &Path, player: &Player, share: usize, upstreams: &Upstreams) -> Result<String> {
     let mut program = match player.name {
         "node" => command("node"),
@@ -142,7 +142,7 @@ fn play(folder: &Path, player: &Player, share: usize, upstreams: &Upstreams) -> 
     let script = if player.language == "Node" { "node/play.mjs" } else { "python/play.py" };
     program.arg(folder.join(script)).arg(upstreams.targets()).args([&share.to_string(), player.name]);
     program.args(player.modules);
-    // The prices of models are fetched otherwise.
+    // Otherwise model prices are fetched.
     program.env("LITELLM_LOCAL_MODEL_COST_MAP", "True").env("PYTHONWARNINGS", "ignore");
     let output =
         program.stdin(Stdio::null()).stderr(Stdio::piped()).output().with_context(|| missing(&program))?;

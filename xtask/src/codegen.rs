@@ -9,17 +9,17 @@ use serde::Deserialize;
 use crate::artefacts::{is_built, target};
 use crate::process::{cargo, command, output, root, run};
 
-/// Generates everything from the specification of a checkout and writes it, or with `check` only compares.
+/// Generates everything from the specification of a checkout and writes it; with `check`, only compares.
 pub(crate) fn generate(checkout: &Path, check: bool) -> Result<()> {
     run(generator(checkout).arg("generate").args(check.then_some("--check")))
 }
 
-/// Writes the clients of another specification into a folder. `home`: where they go there and what they import.
+/// Writes the clients for another specification into a folder. `home`: their place there and their imports.
 pub(crate) fn generate_clients(openapi: &Path, home: &Path, into: &Path) -> Result<()> {
     run(generator(&root()).arg("clients").arg(openapi).arg("--home").arg(home).arg("--into").arg(into))
 }
 
-/// An operation as callers name it: where it is on the client, and the method there.
+/// An operation as callers name it: its place on the client, and the method there.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Callable {
     pub python: (String, String),
@@ -32,10 +32,10 @@ pub(crate) fn callables() -> Result<Vec<Callable>> {
     serde_json::from_str(&listed).context("the generator lists operations in another form")
 }
 
-/// The package of the generator, and the program.
+/// The generator's package and program.
 pub(crate) const GENERATOR: (&str, &str) = ("gatewright-codegen", "codegen");
 
-/// The generator of this checkout, for another one or for this.
+/// This checkout's generator, for another checkout or this one.
 fn generator(checkout: &Path) -> Command {
     let mut generator = if is_built() {
         command(target().join("debug").join(GENERATOR.1))

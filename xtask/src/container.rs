@@ -1,7 +1,8 @@
-//! `cargo xtask test container`: the image of `deploy/Containerfile`, built with podman and run as that file says. It serves, runs
-//! without rights, keeps what lasts in its volume, and ends at SIGTERM when what is under way is answered.
+//! `cargo xtask test container`: the image of `deploy/Containerfile`, built with podman and run as that file describes. It
+//! serves, runs unprivileged, stores durable data in its volume, and exits at SIGTERM once requests in progress are
+//! answered.
 //!
-//! `GATEWRIGHT_IMAGE` names an image to judge instead of one that is built. How podman builds and runs is podman's own
+//! `GATEWRIGHT_IMAGE` names an image to test instead of building one. How podman builds and runs is podman's own
 //! configuration: `containers.conf`, `BUILDAH_ISOLATION`.
 
 use std::fs::{self, Permissions};
@@ -18,19 +19,19 @@ use serde_json::{Value, json};
 use crate::artefacts::target;
 use crate::process::{command, output, run, step};
 
-/// The name of an image to judge instead.
+/// The name of an image to test instead.
 const IMAGE_VARIABLE: &str = "GATEWRIGHT_IMAGE";
 const IMAGE: &str = "localhost/gatewright-test";
 /// Debian's slim image, which is 80 MB, the program, and certificates.
 const MAX_IMAGE_MB: u64 = 150;
-/// The user of the image, which manifests of `deploy/kubernetes` name, too.
+/// The image's user, which the manifests of `deploy/kubernetes` also name.
 const USER: &str = "10001";
-/// Where the image keeps data.
+/// Where the image stores data.
 const DATA: &str = "/var/lib/gatewright";
-/// What the certificates that the system trusts are at least; there are about 140.
+/// Minimum number of certificates that the system trusts; there are about 140.
 const MIN_CERTIFICATES: u64 = 50;
 
-/// An answer takes some seconds, longer than connections are accepted after the signal to stop.
+/// An answer takes some seconds, longer than connections are accepted after the stop signal.
 const CONFIGURATION: &str = r#"[server]
 listen = "0.0.0.0:8080"
 drain_delay = "3s"
@@ -45,7 +46,7 @@ event_delay = "100ms"
 /// More than `drain_delay` and `shutdown_grace` together: then podman kills it, and its exit code is 137.
 const STOP_SECONDS: u64 = 30;
 const CONFIGURED_KEY: &str = "key-of-the-container";
-/// How long a gateway may take to be ready, and to know a key that was made.
+/// Timeout for a gateway to be ready, and to know a new key.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn test() -> Result<()> {
@@ -82,7 +83,7 @@ pub(crate) fn test() -> Result<()> {
     step("its stop lets a stream end", || container.ends_when_a_stream_does(&key))?;
     drop(container);
 
-    // Nothing of the first one is left but the volume; and nothing but the volume can be written, as compose.yaml has it.
+    // Only the volume of the first one remains; and only the volume is writable, as in compose.yaml.
     let guarded =
         ["--read-only", "--tmpfs=/tmp", "--cap-drop=all", "--security-opt=no-new-privileges"].as_slice();
     step("the volume has its data, for the next one", || {
@@ -103,7 +104,7 @@ fn podman(subcommand: &str) -> Command {
     podman
 }
 
-/// The file of the configuration, which the user of the image may read.
+/// The configuration file, readable for the image's user.
 fn configuration() -> Result<PathBuf> {
     let folder = target().join("container");
     fs::create_dir_all(&folder)?;
@@ -113,7 +114,7 @@ fn configuration() -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Whether these are the events of an answer, up to the last one.
+/// Whether these are the complete events of an answer.
 fn is_whole(events: &str) -> bool {
     let chunks = events.lines().filter(|line| line.starts_with("data: {")).count();
     chunks > 2 && events.trim_end().ends_with("data: [DONE]")
@@ -132,19 +133,19 @@ impl Volume {
 
 impl Drop for Volume {
     fn drop(&mut self) {
-        // What fails leaves a volume, and the test has its result.
+        // If this fails, a volume remains, but the test has its result.
         _ = output(podman("volume").args(["rm", "--force", &self.0]));
     }
 }
 
-/// A container of the image, with a port of this machine; dropping it removes it.
+/// A container of the image, with a port on this machine; dropping it removes it.
 struct Container {
     name: String,
     address: String,
 }
 
 impl Container {
-    /// Starts one as the comment in the container file says, with further arguments.
+    /// Starts one as the comment in the container file describes, with additional arguments.
     fn start(
         which: &str,
         image: &str,
@@ -157,7 +158,7 @@ impl Container {
         output(
             podman("run")
                 .args(["--detach", "--name", &container.name, "--publish", "127.0.0.1::8080"])
-                // Z: where a machine labels files, the label of this container. Elsewhere it says nothing.
+                // Z: on a machine that labels files, sets this container's label. Elsewhere it has no effect.
                 .arg("--volume")
                 .arg(format!("{}:/etc/gatewright/gatewright.toml:ro,Z", configuration.display()))
                 .args(["--volume", &format!("{}:{DATA}", volume.0)])
@@ -171,7 +172,7 @@ impl Container {
         Ok(container)
     }
 
-    /// What a command prints in the container.
+    /// The output of a command in the container.
     fn prints(&self, words: &[&str]) -> Result<String> {
         output(podman("exec").arg(&self.name).args(words))
     }
@@ -186,7 +187,7 @@ impl Container {
         curl
     }
 
-    /// Status of an answer, or 0 where there is none.
+    /// Status of a response, or 0 without one.
     fn status(&self, path: &str, key: &str) -> Result<u16> {
         let asked = self
             .curl(path, key)
@@ -231,7 +232,7 @@ impl Container {
         Ok(())
     }
 
-    /// Those that Postgres and Redis over TLS are judged by.
+    /// The authorities that verify Postgres and Redis over TLS.
     fn trusts_the_roots_of_the_system(&self) -> Result<()> {
         let place = "/etc/ssl/certs/ca-certificates.crt";
         let found = self.prints(&["grep", "--count", "BEGIN CERTIFICATE", place])?;
@@ -240,7 +241,7 @@ impl Container {
         Ok(())
     }
 
-    /// Makes a key as an operator does, and waits until the gateway knows it.
+    /// Creates a key as an operator does, and waits until the gateway knows it.
     fn made_key(&self) -> Result<String> {
         let key = self.prints(&["gatewright", "keys", "create", "app"])?.trim().to_owned();
         self.waits_until(200, "/v1/models", &key)?;
@@ -273,7 +274,8 @@ impl Container {
         Ok(Streamed { child, events, got })
     }
 
-    /// Stops the container while a stream is under way. It says that it is to get nothing new, and ends after the stream.
+    /// Stops the container while a stream is in progress. It reports that it accepts nothing new, and exits after the
+    /// stream.
     fn ends_when_a_stream_does(&self, key: &str) -> Result<()> {
         let stream = self.stream(key)?;
         let begun = Instant::now();
@@ -292,7 +294,7 @@ impl Container {
         stop
     }
 
-    /// Stops the container while nothing is under way.
+    /// Stops the container while it is idle.
     fn ends(&self) -> Result<()> {
         let begun = Instant::now();
         output(&mut self.stop())?;
@@ -309,7 +311,7 @@ impl Container {
         Ok(())
     }
 
-    /// The usage of the key that was made is that of so many requests, each answered in whole.
+    /// The usage of the new key corresponds to this many requests, each answered completely.
     fn has_counted(&self, requests: u64) -> Result<()> {
         let usage =
             self.prints(&["gatewright", "usage", "--by", "key", "--key", "app", "--format", "json"])?;
@@ -322,12 +324,12 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        // What fails leaves a container, and the test has its result.
+        // If this fails, a container remains, but the test has its result.
         _ = output(podman("rm").args(["--force", "--time", "0", &self.name]));
     }
 }
 
-/// An answer that arrives.
+/// A response that is arriving.
 struct Streamed {
     child: Child,
     events: BufReader<ChildStdout>,
@@ -335,7 +337,7 @@ struct Streamed {
 }
 
 impl Streamed {
-    /// All of it, at its end.
+    /// All of it, once it is complete.
     fn rest(mut self) -> Result<String> {
         self.events.read_to_string(&mut self.got)?;
         let status = self.child.wait()?;

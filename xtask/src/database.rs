@@ -1,5 +1,5 @@
-//! A Postgres server for the `sql` blocks of a page: a new one, which is gone after the page. No service of the system is used. Not that
-//! of `tests/stores`, which brings a service of S3 along: this program is built before all others.
+//! A Postgres server for the `sql` blocks of a page: a new one, which is removed after the page. Uses no service of the
+//! system, nor `tests/stores`, which includes an S3 service: this program is built before all others.
 
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -13,18 +13,18 @@ use crate::process::{command, output};
 
 /// Where Debian's packages put the programs, by version.
 const PACKAGES: &str = "/usr/lib/postgresql";
-/// Whoever says the blocks: a superuser, as an administrator is.
+/// The user that runs the blocks: a superuser, like an administrator.
 const USER: &str = "administrator";
-/// The user and the group `nobody`, as Debian numbers them: the server refuses to run as root.
+/// The user and group `nobody` in Debian's numbering: the server refuses to run as root.
 const NOBODY: u32 = 65_534;
-/// How long the server may take to start.
+/// Start timeout of the server.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Database {
     programs: PathBuf,
-    /// Of its files and its socket, whose path must be short.
+    /// For its files and its socket, whose path must be short.
     folder: PathBuf,
     server: Child,
 }
@@ -68,7 +68,7 @@ impl Database {
         Ok(database)
     }
 
-    /// The folder of its programs, `psql` among them.
+    /// The folder of its programs, including `psql`.
     pub(crate) fn programs(&self) -> &Path {
         &self.programs
     }
@@ -87,14 +87,14 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Both fail only where it is gone already. What it keeps need not outlast the page.
+        // Both fail only if it has already gone. Its data need not outlive the page.
         _ = self.server.kill();
         _ = self.server.wait();
         _ = std::fs::remove_dir_all(&self.folder);
     }
 }
 
-/// A command that ends when the thread that starts it does, and does not run as root.
+/// A command that ends with the thread that starts it, and does not run as root.
 fn unprivileged(is_root: bool, program: &Path) -> Command {
     let mut command = command("setpriv");
     command.args(["--pdeathsig", "QUIT"]);

@@ -1,6 +1,6 @@
 //! `cargo xtask demo`: builds everything, starts a gateway in front of a provider, and tells the same story from Rust,
-//! Python and Node. The provider is a second gateway, which answers from its simulator: the way of a request is the one
-//! that users have, and nothing leaves this machine.
+//! Python and Node. The provider is a second gateway, which answers from its simulator: a request takes the same path
+//! as for users, and nothing leaves this machine.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -30,7 +30,7 @@ pub(crate) fn run_demo() -> Result<()> {
     Ok(())
 }
 
-/// Tells the story from each language. Fails unless all tell the same.
+/// Tells the story from each language. Fails unless all are the same.
 pub(crate) fn compare_stories() -> Result<()> {
     artefacts::build_engines(Examples::All)?;
     let folder = target().join("demo");
@@ -49,7 +49,7 @@ pub(crate) fn compare_stories() -> Result<()> {
     Ok(())
 }
 
-/// The gateway that the story is told to, and the provider behind it.
+/// The gateway that the story uses, and the provider behind it.
 struct Scene {
     gateway: LocalGateway,
     configuration: PathBuf,

@@ -1,5 +1,5 @@
-//! Dependencies have licences that allow their use, come from crates.io, none of the banned ones is among them
-//! (`deny.toml`, judged by cargo-deny), and each is used (judged by cargo-machete).
+//! Checks that dependencies have acceptable licenses, come from crates.io, and are not banned (`deny.toml`,
+//! checked by cargo-deny), and that each is used (checked by cargo-machete).
 
 use anyhow::Result;
 

@@ -1,6 +1,6 @@
-//! What `deploy/` holds passes the linters of its makers' worlds. Of it, the commands of the unit are run here: the rest takes a
-//! cluster, or images over the network. `cargo xtask test nodes` runs three gateways of `compose/gatewright.toml` behind its load
-//! balancer; `cargo xtask test container` builds the image and runs it.
+//! Checks that `deploy/` passes the linters for each format. Only the commands of the unit are run here: the rest needs a
+//! cluster, or images from the network. `cargo xtask test nodes` runs three gateways of `compose/gatewright.toml` behind its
+//! load balancer; `cargo xtask test container` builds the image and runs it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,16 +15,16 @@ use anyhow::{Context as _, Result, bail, ensure};
 use crate::artefacts::{npm_ci, program, target, venv};
 use crate::process::{command, root, run};
 
-/// Exposure of the unit, of 100, as systemd judges it.
+/// Maximum exposure of the unit, out of 100, as rated by systemd.
 const EXPOSURE: &str = "20";
-/// The oldest version of a cluster that the manifests are for, and the newest.
+/// The oldest and the newest version of a cluster that the manifests are for.
 const CLUSTERS: [&str; 2] = ["1.31", "1.37"];
-/// The resource that is not the cluster's own.
+/// The resource that is not built into clusters.
 const MONITOR: &str = "service-monitor.yaml";
 const KUSTOMIZATION: &str = "kustomization.yaml";
-/// How long the service may take for what it says.
+/// How long the service may take to log a message.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Where Debian's package puts it, which is not on every user's path.
+/// Where Debian's package installs it, which is not on every user's path.
 pub(crate) const NGINX: &str = "/usr/sbin/nginx";
 
 pub(crate) fn lint() -> Result<()> {
@@ -44,7 +44,7 @@ fn judge_unit() -> Result<()> {
         eprintln!("    systemd-analyze is not installed: the unit is not judged");
         return Ok(());
     }
-    // The program has to exist where the unit says.
+    // The program must exist where the unit expects it.
     let unit = unit.replace("/usr/local/bin/gatewright", &program().display().to_string());
     let place = target().join("gatewright.service");
     fs::write(&place, unit)?;
@@ -55,8 +55,8 @@ fn judge_unit() -> Result<()> {
         .stdout(Stdio::null()))
 }
 
-/// Runs the commands of the unit as it writes them, with folders of this machine in the places of its own: what is before the
-/// start, the start, and a reload.
+/// Runs the commands of the unit as written, with folders of this machine in place of its own: those before the start, the
+/// start, and a reload.
 fn run_unit(unit: &str) -> Result<()> {
     let home = target().join("unit");
     let (etc, state) = (home.join("etc"), home.join("state"));
@@ -81,28 +81,28 @@ fn run_unit(unit: &str) -> Result<()> {
     service.run("ExecStartPre", None)?;
     let mut service = service.started()?;
     write("60")?;
-    // It sees by itself that the file has changed; a reload reads it all the same.
+    // It notices by itself that the file has changed; a reload reads it anyway.
     service.says("was read again")?;
     service.run("ExecReload", Some(service.id()))?;
     service.says("was read again")?;
     write("\"none\"")?;
     service.says("max_percent_per_key")?;
     service.run("ExecReload", Some(service.id()))?;
-    // The configuration in use stays, and the service runs.
+    // The configuration in use remains, and the service keeps running.
     service.says("max_percent_per_key")?;
     ensure!(service.runs()?, "the service ended at a reload of a wrong file");
     ensure!(service.run("ExecStartPre", None).is_err(), "a wrong file passes the check before the start");
     Ok(())
 }
 
-/// A service as its unit describes it.
+/// A service as described by its unit.
 struct Service {
     unit: String,
     child: Option<(Child, Receiver<String>)>,
 }
 
 impl Service {
-    /// The value of a setting, which stands once.
+    /// The value of a setting, which must occur once.
     fn value(&self, name: &str) -> Result<&str> {
         let mut values = self.unit.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
         match (values.next(), values.next()) {
@@ -153,7 +153,7 @@ impl Service {
         self.child.as_ref().map_or(0, |(child, _)| child.id())
     }
 
-    /// Waits for a line with these words.
+    /// Waits for a line that contains these words.
     fn says(&self, words: &str) -> Result<()> {
         let (_, said) = self.child.as_ref().context("the service was not started")?;
         let mut heard = Vec::new();
@@ -190,9 +190,9 @@ fn judge_compose() -> Result<()> {
         .arg(deploy.join("compose.yaml"))
         .stdout(Stdio::null()))?;
     run(command("sh").arg("-n").arg(compose.join("secrets.sh")))?;
-    // The secrets are not on this machine, which is a warning.
+    // The secrets are not on this machine, which causes a warning.
     run(command(program()).args(["config", "check"]).arg(compose.join("gatewright.toml")))?;
-    // Outside of its network, names of containers are nobody's.
+    // Outside of its network, container names don't resolve.
     let balancer = fs::read_to_string(compose.join("nginx.conf"))?;
     let balancer = (1..=3).fold(balancer, |text, number| {
         text.replace(&format!("gateway-{number}:"), &format!("127.0.0.{number}:"))

@@ -1,12 +1,11 @@
-//! Tests that every public type, trait, function, macro, constant, static and method of the crates that people use has an
-//! example in its documentation; constants of types are asked, too, and so are methods and constants that a trait of ours
-//! declares. rustdoc's own lint passes over everything that a private module defines and the crate's root exports, which is
-//! nearly all; so this reads rustdoc's JSON, from the root along what is public.
+//! Tests that every public type, trait, function, macro, constant, static and method of the library crates has an example
+//! in its documentation; this includes constants of types, and methods and constants that our traits declare. rustdoc's own
+//! lint skips everything that a private module defines and the crate root exports, which is nearly everything; so this
+//! reads rustdoc's JSON, from the root along what is public.
 //!
-//! Generated methods are asked as all others: the generator writes their examples. Some items are not asked, since the
-//! example of their type shows them: fields, variants, types that belong to a trait, and the words of generated sets, which
-//! are what variants are elsewhere. The documentation of a trait covers the methods of its implementations. What is hidden is
-//! not in the JSON.
+//! Generated methods are included: the generator writes their examples. Some items are exempt, since the example of their
+//! type covers them: fields, variants, types that belong to a trait, and the words of generated sets, which correspond to
+//! variants. The documentation of a trait covers the methods of its implementations. Hidden items are not in the JSON.
 
 use std::path::Path;
 
@@ -16,26 +15,26 @@ use serde_json::Value;
 use crate::building::build;
 use crate::process::{cargo, output, root};
 
-/// The crates that people use as libraries. Of the others the program is what people use, and they say so, see [`MARK`].
+/// The crates that are used as libraries. The others are used through the program, and say so, see [`MARK`].
 const CRATES: &[&str] = &["gatewright", "gatewright-report"];
 
-/// What the README and the documentation of every other crate that is published say.
+/// The statement in the README and the documentation of every other published crate.
 const MARK: &str = "has no stable interface";
 
-/// Has rustdoc mark what needs a feature of the crate; it is an unstable feature of rustdoc, which docs.rs has.
+/// Makes rustdoc mark what needs a feature of the crate; an unstable feature of rustdoc, which docs.rs uses.
 const DOC_CFG: &str = "#![cfg_attr(docsrs, feature(doc_cfg))]";
 
-/// What rustdoc calls the kinds of items that have an example.
+/// rustdoc's names for the kinds of items that need an example.
 const KINDS: &[&str] =
     &["struct", "enum", "union", "trait", "function", "macro", "type_alias", "constant", "static"];
 
-/// Fails with the list of the items that have none, or of the crates that are neither asked nor marked.
+/// Fails with a list of the items without an example, or of crates that are neither checked nor marked.
 pub(crate) fn check() -> Result<()> {
     check_marks()?;
     let mut lacking = Vec::new();
     for name in CRATES {
         let arguments = ["rustdoc", "--package", name, "--all-features", "--lib", "--"];
-        // With the cfg of docs.rs, so that what only docs.rs compiles is compiled here, too.
+        // With the cfg of docs.rs, so that code only compiled there is compiled here, too.
         let json = ["-Zunstable-options", "--output-format", "json", "--cfg", "docsrs"];
         build(cargo().env("RUSTDOC", root().join(".ci/rustdoc")).args(arguments).args(json))?;
         let file = crate::artefacts::target().join("doc").join(format!("{}.json", name.replace('-', "_")));
@@ -55,8 +54,8 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Errors: a crate that is published as a library is none of [`CRATES`], and does not say that it is not for use by itself; or
-/// one of [`CRATES`] says so. Or one has features, and docs.rs would not mark what needs them.
+/// Errors: a crate that is published as a library is not in [`CRATES`], and does not say that it is not for separate use; or
+/// one in [`CRATES`] does. Or one has features, and docs.rs would not mark what needs them.
 fn check_marks() -> Result<()> {
     let arguments = ["metadata", "--format-version", "1", "--no-deps"];
     let metadata: Value = serde_json::from_str(&output(cargo().args(arguments))?)?;
@@ -93,7 +92,8 @@ fn check_marks() -> Result<()> {
     Ok(())
 }
 
-/// The main file of a package's library, of cargo's metadata; none if the package is not published, or has none.
+/// The main file of a package's library, from cargo's metadata; none if the package is not published, or has no
+/// library.
 fn published_library(package: &Value) -> Option<&str> {
     let is_published = package["publish"].is_null();
     let mut targets = package["targets"].as_array().into_iter().flatten().filter(|_| is_published);
@@ -103,7 +103,7 @@ fn published_library(package: &Value) -> Option<&str> {
     targets.find(is_library)?["src_path"].as_str()
 }
 
-/// Whether a package, of cargo's metadata, has features that its users turn on or off.
+/// Whether a package, from cargo's metadata, has features that users can turn on or off.
 fn has_features(package: &Value) -> bool {
     let mut features = package["features"].as_object().into_iter().flat_map(|features| features.keys());
     features.any(|feature| feature != "default")
@@ -122,7 +122,7 @@ fn own_docs(code: &str) -> String {
     lines.map(str::trim).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text has the mark, wherever its lines break.
+/// Whether a text contains the mark, wherever its lines break.
 fn is_marked(text: &str) -> bool {
     text.split_whitespace().collect::<Vec<_>>().join(" ").contains(MARK)
 }
@@ -151,7 +151,7 @@ fn public(document: &Value) -> Vec<Item<'_>> {
     let mut waiting = vec![(&document["root"], None::<String>)];
     let (mut items, mut seen) = (Vec::new(), std::collections::HashSet::new());
     while let Some((id, path)) = waiting.pop() {
-        // What is not there is another crate's, or private.
+        // Missing items belong to another crate, or are private.
         let Some(item) = index.get(id.to_string()) else { continue };
         let Some((kind, inner)) = item["inner"].as_object().and_then(|inner| inner.iter().next()) else {
             continue;
@@ -197,7 +197,7 @@ enum MemberKind {
 }
 
 impl MemberKind {
-    /// None for what has no example of its own.
+    /// None if it needs no example of its own.
     fn of(member: &Value) -> Option<Self> {
         let inner = &member["inner"];
         let kinds = [("function", Self::Method), ("assoc_const", Self::Constant)];
@@ -212,7 +212,7 @@ impl MemberKind {
     }
 }
 
-/// The public methods and constants of a type that are none of a trait, or those that a trait declares.
+/// The public methods and constants of a type that don't belong to a trait, or those that a trait declares.
 fn members<'a>(index: &'a Value, of: &'a Value) -> impl Iterator<Item = (MemberKind, &'a Value)> {
     let found = |id: &Value| index.get(id.to_string());
     let implementations = of["impls"].as_array().into_iter().flatten().filter_map(found);
@@ -223,7 +223,7 @@ fn members<'a>(index: &'a Value, of: &'a Value) -> impl Iterator<Item = (MemberK
     members.filter_map(|member| Some((MemberKind::of(member)?, member)))
 }
 
-/// Whether a member is a word of a generated set, which the example of its type shows.
+/// Whether a member is a word of a generated set, which the example of its type covers.
 fn is_word(kind: MemberKind, member: &Value) -> bool {
     let ty = &member["inner"]["assoc_const"]["type"];
     kind == MemberKind::Constant && ty["borrowed_ref"]["type"]["primitive"] == "str" && is_generated(member)
@@ -234,7 +234,7 @@ fn is_generated(item: &Value) -> bool {
     file.split(['/', '\\']).rev().skip(1).any(|folder| folder == "generated")
 }
 
-/// Whether a documentation has a block that rustdoc compiles as a test.
+/// Whether documentation contains a block that rustdoc compiles as a test.
 fn has_example(docs: &str) -> bool {
     let fences = docs.lines().filter_map(|line| line.trim_start().strip_prefix("```"));
     // Every other fence ends a block.

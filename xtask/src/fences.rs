@@ -1,5 +1,5 @@
-//! The fenced blocks of a Markdown page, and what the words after a fence say of each: whether it runs, is a file, or is only
-//! shown.
+//! The fenced blocks of a Markdown page, and the meaning of the words after a fence: whether the block runs, is a file, or
+//! is only shown.
 
 use std::path::{Path, PathBuf};
 
@@ -17,9 +17,9 @@ pub(crate) struct Block {
     pub text: String,
 }
 
-/// Words after the language of a block that is not run.
+/// Words after the language that mark a block that is not run.
 const NOT_RUN: [&str; 2] = ["fragment", "no-run"];
-/// What a command line of ours begins with, which a block that is only shown must not hold.
+/// Prefixes of our commands, which a block that is only shown must not contain.
 const COMMANDS: [&str; 3] = ["gatewright ", "cargo xtask ", "$ "];
 
 /// The blocks of a page, without the indentation that they have in a list. Errors: a fence is not closed.
@@ -47,7 +47,7 @@ pub(crate) fn blocks(page: &str) -> Result<Vec<Block>> {
     Ok(found)
 }
 
-/// Checks the blocks of every page of the repository: a block either runs or says that it does not.
+/// Checks the blocks of every page in the repository: each must either run or be marked as not run.
 pub(crate) fn check() -> Result<()> {
     let mut wrong = Vec::new();
     for page in pages()? {
@@ -67,7 +67,7 @@ pub(crate) fn check() -> Result<()> {
     Ok(())
 }
 
-/// The pages that git knows or would add.
+/// The pages that git tracks or would add.
 pub(crate) fn pages() -> Result<Vec<PathBuf>> {
     let listed = output(command("git").current_dir(root()).args([
         "ls-files",
@@ -79,7 +79,7 @@ pub(crate) fn pages() -> Result<Vec<PathBuf>> {
     Ok(listed.lines().map(PathBuf::from).filter(|page| root().join(page).is_file()).collect())
 }
 
-/// Errors: nobody can tell whether the block runs, or it is not what its fence says.
+/// Errors: it is unclear whether the block runs, or it doesn't match its fence.
 fn judge(block: &Block) -> Result<()> {
     let words: Vec<&str> = block.info.split_whitespace().collect();
     match words.as_slice() {
@@ -160,11 +160,11 @@ mod tests {
 
     #[test]
     fn a_block_that_runs_is_of_a_page_that_runs() {
-        // Their blocks are those of the examples, which have a step of their own.
+        // Their blocks are those of the examples, which have their own step.
         let mut run = ["README.md", "core/README.md"].map(|page| root().join(page)).to_vec();
         run.extend(crate::guides::pages().expect("pages"));
         run.extend(crate::clients::pages().expect("pages"));
-        // It quotes scripts, which have a step of their own; the blocks of this one are documentation tests.
+        // It quotes scripts, which have their own step; the blocks of this one are documentation tests.
         run.extend(["docs/guides/migrating.md", "docs/reference/rust.md"].map(|page| root().join(page)));
         for page in pages().expect("the pages of git") {
             let text = std::fs::read_to_string(root().join(&page)).expect("text");

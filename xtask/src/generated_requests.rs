@@ -1,8 +1,8 @@
-//! Requests that Schemathesis makes of the specification, valid ones and broken ones: to the simulator, and to a gateway
-//! whose models are at upstreams of every kind. Each answer has a status, a type and a form that the specification
-//! allows, none says that the gateway failed, and broken requests are refused, also those without a key. What a request
-//! made is followed from operation to operation, and no other user gets it. `tests/requests/schemathesis.toml` says which
-//! checks are off where, and why.
+//! Requests that Schemathesis generates from the specification, valid and broken ones: to the simulator, and to a gateway
+//! whose models are at upstreams of every kind. Each response must have a status, a type and a form that the
+//! specification allows, and must not report a failure of the gateway; broken requests must be rejected, including those
+//! without a key. What a request creates is followed from operation to operation, and no other user can access it.
+//! `tests/requests/schemathesis.toml` lists the disabled checks, with reasons.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,19 +16,19 @@ use crate::clients::plays_everything;
 use crate::local_gateway::LocalGateway;
 use crate::process::{command, root, run, step};
 
-/// Requests of each operation in the phases that make them at random: after each change, and each night.
+/// Requests per operation in the phases that generate them randomly: after each change, and each night.
 const RANDOM: [&str; 2] = ["8", "100"];
-/// The phases that have to run, the last of which goes from operation to operation.
+/// The phases that must run, the last of which goes from operation to operation.
 const PHASES: [&str; 4] = ["examples", "coverage", "fuzzing", "stateful"];
-/// So that each run makes the same requests.
+/// So that each run generates the same requests.
 const SEED: &str = "1";
-/// Kinds of upstreams, and the paths of their base URLs.
+/// Kinds of upstreams, with the paths of their base URLs.
 const KINDS: [(&str, &str); 5] =
     [("chat", "/v1"), ("responses", "/v1"), ("messages", "/v1"), ("native", "/v1beta"), ("gatewright", "")];
 /// The models that `tests/requests/hooks.py` puts into requests.
 const MODELS: [&str; 3] = ["model-sol", "model-breeze", "model-cedar"];
 
-/// Sends them.
+/// Sends the requests.
 pub(crate) fn send() -> Result<()> {
     step("install Schemathesis", install)?;
     let folder = target().join("requests");
@@ -74,7 +74,7 @@ fn send_to(folder: &Path, gateway: &LocalGateway) -> Result<()> {
     let report = folder.join("report.json");
     let random = RANDOM[usize::from(plays_everything())];
     run(command(venv().join("bin/schemathesis"))
-        // It writes beside itself what it found, and reads the keys from there.
+        // It writes its findings next to itself, and reads the keys from there.
         .current_dir(folder)
         .env("SCHEMATHESIS_HOOKS", "hooks")
         .env("PYTHONPATH", root().join("tests/requests"))
@@ -89,7 +89,7 @@ fn send_to(folder: &Path, gateway: &LocalGateway) -> Result<()> {
     expect_all_ran(&serde_json::from_slice(&fs::read(report)?)?)
 }
 
-/// The file of both users of `schemathesis.toml`, in the form of Web Fuzzing Commons.
+/// The file with both users of `schemathesis.toml`, in the format of Web Fuzzing Commons.
 fn write_keys(path: &Path, gateway: &LocalGateway) -> Result<()> {
     let user = |name: &str, key: &str| {
         let header = json!({ "name": "Authorization", "value": format!("Bearer {key}") });
@@ -99,7 +99,7 @@ fn write_keys(path: &Path, gateway: &LocalGateway) -> Result<()> {
     Ok(fs::write(path, json!({ "auth": users }).to_string())?)
 }
 
-/// It ends with success also where it left out a phase, such as one for which it found no links.
+/// It succeeds even if it skipped a phase, such as one for which it found no links.
 fn expect_all_ran(report: &Value) -> Result<()> {
     for phase in PHASES {
         let status = report["phases"][phase]["status"].as_str().context("the report lacks a phase")?;

@@ -1,5 +1,5 @@
-//! The server's program, built with a profile. A first build counts what runs while it serves; the counts tell the second
-//! one what to lay side by side, what to inline, and what to move out of the way (decision 0065).
+//! The server's program, built with profile-guided optimization. A first build counts what runs while it serves; the
+//! counts tell the second build what to place together, what to inline, and what to move out of the way (decision 0065).
 
 mod training;
 
@@ -16,11 +16,11 @@ use crate::process::{cargo, command, host, output, root, run, step};
 /// The crate of the program, and its name.
 pub(crate) const PROGRAM: &str = "gatewright-server";
 
-/// What the build depends on: the profile of other files is another one.
+/// The sources of the build: if they change, the profile is outdated.
 const SOURCES: [&str; 4] = ["*.rs", "*.toml", "Cargo.lock", "spec"];
 
-/// The flags for rustc that build the program for a target with its profile, which is made if there is none of these sources.
-/// For a target whose programs do not run here: none.
+/// The rustc flags that build the program for a target with its profile, which is generated if there is none for these
+/// sources. None for targets whose programs can't run here.
 pub(crate) fn flags(target_triple: &str) -> Result<Vec<String>> {
     if target_triple != host()? {
         eprintln!("    without a profile: programs for {target_triple} do not run here");
@@ -41,18 +41,18 @@ pub(crate) fn flags(target_triple: &str) -> Result<Vec<String>> {
         run(command(merge).arg("merge").arg("-o").arg(&unfinished).arg(&raw))?;
         std::fs::rename(unfinished, &profile)?;
     }
-    // Linkers lay functions in the order of the modules, unless a script says otherwise: what never runs would lie between.
+    // Linkers place functions in module order, unless a script says otherwise: code that never runs would be in between.
     let script = root().join("xtask/src/guided/sections.ld");
     Ok(vec![
         format!("-Cprofile-use={}", profile.display()),
-        // The runtime calls tasks through a table. A profile tells which one it is, and LLVM would put all that a task does
-        // into the loop of the runtime: one function of 114,000 blocks, which the compiler did not finish in 25 minutes.
+        // The runtime calls tasks through a table. With a profile that identifies the task, LLVM would inline the whole
+        // task into the runtime's loop: one function of 114,000 blocks, which the compiler did not finish in 25 minutes.
         "-Cllvm-args=-disable-icp".to_owned(),
         format!("-Clink-arg=-Wl,-T,{}", script.display()),
     ])
 }
 
-/// Sets flags for what is built for a target: build scripts and macros are built without them.
+/// Sets flags for code built for a target: build scripts and macros are built without them.
 pub(crate) fn with_flags<'a>(
     command: &'a mut Command,
     target_triple: &str,
@@ -67,15 +67,15 @@ pub(crate) fn with_flags<'a>(
     command.env(variable, given.into_iter().chain(flags.iter().cloned()).collect::<Vec<_>>().join(" "))
 }
 
-/// The program as packages have it, built for this machine; `guided`: with its profile.
+/// The program as in the packages, built for this machine; `guided`: with its profile.
 pub(crate) fn program(guided: bool) -> Result<PathBuf> {
     let target_triple = host()?;
     let flags = if guided { flags(&target_triple)? } else { Vec::new() };
     build_with(&target_triple, &flags)
 }
 
-/// The program that counts what runs. It cannot be built faster than the other: the names of functions depend on the profile
-/// of cargo, and the counts are found by the names.
+/// The instrumented program. It can't be built with a faster cargo profile: function names depend on the cargo profile, and
+/// the counts are matched by name.
 fn counting(target_triple: &str) -> Result<PathBuf> {
     let built = build_with(target_triple, &["-Cprofile-generate".to_owned()])?;
     let counting = target().join("guided").join(PROGRAM);
@@ -94,12 +94,12 @@ fn sources() -> Result<Vec<PathBuf>> {
     let list = output(
         command("git").args(["ls-files", "--cached", "--others", "--exclude-standard", "--"]).args(SOURCES),
     )?;
-    // What was removed and not yet committed is listed, too.
+    // Files removed but not yet committed are listed, too.
     Ok(list.lines().map(|line| root().join(line)).filter(|path| path.is_file()).collect())
 }
 
-/// The program that merges counts. It has to be of the release of LLVM that rustc is of: the one of rustup's component, or of
-/// Debian's package.
+/// The program that merges counts. It must be from the same LLVM release as rustc's: from rustup's component, or Debian's
+/// package.
 fn llvm_profdata() -> Result<PathBuf> {
     let sysroot = output(command("rustc").args(["--print", "sysroot"]))?;
     let of_rustup = Path::new(sysroot.trim()).join("lib/rustlib").join(host()?).join("bin/llvm-profdata");

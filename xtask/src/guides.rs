@@ -1,11 +1,11 @@
 //! Runs the code of the guides, so that code copied from them works.
 //!
 //! The Python blocks of a guide form one script, which runs from top to bottom against a local gateway; so do its JavaScript
-//! blocks. Each block of the references of clients is a program of its own, as editors show it beside a name. Commands and files
+//! blocks. Each block in the client references is a separate program, as editors show it next to a name. Commands and files
 //! of a guide are walked through. Rust blocks are documentation tests of the crate `gatewright`, which run against the same
-//! gateway.
-//! `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook, the cookbook and the pages of
-//! providers are walked through, see walkthrough.rs; so are the pages about other clients, by their own step.
+//! gateway. `migrating.md` quotes scripts that its own step runs, see migration.rs. The tutorial, the handbook, the cookbook
+//! and the pages of providers are walked through, see walkthrough.rs; so are the pages about other clients, in their own
+//! step.
 
 use std::path::{Path, PathBuf};
 
@@ -46,14 +46,14 @@ fn client_references() -> [PathBuf; 2] {
     ["docs/reference/python-client.md", "docs/reference/node-client.md"].map(|page| root().join(page))
 }
 
-/// Pages that start a gateway, beside those of folders.
+/// Pages that start a gateway, besides those in folders.
 const ON_THEIR_OWN: [&str; 2] = ["docs/tutorial.md", "cli/README.md"];
-/// Folders of pages that start one.
+/// Folders of pages that start a gateway.
 const WALKED: [&str; 2] = ["handbook", "providers"];
-/// Pages that need one, beside those of the cookbook.
+/// Pages that need a gateway, besides the cookbook's.
 const AT_A_GATEWAY: [&str; 2] = ["bindings-python/README.md", "bindings-node/README.md"];
 
-/// Single pages, and those of folders of `docs/`.
+/// Single pages, and those in folders of `docs/`.
 fn walked(single: &[&str], folders: &[&str]) -> Result<Vec<PathBuf>> {
     let mut pages: Vec<PathBuf> = single.iter().map(|page| root().join(page)).collect();
     for folder in folders {
@@ -101,21 +101,22 @@ pub(crate) fn run_rust() -> Result<()> {
     ])))
 }
 
-/// What programs of the guides read: a folder of reports, and a file with one on each line. One of them is not valid.
+/// Input for programs of the guides: a folder of reports, and a file with one report per line. One of them is
+/// invalid.
 fn write_reports(work: &Path) -> Result<()> {
     std::fs::create_dir_all(work.join("runs"))?;
     let mut lines = String::new();
     for name in ["good", "broken"] {
         let text = std::fs::read_to_string(root().join(format!("examples/reports/{name}.json")))?;
         std::fs::write(work.join(format!("runs/{name}.json")), &text)?;
-        // JSON has no line breaks but between its tokens.
+        // JSON has line breaks only between tokens.
         lines.extend(text.lines());
         lines.push('\n');
     }
     Ok(std::fs::write(work.join("all.ndjson"), lines)?)
 }
 
-/// The languages of the blocks that run, and the ends of their files.
+/// The languages of the blocks that run, with their file extensions.
 const LANGUAGES: [(&str, &str); 2] = [("python", "py"), ("js", "mjs")];
 
 /// Runs the Python blocks of a page as one script, and its JavaScript blocks as another.

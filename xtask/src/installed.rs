@@ -1,4 +1,4 @@
-//! Programs of others that cargo builds, which takes minutes: one folder of this machine keeps them for every checkout.
+//! Third-party programs built by cargo, which takes minutes: one folder on this machine holds them for all checkouts.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -8,14 +8,14 @@ use anyhow::{Context as _, Result};
 use crate::building::build;
 use crate::process::{cargo, command, step};
 
-/// A program that is a package of crates.io, pinned. It is a tool and no dependency: nothing of it is built into ours.
+/// A pinned program from crates.io. It is a tool, not a dependency: nothing of it is built into ours.
 pub(crate) struct Tool {
     /// Its package.
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
-    /// The program, where the package has another name.
+    /// The program, if its name differs from the package's.
     pub(crate) program: &'static str,
-    /// Of its features, instead of the default ones.
+    /// Cargo features to use instead of the default ones.
     pub(crate) features: Option<&'static str>,
 }
 

@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use crate::artefacts::program;
 use crate::process::{command, output};
 
-/// Variable with the key of operators.
+/// Variable with the admin key.
 const ADMIN_KEY_VARIABLE: &str = "GATEWRIGHT_SERVE_ADMIN_KEY";
-/// That of gateways which operators manage.
+/// The admin key of managed gateways.
 const ADMIN_KEY: &str = "admin-of-a-gateway-on-this-machine";
 
 /// A running gateway; dropping it stops it.
@@ -27,17 +27,17 @@ impl LocalGateway {
         Self::start_with(&[])
     }
 
-    /// The same, with further arguments.
+    /// The same, with additional arguments.
     pub(crate) fn start_with(arguments: &[&str]) -> Result<Self> {
         Self::start_by(command(program()).args(["serve"]).args(arguments))
     }
 
-    /// Starts `serve` of another build of the program.
+    /// Starts `serve` with another build of the program.
     pub(crate) fn start_program(program: &Path) -> Result<Self> {
         Self::start_by(command(program).arg("serve"))
     }
 
-    /// The same, and it makes [further keys](Self::further_key).
+    /// The same, for a gateway that can create [further keys](Self::further_key).
     pub(crate) fn start_managed(arguments: &[&str]) -> Result<Self> {
         let mut serve = command(program());
         Self::start_by(serve.args(["serve"]).args(arguments).env(ADMIN_KEY_VARIABLE, ADMIN_KEY))
@@ -62,7 +62,7 @@ impl LocalGateway {
         Ok(Self { address: address.to_owned(), key: key.to_owned(), child })
     }
 
-    /// The base URL on which it listens.
+    /// The base URL it listens on.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -72,7 +72,7 @@ impl LocalGateway {
         &self.key
     }
 
-    /// Makes a key of another user. The gateway has to be a managed one.
+    /// Creates a key for another user. The gateway must be a managed one.
     pub(crate) fn further_key(&self, name: &str) -> Result<String> {
         let mut create = command(program());
         create.args(["keys", "create", name, "--base-url", &self.address, "--json"]);

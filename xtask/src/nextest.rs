@@ -1,4 +1,4 @@
-//! The Rust tests of the workspace, which nextest runs.
+//! Runs the Rust tests of the workspace with nextest.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -12,7 +12,7 @@ use crate::process::{cargo, output, step};
 /// The packages of the workspace, with all their features.
 const PACKAGES: [&str; 2] = ["--workspace", "--all-features"];
 
-/// Builds the tests, and notes what nextest has to know to run them without cargo.
+/// Builds the tests, and records what nextest needs to run them without cargo.
 pub(crate) fn build_tests() -> Result<()> {
     step("build the tests", || build(cargo().args(["nextest", "run", "--no-run"]).args(PACKAGES)))?;
     let mut list = cargo();
@@ -24,8 +24,8 @@ pub(crate) fn build_tests() -> Result<()> {
     Ok(std::fs::write(metadata(), described)?)
 }
 
-/// `cargo nextest run`. Where the step `build` has just built the tests, nextest does not call cargo, whose lock another step may
-/// hold.
+/// `cargo nextest run`. If the step `build` has just built the tests, nextest does not call cargo, whose lock another step
+/// may hold.
 pub(crate) fn run_tests() -> Result<Command> {
     let mut run = cargo();
     run.args(["nextest", "run"]);

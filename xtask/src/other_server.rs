@@ -1,4 +1,4 @@
-//! A server of another maker, of `tests/servers`, on a free port of this machine, for as long as the value lives.
+//! A third-party server, from `tests/servers`, on a free port of this machine, for as long as the value lives.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
@@ -41,7 +41,7 @@ impl OtherServer {
 
 impl Drop for OtherServer {
     fn drop(&mut self) {
-        // Both only fail when it has ended already.
+        // Both only fail if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -18,7 +18,8 @@ use crate::guided;
 use crate::process::{cargo, command, files_of, host, output, root, run, step, tests_at_once};
 use zig::Zig;
 
-/// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimised. `guided`: the server's program by a profile.
+/// Writes `dist/*.whl` and `dist/*.tgz` for a target, optimized. `guided`: the server's program uses a
+/// profile.
 pub(crate) fn run_package(target: Option<&str>, guided: bool) -> Result<()> {
     install_python_tools()?;
     let made = empty_folder("packages")?;
@@ -29,7 +30,7 @@ pub(crate) fn run_package(target: Option<&str>, guided: bool) -> Result<()> {
     check_sizes(&made)
 }
 
-/// What a wheel or a tarball of the client takes at most, in bytes. Whoever makes calls downloads no gateway.
+/// Maximum size of a client wheel or tarball, in bytes. Users who only make calls don't download a gateway.
 const LARGEST: u64 = 6_000_000;
 
 fn check_sizes(made: &Path) -> Result<()> {
@@ -52,7 +53,7 @@ fn check_sizes(made: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Writes `dist/*.tar.gz` and `dist/*.crate`, and builds each from its archive alone.
+/// Writes `dist/*.tar.gz` and `dist/*.crate`, and builds each from only its archive.
 pub(crate) fn run_source() -> Result<()> {
     install_python_tools()?;
     let made = empty_folder("packages")?;
@@ -72,7 +73,7 @@ fn empty_folder(name: &str) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// Copies what was made to `dist`.
+/// Copies the results to `dist`.
 fn hand_over(made: &Path) -> Result<()> {
     let dist = root().join("dist");
     std::fs::create_dir_all(&dist)?;
@@ -141,13 +142,13 @@ fn use_lean_wheel(place: &Path) -> Result<()> {
 fn use_lean_tarballs(place: &Path) -> Result<()> {
     let (lean, server, folder) = (place.join("lean"), place.join("server"), place.join("lean-node"));
     let platform = node::platform_of(&host()?)?;
-    // By itself, unlike beside what is tested, the addon has no gateway.
+    // Built separately, unlike for the tests, the addon contains no gateway.
     building::build(cargo().args(["build", "-p", "gatewright-node"]))?;
     node::pack_engine(&target().join("debug/libgatewright_node.so"), &platform, &lean)?;
     let (main, _) = node::tarballs(place)?;
     create_project(&folder)?;
     node::install(&[main, python::only(&lean, "tgz")?], &folder)?;
-    // Without npx, which would have the other package's program on PATH.
+    // Without npx, which would put the other package's program on PATH.
     let program = folder.join("node_modules/.bin/gatewright");
     hand_commands_over(&program, "npm install @gatewright/server", || {
         let built = place.join("server-program");
@@ -160,8 +161,8 @@ fn use_lean_tarballs(place: &Path) -> Result<()> {
     })
 }
 
-/// A program without the gateway, as users get it, hands the gateway's commands to the program that another package brings.
-/// advice: what it says where there is none. install: has the other package there.
+/// A program without the gateway, as users get it, delegates the gateway's commands to the program from another package.
+/// advice: its message without that package. install: installs the other package.
 fn hand_commands_over(program: &Path, advice: &str, install: impl FnOnce() -> Result<()>) -> Result<()> {
     let help = || {
         let mut program = command(program);
@@ -211,11 +212,11 @@ fn create_project(folder: &Path) -> Result<()> {
     Ok(std::fs::write(folder.join("package.json"), "{\"private\": true}\n")?)
 }
 
-/// Fails unless the package that is imported is the installed one.
+/// Fails unless the imported package is the installed one.
 const INSTALLED: &str =
     "import sys, gatewright; assert gatewright.__file__.startswith(sys.argv[1]), gatewright.__file__";
 
-/// Builds both optimised, linked against an old C library, so that they work on other machines.
+/// Builds both optimized, linked against an old C library, so that they work on other machines.
 fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<()> {
     write_manual()?;
     let zig = Zig::new(target.map_or_else(host, |target| Ok(target.to_owned()))?)?;
@@ -241,7 +242,7 @@ fn build_to_publish(target: Option<&str>, guided: bool, into: &Path) -> Result<(
     })
 }
 
-/// Builds both from the artefacts of the tests.
+/// Builds both from the artifacts of the tests.
 fn build_as_tested(into: &Path) -> Result<()> {
     write_manual()?;
     step("package the wheel", || {
@@ -257,7 +258,7 @@ fn build_as_tested(into: &Path) -> Result<()> {
     })
 }
 
-/// Has the program write its manual where the wheel and the tarball take it from.
+/// Makes the program write its manual where the wheel and the tarball take it from.
 fn write_manual() -> Result<()> {
     step("write the manual", || {
         artefacts::build_programs(&[artefacts::PROGRAM])?;
@@ -272,7 +273,7 @@ fn write_manual() -> Result<()> {
     })
 }
 
-/// Fails unless the manual is among what was installed.
+/// Fails unless the manual is among the installed files.
 fn check_manual(page: &Path) -> Result<()> {
     let text = std::fs::read_to_string(page).with_context(|| format!("no manual page {}", page.display()))?;
     if !text.contains("gatewright") {
@@ -285,7 +286,7 @@ fn check_manual(page: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// What `.ci/installed` says of a folder with these files, each of so many bytes, which it refuses.
+    /// The message of `.ci/installed` about a folder with these files and sizes, which it rejects.
     fn refused(files: &[(&str, u64)]) -> String {
         let folder = tempfile::tempdir().expect("a folder");
         for (name, size) in files {

@@ -1,4 +1,4 @@
-//! The pages of reports in a browser: how they lie there is tested, and pictures of them are kept in docs/pictures.
+//! Report pages in a browser: tests their layout, and takes the pictures of them in docs/pictures.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use crate::other_server::OtherServer;
 use crate::process::{command, files_of, root, run};
 use crate::terminal_pictures;
 
-/// Stands in the pages for the address of the run, which is another one each time.
+/// Replaces the address of the run in the pages, which differs each time.
 const ENDPOINT: &str = "https://gateway.example";
-/// A gateway two of whose models fail a check.
+/// A gateway with two models that fail a check.
 const MODELS: [(&str, &str); 3] = [
     ("model-sol", "model-sol"),
     ("model-terra", "model-terra~no_terminal"),
@@ -46,11 +46,10 @@ pub(crate) fn take_pictures() -> Result<()> {
     Ok(std::fs::write(root().join(TAKEN_OF), format!("{}\n", digest(&sources()?)?))?)
 }
 
-/// Of which sources the pictures of reports are: the digest of these when they were taken. Dates would not say so: a checkout has
-/// none.
+/// The digest of the sources of the report pictures, from when they were taken. Dates can't tell: a checkout has none.
 const TAKEN_OF: &str = "docs/pictures/reports.sha256";
 
-/// Errors: what makes the pages, or takes the pictures, has changed since.
+/// Errors: the code that generates the pages, or takes the pictures, has changed since.
 fn check_pictures() -> Result<()> {
     let taken = std::fs::read_to_string(root().join(TAKEN_OF)).unwrap_or_default();
     if taken.trim_end() != digest(&sources()?)? {
@@ -59,7 +58,7 @@ fn check_pictures() -> Result<()> {
     Ok(())
 }
 
-/// What decides how the pictures look, beside the reports that they show.
+/// What determines the look of the pictures, besides the reports they show.
 fn sources() -> Result<Vec<PathBuf>> {
     let mut files = page_sources()?;
     files.push(tests().join("pictures.mjs"));
@@ -67,7 +66,7 @@ fn sources() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What decides how a page looks, beside the report that it shows.
+/// What determines the look of a page, besides the report it shows.
 pub(crate) fn page_sources() -> Result<Vec<PathBuf>> {
     let pages = root().join("report/src/page");
     let mut files = vec![root().join("report/src/page.rs")];
@@ -93,7 +92,7 @@ fn tests() -> PathBuf {
     root().join("tests/pages")
 }
 
-/// Which times the reports tell.
+/// Which times the reports contain.
 #[derive(Clone, Copy)]
 enum Times {
     /// Those of this run.
@@ -102,7 +101,7 @@ enum Times {
     Settled,
 }
 
-/// Makes a page of each kind. Returns their folder.
+/// Generates a page of each kind. Returns their folder.
 fn make(times: Times) -> Result<PathBuf> {
     let folder = target().join("pages");
     if folder.exists() {
@@ -128,7 +127,7 @@ fn make(times: Times) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The configuration of a gateway whose models fail each in its way.
+/// The configuration of a gateway whose models fail in different ways.
 fn configuration(folder: &Path, upstream: &LocalGateway) -> Result<String> {
     let key = folder.join("upstream.key");
     std::fs::write(&key, upstream.key())?;
@@ -145,12 +144,12 @@ fn configuration(folder: &Path, upstream: &LocalGateway) -> Result<String> {
     Ok(path.display().to_string())
 }
 
-/// Checks a gateway, and makes the page of the report. Returns the report.
+/// Checks a gateway, and generates the report's page. Returns the report.
 fn checked(folder: &Path, name: &str, address: &str, key: &str, times: Times) -> Result<Value> {
     let (path, evidence) = (folder.join(name).with_extension("json"), format!("{name}-evidence"));
     let mut check = command(program());
     check.current_dir(folder).args(["check", "--full", "--evidence", &evidence, "--out"]).arg(&path);
-    // It exits with 1 where a check fails, as some do here.
+    // It exits with 1 if a check fails, as some do here.
     check.args(["--base-url", address]).env("GATEWRIGHT_API_KEY", key);
     let status = check.stdin(Stdio::null()).stdout(Stdio::null()).status()?;
     if status.code().is_none_or(|code| code >= 2) {

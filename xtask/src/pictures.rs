@@ -1,4 +1,4 @@
-//! docs/pictures: each picture is shown by a page, and each one that a page shows is there.
+//! docs/pictures: checks that each picture is shown by a page, and that each one that a page shows exists.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use crate::fences::pages;
 use crate::process::root;
 
-/// What stands before the name of a picture in a page.
+/// Path before the name of a picture in a page.
 const FOLDER: &str = "pictures/";
 
 pub(crate) fn check() -> Result<()> {
@@ -18,7 +18,7 @@ pub(crate) fn check() -> Result<()> {
     let mut kept = BTreeSet::new();
     for entry in std::fs::read_dir(root().join("docs/pictures"))? {
         let name = entry?.file_name().to_string_lossy().into_owned();
-        // Beside the pictures is of what they were taken.
+        // The digests next to the pictures record what they were taken of.
         if !name.ends_with(".sha256") {
             kept.insert(name);
         }

@@ -65,7 +65,8 @@ pub(crate) fn shown(command: &Command) -> String {
         .join(" ")
 }
 
-/// Twice as many as there are cores: tests wait for other processes, disks and pauses more than half of their time.
+/// Twice the number of cores: tests spend more than half of their time waiting for other processes, disks and
+/// pauses.
 pub(crate) fn tests_at_once() -> Result<String> {
     Ok((2 * std::thread::available_parallelism()?.get()).to_string())
 }

@@ -40,8 +40,8 @@ pub(crate) fn keep() -> Result<()> {
     call_from_each(&copy, &built.join("debug"))
 }
 
-/// Gives the copy's target folder what is built of other crates, which is most of the work. Nothing of ours is fresh there:
-/// the files of the copy are newer.
+/// Seeds the copy's target folder with the builds of third-party crates, which are most of the work. Nothing of ours is
+/// considered fresh there: the files of the copy are newer.
 fn seed(into: &Path) -> Result<()> {
     let from = target().join("debug");
     for folder in [".fingerprint", "build", "deps"] {
@@ -67,7 +67,8 @@ fn is_needed(folder: &str, file: &Path) -> bool {
     folder != "deps" || file.extension().is_some()
 }
 
-/// Links what compilers replace as a whole, and copies what cargo writes in place, with its time, by which cargo judges.
+/// Links files that compilers replace as a whole, and copies those that cargo writes in place, with their modification
+/// times, which cargo relies on.
 fn place(file: &Path, to: &Path) -> Result<()> {
     const REPLACED: [&str; 5] = ["rlib", "rmeta", "so", "a", "o"];
     if file.extension().is_some_and(|extension| REPLACED.iter().any(|replaced| extension == *replaced)) {

@@ -1,5 +1,5 @@
-//! Checks that the code of the READMEs is that of the examples, which the step `examples` runs, that those of the packages name
-//! every operation, that each block of every page says whether it runs, and that each picture is shown by one.
+//! Checks that the READMEs' code equals that of the examples, which the step `examples` runs, that the packages' READMEs
+//! name every operation, that each block on every page states whether it runs, and that each picture is shown by one.
 
 use anyhow::{Context, Result, bail};
 
@@ -13,7 +13,8 @@ const BLOCKS: [(&str, &str, &str); 4] = [
     ("core/README.md", "rust", "examples/rust/readme.rs"),
 ];
 
-/// Compares each language's block with the example that it quotes: after its opening comment, the example is the block.
+/// Compares each language's block with the example that it quotes: without its opening comment, the example equals the
+/// block.
 pub(crate) fn check_readme() -> Result<()> {
     fences::check()?;
     pictures::check()?;

@@ -16,7 +16,7 @@ use crate::process::{command, output, run, step};
 
 const CHANGELOG: &str = "CHANGELOG.md";
 
-/// Releases the checkout in `root`, or only says how.
+/// Releases the checkout in `root`, or only prints how.
 pub(crate) fn release(root: &Path, version: &Version, dry_run: bool) -> Result<()> {
     let present = places::version(root)?;
     check(root, &present, version)?;
@@ -49,7 +49,7 @@ pub(crate) fn release(root: &Path, version: &Version, dry_run: bool) -> Result<(
     Ok(())
 }
 
-/// Fails unless the tree is what is committed, and the version a new one.
+/// Fails unless the tree is committed, and the version is new.
 fn check(root: &Path, present: &Version, version: &Version) -> Result<()> {
     let changed = output(git(root).args(["status", "--porcelain"]))?;
     if !changed.is_empty() {
@@ -63,7 +63,7 @@ fn check(root: &Path, present: &Version, version: &Version) -> Result<()> {
     }
     let tags = output(git(root).args(["tag", "--list", "v*"]))?;
     let is_tagged = |version: &Version| tags.lines().any(|tag| tag == tag_of(version));
-    // The version of the tree itself is a new one as long as it was never released.
+    // The tree's own version counts as new as long as it was never released.
     if version < present || is_tagged(version) || (version == present && is_tagged(present)) {
         bail!("{version} is not above {present}, the version of this tree");
     }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::process;
 
-    /// A clone of this repository, as it is committed.
+    /// A clone of this repository, as committed.
     struct Clone(tempfile::TempDir);
 
     impl Clone {
@@ -170,7 +170,7 @@ mod tests {
         let present = places::version(clone.root()).expect("the places agree");
         let older = Version::parse(&format!("{present}-rc.1")).expect("a version");
         assert!(clone.refusal(&older).contains("is not above"));
-        // Nothing is released yet: the version of the tree is free.
+        // Pretends that nothing is released yet: the tree's version is available.
         clone.git(&["tag", "--list"]).lines().for_each(|tag| drop(clone.git(&["tag", "--delete", tag])));
         release(clone.root(), &present, true).expect("a plan");
         clone.git(&["tag", &tag_of(&present)]);

@@ -1,13 +1,13 @@
-//! `cargo xtask setup`: what a fresh machine lacks. The list of programs is in `.ci/run`, which installs them on Debian
-//! and its descendants, and names them elsewhere. It also adds the components that a minimal Rust lacks, and compares the
-//! versions of Python and Node.
+//! `cargo xtask setup`: installs what a fresh machine lacks. The list of programs is in `.ci/run`, which installs them on
+//! Debian and its descendants, and names them elsewhere. It also adds the components that a minimal Rust lacks, and
+//! checks the versions of Python and Node.
 
 use anyhow::Result;
 
 use crate::artefacts::{install_python_tools, npm_ci, pip_install};
 use crate::process::{cargo, command, root, run, step};
 
-/// Requirements of Python packages, beside those that every step uses.
+/// Requirements of Python packages, besides those that every step uses.
 const PYTHON_PACKAGES: [&str; 3] = [
     "tests/clients/requirements.txt",
     "tests/migration/requirements.txt",
@@ -35,7 +35,8 @@ pub(crate) fn run_setup() -> Result<()> {
     Ok(())
 }
 
-/// Fetches what steps would fetch one after the other: crates, and the packages of Python and Node.
+/// Fetches in advance what steps would otherwise fetch one after the other: crates, and the packages of
+/// Python and Node.
 pub(crate) fn install_packages() -> Result<()> {
     step("crates", || run(cargo().args(["fetch", "--locked"])))?;
     step("Node packages", || NODE_PACKAGES.iter().try_for_each(|folder| npm_ci(&root().join(folder))))?;
@@ -54,18 +55,18 @@ mod tests {
 
     use super::*;
 
-    /// Programs that the script itself needs of every machine.
+    /// Programs that the script itself needs on every machine.
     const GIVEN: [&str; 4] = ["bash", "dirname", "id", "env"];
 
-    /// What `.ci/run` asks programs of, where the answer decides: a Rust with all components, and new enough versions.
+    /// The checks of `.ci/run` whose outcome matters: a Rust with all components, and new enough versions.
     const CARGO: (&str, &str) = ("cargo", "true");
     const RUST_ALONE: (&str, &str) = ("cargo", "[ \"$1\" != clippy ] && [ \"$1\" != fmt ]");
     const NODE: (&str, &str) = ("node", "echo v20.0.1");
     const PYTHON: (&str, &str) = ("python3", "echo Python 3.10.2");
-    /// Debian has the module `venv` in a package of its own.
+    /// Debian has a separate package for the module `venv`.
     const PYTHON_ALONE: (&str, &str) = ("python3", "[ \"$1\" != -c ] && echo Python 3.11.2");
 
-    /// A machine that has only these programs, each of which notes its calls and runs a line of Bash.
+    /// A machine with only these programs, each of which records its calls and runs a line of Bash.
     struct Machine(tempfile::TempDir);
 
     impl Machine {
@@ -105,7 +106,7 @@ mod tests {
         }
     }
 
-    /// What a setup that fails says.
+    /// The message of a failing setup.
     fn complaint(machine: &Machine) -> String {
         let output = machine.set_up();
         assert_eq!(output.status.code(), Some(1), "{output:?}");

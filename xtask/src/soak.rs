@@ -29,7 +29,7 @@ const SHORT_REQUESTS: u64 = 4_000;
 const SHORT_EVENTS: u64 = 400_000;
 const SHORT_BOUND_MIB: u64 = 16;
 
-/// The run that is part of `cargo xtask test`, with what `cargo xtask test build` has built.
+/// The run that is part of `cargo xtask test`, with the artifacts of `cargo xtask test build`.
 pub(crate) fn run_short() -> Result<()> {
     soak(SHORT_REQUESTS, SHORT_EVENTS, None, SHORT_BOUND_MIB)
 }
@@ -109,7 +109,7 @@ fn program(language: &str) -> Command {
         }
         _ => {
             let mut node = command("node");
-            // Each measurement follows a garbage collection, so it counts only memory that is in use.
+            // Each measurement follows a garbage collection, so it only counts memory in use.
             node.arg("--expose-gc").arg(sources.join("soak.mjs"));
             node
         }

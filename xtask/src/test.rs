@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything, in all three languages, side by side as far as they can be.
+//! `cargo xtask test`: everything, in all three languages, in parallel as far as possible.
 
 mod schedule;
 
@@ -18,7 +18,7 @@ use crate::{
     other_api, package, pages, promise, readme, rooms, runtimes, setup, soak, torture, workflows,
 };
 
-/// A part of the tests that fails or passes by itself.
+/// A part of the tests that passes or fails on its own.
 struct Step {
     name: &'static str,
     title: &'static str,
@@ -26,16 +26,16 @@ struct Step {
     run: fn() -> Result<()>,
 }
 
-/// What a step needs, which says what it can run beside.
+/// What a step needs, which determines what it can run in parallel with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Needs {
     /// The sources, and what it installs itself.
     Sources,
     /// The target folder, which cargo locks while it builds.
     Compiler,
-    /// What the step `build` has made.
+    /// The results of the step `build`.
     Build,
-    /// The same, and every core: it runs many tests at once itself.
+    /// The same, and every core: it runs many tests in parallel itself.
     Cores,
 }
 
@@ -162,7 +162,7 @@ const STEPS: &[Step] = &[
     step_of("soak", "memory stays flat over many calls and events", Needs::Build, soak::run_short),
 ];
 
-/// Those that run only by their names: they take long, and programs that few machines have.
+/// Steps that only run by name: they take long, and need programs that few machines have.
 const BY_NAME_ALONE: &[Step] = &[
     step_of(
         "container",
@@ -178,15 +178,15 @@ const BY_NAME_ALONE: &[Step] = &[
     ),
 ];
 
-/// Begins the line that says how much time of the processor a step took, its processes included.
+/// Beginning of the line that reports the processor time of a step, including its processes.
 const PROCESSOR: &str = "time of the processor:";
 
-/// Megabytes on the disk below which a failure is likely to be for want of them.
+/// Free disk space, in megabytes, below which a failure is probably caused by a full disk.
 const SCARCE: u64 = 1024;
-/// What a clean clone has after all steps.
+/// Size of a clean clone after all steps.
 const NEEDED: &str = "17 GB";
 
-/// The names of all steps that run without being named, in their order.
+/// The names of all steps that run by default, in order.
 pub(crate) fn names() -> Vec<&'static str> {
     STEPS.iter().map(|step| step.name).collect()
 }
@@ -202,7 +202,7 @@ pub(crate) fn run_changed(base: &str, keep_going: bool) -> Result<()> {
     run_tests(&steps.into_iter().map(str::to_owned).collect::<Vec<_>>(), keep_going)
 }
 
-/// Runs the unit tests of the crates that have changed since a commit or branch, for the loop of edit and test: what they share with
+/// Runs the unit tests of the crates that have changed since a commit or branch, for the edit-test loop: code shared with
 /// all other tests is built once for both.
 pub(crate) fn run_fast(base: &str) -> Result<()> {
     let packages = changed::packages_since(base)?;
@@ -218,7 +218,7 @@ pub(crate) fn run_fast(base: &str) -> Result<()> {
     run(tests.args(["--test-threads", &tests_at_once()?, "--status-level", "slow"]))
 }
 
-/// Runs the named steps, or all but those that have to be named: one here, several side by side.
+/// Runs the named steps, or all default ones: a single one here, several in parallel.
 pub(crate) fn run_tests(wanted: &[String], keep_going: bool) -> Result<()> {
     let by_name = if wanted.is_empty() { &[] } else { BY_NAME_ALONE };
     let steps = || STEPS.iter().chain(by_name);
@@ -240,17 +240,17 @@ pub(crate) fn run_tests(wanted: &[String], keep_going: bool) -> Result<()> {
     Ok(())
 }
 
-/// How much time of the processor this process and its processes took that have ended, in seconds. None where there is no
-/// `/proc`.
+/// Processor time of this process and its ended processes, in seconds. None if there is no `/proc`.
 fn processor_s() -> Option<f64> {
-    // Of the fields behind the name in parentheses: utime, stime, cutime and cstime, in hundredths of a second.
+    // From the fields after the name in parentheses: utime, stime, cutime and cstime, in hundredths of a
+    // second.
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks: Vec<u32> = fields.get(11..15)?.iter().filter_map(|field| field.parse().ok()).collect();
     Some(ticks.into_iter().map(f64::from).sum::<f64>() / 100.0)
 }
 
-/// Says that the disk is full, which few programs do when they fail for it. Where there is no `df`: nothing.
+/// Adds to the error that the disk is full, which few programs report. Does nothing if there is no `df`.
 fn with_room(error: Error) -> Error {
     let table = output(command("df").args(["-Pk", "."])).unwrap_or_default();
     let free = table.lines().nth(1).and_then(|line| line.split_whitespace().nth(3)?.parse::<u64>().ok());
@@ -294,8 +294,8 @@ fn lint_spec() -> Result<()> {
     ]))
 }
 
-/// The code that the gateway and the kit share with the clients builds without an HTTP library. That the program builds without
-/// the gateway shows in the wheel that the step `package` makes.
+/// Checks that the code shared by the gateway and the kit with the clients builds without an HTTP library. The wheel built
+/// by the step `package` shows that the program builds without the gateway.
 fn check_features() -> Result<()> {
     for features in [&["--no-default-features"][..], &["--no-default-features", "--features", "report"]] {
         build(cargo().args(["check", "--package", "gatewright"]).args(features))?;
@@ -324,7 +324,7 @@ fn rust_tests() -> Result<()> {
     run_nextest(&[])
 }
 
-/// Those that the default filter of `.config/nextest.toml` leaves out: they start servers.
+/// The tests that the default filter of `.config/nextest.toml` excludes: they start servers.
 fn tests_of_nodes() -> Result<()> {
     run_nextest(&["--ignore-default-filter", "-E", "test(/(^|::)(postgres|redis|nodes)::/)"])
 }
@@ -404,7 +404,7 @@ fn play_videos() -> Result<()> {
     run(gateway.reach_from(python().arg("gateway/tests/playable.py").arg(gateway.address())))
 }
 
-/// The example that runs on Ray, on a cluster of this machine.
+/// The example that runs on Ray, on a cluster on this machine.
 fn judge_on_a_cluster() -> Result<()> {
     let folder = root().join("examples/distributed");
     artefacts::pip_install(&folder.join("requirements.txt"))?;

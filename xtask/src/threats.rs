@@ -1,4 +1,5 @@
-//! SECURITY.md names a test for each threat. A test that is renamed or gone would leave the row a claim.
+//! Checks that SECURITY.md names a test for each threat. If a test were renamed or removed, the row would be
+//! a mere claim.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ fn listed(program: &[&str]) -> BTreeSet<String> {
     listed.lines().map(str::to_owned).collect()
 }
 
-/// Names of tests, in Rust and Python. A function that tests call is none: nothing would say that it is called.
+/// Names of tests, in Rust and Python. Helper functions don't count: nothing would ensure that they are called.
 fn functions() -> BTreeSet<String> {
     let files = listed(&["ls-files", "*.rs"]);
     let texts = files.iter().map(|path| std::fs::read_to_string(root().join(path)).expect("a file"));
@@ -23,11 +24,11 @@ fn functions() -> BTreeSet<String> {
     in_rust.chain(in_python.iter().filter_map(|line| line.split(' ').nth(1)).map(str::to_owned)).collect()
 }
 
-/// What makes a function of Rust a test: an attribute, or a list that makes a test of each of its names for every store.
+/// What makes a Rust function a test: an attribute, or a macro that turns each listed name into a test for every store.
 const ATTRIBUTES: [&str; 3] = ["#[test]", "#[tokio::test]", "#[tokio::test("];
 const LISTS: [&str; 2] = ["in_every_store! {", "in_every_database! {"];
 
-/// Names of the tests of a file of Rust.
+/// Names of the tests in a Rust file.
 fn tests_of(text: &str) -> Vec<String> {
     let (mut names, mut is_test, mut is_list) = (Vec::new(), false, false);
     for line in text.lines().map(str::trim) {
@@ -52,7 +53,7 @@ fn is_name(word: &str) -> bool {
         && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
-/// Names of the files of tests in JavaScript, and the titles in them.
+/// Names of JavaScript test files, and the titles in them.
 fn scripts() -> BTreeSet<String> {
     let files = listed(&["ls-files", "*.test.mjs"]);
     let names = files.iter().filter_map(|path| path.rsplit('/').next()).map(str::to_owned);
@@ -71,7 +72,7 @@ fn named(row: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// The rows of threats, of all tables.
+/// The rows with threats, of all tables.
 fn threats(text: &str) -> Vec<&str> {
     let mut rows = Vec::new();
     let mut is_threats = false;

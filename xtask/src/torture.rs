@@ -1,5 +1,5 @@
-//! `cargo xtask torture`: gateways under load and faults, and a checker of what their clients were told. The program is
-//! `tests/torture`; this builds it and the gateway.
+//! `cargo xtask torture`: gateways under load and faults, and a checker of the responses to their clients. The program
+//! is `tests/torture`; this builds it and the gateway.
 
 use std::path::Path;
 
@@ -8,13 +8,13 @@ use anyhow::Result;
 use crate::artefacts::{PROGRAM, build_programs, program, target};
 use crate::process::{command, run};
 
-/// How long there are faults in the run that is part of `cargo xtask test`. Each kind is there once, at least; what
-/// was accepted then takes about half a minute to its end.
+/// How long faults are injected in the run that is part of `cargo xtask test`. Each kind occurs at least once;
+/// whatever was accepted then takes about half a minute to finish.
 const SHORT_SECONDS: u64 = 45;
 /// Its faults and its load are always the same.
 const SHORT_SEED: u64 = 1;
 
-/// The package of what tortures, and the program.
+/// The torture test's package and program.
 pub(crate) const TORTURE: (&str, &str) = ("gatewright-test-torture", "gatewright-test-torture");
 
 /// The run that is part of `cargo xtask test`.
@@ -22,7 +22,7 @@ pub(crate) fn run_short() -> Result<()> {
     run_torture(SHORT_SECONDS, Some(SHORT_SEED))
 }
 
-/// Tortures for some time. `seed`: the number that faults and load follow from, instead of any.
+/// Runs for some time. `seed`: determines faults and load; random if not given.
 pub(crate) fn run_torture(seconds: u64, seed: Option<u64>) -> Result<()> {
     build_all()?;
     let mut torture = command(target().join("debug").join(TORTURE.1));
@@ -34,7 +34,7 @@ pub(crate) fn run_torture(seconds: u64, seed: Option<u64>) -> Result<()> {
     run(&mut torture)
 }
 
-/// Judges the history of a run again.
+/// Checks the history of a run again.
 pub(crate) fn check(history: &Path) -> Result<()> {
     build_all()?;
     run(command(target().join("debug").join(TORTURE.1)).arg("check").arg(history))

@@ -1,16 +1,16 @@
-//! What a page says that a command prints, against what it prints.
+//! Compares the output of a command on a page with its actual output.
 
-/// Stands for any text within a line, and alone on a line for any lines.
+/// Stands for any text within a line; alone on a line, for any lines.
 const ANYTHING: &str = "…";
 
-/// A command of a `console` block, and the lines that it is said to print.
+/// A command in a `console` block, and its expected output.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     pub line: String,
     pub printed: String,
 }
 
-/// The commands of a block: lines after `$ `, which go on after a backslash, each with what it prints below it.
+/// The commands of a block: lines after `$ `, which continue after a backslash, each with its output below it.
 pub(crate) fn commands(block: &str) -> Vec<Command> {
     let mut found: Vec<Command> = Vec::new();
     let mut goes_on = false;
@@ -28,7 +28,7 @@ pub(crate) fn commands(block: &str) -> Vec<Command> {
     found
 }
 
-/// Whether a command printed what the page says. White space at the end of lines and of the text does not count.
+/// Whether a command's output matches the page. White space at the end of lines and of the text is ignored.
 pub(crate) fn agrees(said: &str, printed: &str) -> bool {
     let said: Vec<&str> = said.trim_end().lines().map(str::trim_end).collect();
     let printed: Vec<&str> = printed.trim_end().lines().map(str::trim_end).collect();

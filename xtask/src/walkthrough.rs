@@ -1,10 +1,10 @@
 //! Runs a page of the documentation as its reader would: from top to bottom, in one shell.
 //!
-//! A page becomes one script of Bash. Its `sh` blocks stand in it as they are; a `python` or `js` block is a program of its
-//! own; a block whose fence names a file (`toml gatewright.toml`) is that file. `console` blocks hold commands (`$ …`) and what
-//! they print, which is compared; `toml config` is a configuration that is checked; `sql` is said to a Postgres server that the page
-//! has to itself. A block whose fence has another word after
-//! the language (`python fragment`) is not run. What is started in the background ends with the page.
+//! A page becomes one Bash script. Its `sh` blocks are included unchanged; a `python` or `js` block is a separate program; a
+//! block whose fence names a file (`toml gatewright.toml`) is that file. `console` blocks contain commands (`$ …`) and their
+//! output, which is compared; `toml config` is a configuration to check; `sql` runs on a Postgres server dedicated to the
+//! page. A block with another word after the language (`python fragment`) is not run. Background processes end with the
+//! page.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -20,11 +20,12 @@ use crate::local_gateway::LocalGateway;
 use crate::process::{command, root};
 use crate::transcript::{Command, agrees, commands};
 
-/// Addresses of gateways in the pages; each page gets free ports instead, or the first the gateway that runs already.
+/// Gateway addresses in the pages; each page gets free ports instead, or the address of the running gateway for the
+/// first.
 const ADDRESSES: [&str; 2] = ["127.0.0.1:8080", "127.0.0.1:8081"];
-/// Ends a text of the script; no page has such a line.
+/// Terminates a here-document in the script; no page contains such a line.
 const END: &str = "end-of-a-block-of-the-page";
-/// How a script begins: it stops where something fails, says in which block, and ends what it started.
+/// The beginning of a script: it stops at the first failure, reports the block, and ends what it started.
 const HEAD: &str = "here=1\n\
     trap 'echo \"the block of line $here failed\" >&2' ERR\n\
     set -euo pipefail\n\
@@ -35,7 +36,7 @@ const HEAD: &str = "here=1\n\
 pub(crate) struct Surroundings {
     /// Folders before those of PATH.
     pub programs: Vec<PathBuf>,
-    /// The folder of Node packages that the page imports; ours if there is none.
+    /// The folder of Node packages that the page imports; by default ours.
     pub packages: Option<PathBuf>,
     pub variables: Vec<(&'static str, String)>,
 }
@@ -55,7 +56,7 @@ impl Surroundings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     All,
-    /// Not those of Python and JavaScript, which the guides have as one script each.
+    /// Not those of Python and JavaScript, which form one script each in the guides.
     Shell,
 }
 
@@ -63,13 +64,14 @@ pub(crate) enum Which {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Script {
     text: String,
-    /// What each command of a `console` block is said to print, in order: line of the fence, command, output.
+    /// The expected output of each command in a `console` block, in order: line of the fence, command,
+    /// output.
     said: Vec<(usize, Command)>,
     /// Whether it needs a Postgres server.
     asks_database: bool,
 }
 
-/// The script of a page; `None` if it has nothing to run.
+/// The script of a page; `None` if there is nothing to run.
 fn script(page: &str, which: Which) -> Result<Option<Script>> {
     let mut script = Script::default();
     for block in blocks(page)? {
@@ -86,7 +88,7 @@ fn script(page: &str, which: Which) -> Result<Option<Script>> {
                 script.asks_database = true;
                 format!("psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 <<'{END}'\n{text}{END}\n")
             }
-            // Secrets and files that a part of a configuration names need not be there.
+            // Secrets and files that a configuration fragment refers to need not exist.
             ["toml", "config"] => {
                 format!("cat > checked.toml <<'{END}'\n{text}{END}\ngatewright config check checked.toml\n")
             }
@@ -104,7 +106,7 @@ fn script(page: &str, which: Which) -> Result<Option<Script>> {
 }
 
 impl Script {
-    /// Runs the commands of a `console` block, and keeps what they print. They may fail: that is part of what they show.
+    /// Runs the commands of a `console` block, and records their output. They may fail: that is part of what they show.
     fn played(&mut self, line: usize, block: &str) -> String {
         let mut text = String::new();
         for command in commands(block) {
@@ -115,7 +117,7 @@ impl Script {
         text
     }
 
-    /// Errors: a command printed something else than the page says.
+    /// Errors: a command's output differs from the page.
     fn compare(&self, folder: &Path) -> Result<()> {
         for (index, (line, command)) in self.said.iter().enumerate() {
             let printed = std::fs::read_to_string(folder.join(printed(index)))?;
@@ -127,12 +129,12 @@ impl Script {
     }
 }
 
-/// Where the output of a command is kept.
+/// Where the output of a command is stored.
 fn printed(index: usize) -> String {
     format!("printed-{index}.txt")
 }
 
-/// Runs a page, all of its blocks. gateway: one that runs already, for pages that start none.
+/// Runs all blocks of a page. gateway: a running one, for pages that start none.
 ///
 /// Errors: a block failed; the error names the page, and standard error the line.
 pub(crate) fn run_page(
@@ -143,7 +145,7 @@ pub(crate) fn run_page(
     run_blocks(path, Which::All, surroundings, gateway)
 }
 
-/// Runs a page as [`run_page`] does, or some of its blocks.
+/// Runs a page like [`run_page`], or some of its blocks.
 pub(crate) fn run_blocks(
     path: &Path,
     which: Which,
@@ -155,7 +157,7 @@ pub(crate) fn run_blocks(
     if let Some(host) = gateway.and_then(|gateway| gateway.address().strip_prefix("http://")) {
         page = page.replace(ADDRESSES[0], host);
     }
-    // Both are free at once, or they could be the same.
+    // Both are bound at the same time, or they could be the same.
     let free = ADDRESSES.map(|_| TcpListener::bind("127.0.0.1:0"));
     for (address, listener) in ADDRESSES.iter().zip(free) {
         page = page.replace(address, &listener?.local_addr()?.to_string());
@@ -171,7 +173,7 @@ pub(crate) fn run_blocks(
         Some(packages) => std::os::unix::fs::symlink(packages, work.join("node_modules"))?,
         None => artefacts::link_node_package(&work)?,
     }
-    // Gone when the page has run.
+    // Removed after the page has run.
     let database = script.asks_database.then(Database::start).transpose()?;
     let path_variable = std::env::var_os("PATH").unwrap_or_default();
     let folders = surroundings.programs.iter().cloned();
@@ -232,7 +234,7 @@ mod tests {
         assert_eq!(error.to_string(), "the fence of line 3 is not closed");
     }
 
-    /// Those of no program and no package.
+    /// Without programs and packages.
     fn bare(folder: &Path) -> Surroundings {
         Surroundings { programs: Vec::new(), packages: Some(folder.to_owned()), variables: Vec::new() }
     }

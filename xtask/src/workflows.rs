@@ -1,6 +1,6 @@
-//! The workflows of `.github` and the shell scripts pass the linters, and what no linter asks for: actions are pinned by
-//! the hash of a commit, every job ends, rights are named, and releases are built for each platform that has a package. The steps
-//! of a workflow that pages show pass the same linters.
+//! Checks that the workflows of `.github` and the shell scripts pass the linters, and rules that no linter has: actions are
+//! pinned by commit hash, every job has a timeout, permissions are explicit, and releases are built for each platform that
+//! has a package. Workflow steps shown on pages must pass the same linters.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::artefacts::{install_python_tools, npm_ci, target, venv};
 use crate::fences::{blocks, pages};
 use crate::process::{command, files_of, output, root, run};
 
-/// Stands for `${{ … }}` where a script of a workflow is judged.
+/// Replaces `${{ … }}` when a workflow's script is checked.
 const FILLED_IN: &str = "FILLED_IN";
 
 /// A step's shell stops at the first failure.
@@ -33,7 +33,7 @@ pub(crate) fn check() -> Result<()> {
         let text = fs::read_to_string(path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
         let workflow: Value = yaml_serde::from_str(&text).with_context(|| path.display().to_string())?;
-        // What a page shows names a version that a reader can tell from another, not a commit.
+        // A page shows a version, which readers can compare, rather than a commit.
         if !shown.contains(path) {
             let found = problems_of(&text, &workflow).into_iter();
             problems.extend(found.map(|problem| format!("{name}.yml: {problem}")));
@@ -52,7 +52,7 @@ pub(crate) fn check() -> Result<()> {
         .args(listed.lines().map(|path| root().join(path))))
 }
 
-/// A folder of the build without files.
+/// An empty folder in the build folder.
 fn emptied(name: &str) -> Result<PathBuf> {
     let folder = target().join(name);
     if folder.exists() {
@@ -62,7 +62,7 @@ fn emptied(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The steps that pages show, each block in a workflow of its own in a folder.
+/// The steps that pages show, each block as a separate workflow in a folder.
 fn shown_steps(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut workflows = Vec::new();
     for page in pages()? {
@@ -86,7 +86,7 @@ fn workflow_of(steps: &str) -> String {
     )
 }
 
-/// What no linter asks for.
+/// Violations of rules that no linter has.
 fn problems_of(text: &str, workflow: &Value) -> Vec<String> {
     let mut problems = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -137,7 +137,7 @@ fn without_expressions(script: &str) -> String {
     plain
 }
 
-/// Platforms of the Node package and of the release that the other does not have.
+/// Platforms of the Node package missing in the release, and vice versa.
 fn missing_platforms() -> Result<Vec<String>> {
     let packaged: Value = serde_json::from_slice(&fs::read(root().join("bindings-node/platforms.json"))?)?;
     let release: Value = yaml_serde::from_str(&fs::read_to_string(root().join(RELEASE))?)?;

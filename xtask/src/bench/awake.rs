@@ -1,4 +1,4 @@
-//! Cores that do not sleep while something is measured.
+//! Keeps cores awake during measurements.
 
 use std::process::{Child, Stdio};
 
@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result};
 
 use crate::process::{command, missing};
 
-/// The longest that a core is kept awake, also where nobody is left to end it.
+/// How long a core is kept awake at most, even if nobody is left to end it.
 const LONGEST: &str = "3600";
 
-/// A process on each core that runs where nothing else does. They end with this.
+/// A low-priority process on each core. They end when this is dropped.
 pub(super) struct Awake(Vec<Child>);
 
 pub(super) fn keep_awake() -> Result<Awake> {
@@ -27,7 +27,7 @@ pub(super) fn keep_awake() -> Result<Awake> {
 impl Drop for Awake {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // `timeout` passes SIGTERM on; SIGKILL would leave its child alone.
+            // `timeout` forwards SIGTERM; SIGKILL would orphan its child.
             let _ = command("kill").arg(child.id().to_string()).status();
             let _ = child.wait();
         }

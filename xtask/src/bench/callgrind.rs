@@ -1,4 +1,4 @@
-//! Instructions of an operation, counted by valgrind: the same on a busy machine as on an idle one.
+//! Instructions per operation, counted by valgrind: the same on a busy machine as on an idle one.
 
 use std::fmt::Write as _;
 use std::process::Stdio;
@@ -12,13 +12,13 @@ use super::programs::{Setting, called};
 use super::rows::Way;
 use crate::process::{command, missing, output, shown};
 
-/// Operations of the shorter run. The longer has twice as many; the difference is what they cost without the start.
+/// Operations in the shorter run. The longer has twice as many; the difference is their cost without the startup.
 const COUNT: u32 = 20;
 
-/// A tenth more for the warm-up.
+/// Includes a tenth more for the warm-up.
 const DIFFERENCE: f64 = 22.0;
 
-/// Fails where there is no valgrind.
+/// Fails if valgrind is missing.
 pub(super) fn check() -> Result<()> {
     match output(command("valgrind").arg("--version")) {
         Ok(_) => Ok(()),
@@ -26,11 +26,11 @@ pub(super) fn check() -> Result<()> {
     }
 }
 
-/// Counts the programs in Rust, and the validators in Python: a table of each row that has some.
+/// Counts the Rust programs and the Python validators: a table for each row that has any.
 pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> {
     let mut tables = String::new();
     for row in rows {
-        // Ours is first in every row.
+        // Ours comes first in every row.
         if !row.turns.first().is_some_and(|ours| is_countable(ours.way)) {
             eprintln!(
                 "\n{}: not counted, for ours is not compiled code that runs at its own pace",
@@ -53,7 +53,7 @@ pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> 
     Ok(tables)
 }
 
-/// Compiled code, that is, not what an interpreter or a compiler at run time adds to it; and no answer at a pace.
+/// Only compiled code, without the overhead of an interpreter or a JIT; and no paced responses.
 fn is_countable(way: &Way) -> bool {
     let is_compiled =
         matches!(way.program, Program::Rust(_) | Program::AsyncOpenai | Program::Python("reports"));
@@ -63,7 +63,7 @@ fn is_countable(way: &Way) -> bool {
 /// Instructions of one operation.
 fn instructions(way: &Way, ours: &Ours, setting: &Setting) -> Result<f64> {
     let [short, long] = [COUNT, 2 * COUNT].map(|count| collected(way, ours, setting, count));
-    // A stream has as many operations as chunks.
+    // In a stream, each chunk is an operation.
     let words = way.subject().split('-').nth(1).and_then(|chunks| chunks.parse::<u32>().ok());
     Ok((long? - short?) / DIFFERENCE / f64::from(words.unwrap_or(1)))
 }

@@ -1,4 +1,4 @@
-//! Another commit's build of ours, in a worktree below target/bench.
+//! Our build at another commit, in a worktree below target/bench.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use walkdir::WalkDir;
 use super::installs::{Ours, folder};
 use crate::process::{command, output, root, run};
 
-/// Checks it out, gives it this checkout's programs that measure, builds and installs it.
+/// Checks it out, adds this checkout's benchmark programs, builds and installs it.
 pub(super) fn install(commit: &str) -> Result<Ours> {
     let revision = format!("{commit}^{{commit}}");
     let full = output(command("git").args(["rev-parse", "--verify", &revision]))
@@ -26,7 +26,7 @@ pub(super) fn install(commit: &str) -> Result<Ours> {
     Ok(ours)
 }
 
-/// The programs that measure are those of today.
+/// Uses today's benchmark programs.
 fn overlay(into: &std::path::Path) -> Result<()> {
     let source = root().join("bench");
     if into.exists() {

@@ -1,4 +1,4 @@
-//! The documents that validators judge, below target/bench/documents.
+//! The documents for the validators, below target/bench/documents.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::installs::folder;
 use crate::process::root;
 
-/// Checks of the usual report, beside those of the vectors' base that has every member.
+/// Checks in the usual report, besides those of the vectors' base, which has every member.
 const MODELS: [&str; 3] = ["model-sol", "model-terra", "model-luna"];
 const CHECKS: [&str; 4] = ["model_access", "responses_text", "responses_stream", "responses_function_tool"];
 
@@ -22,7 +22,8 @@ pub(super) fn schema() -> PathBuf {
     root().join("spec/report.schema.json")
 }
 
-/// A report of the usual size, pretty-printed; the same with a violation; lines and files of the usual one.
+/// A report of the usual size, pretty-printed; the same with a violation; NDJSON lines and files of the usual
+/// one.
 pub(super) struct Documents {
     folder: PathBuf,
     line: String,
@@ -42,17 +43,17 @@ impl Documents {
         Ok(Self { folder, line: format!("{usual}\n") })
     }
 
-    /// The file that a task names, if it names one.
+    /// The file that a task names, if any.
     pub(super) fn of(&self, name: &str) -> Option<PathBuf> {
         [USUAL, INVALID].contains(&name).then(|| self.folder.join(name))
     }
 
-    /// Bytes of a line.
+    /// Bytes per line.
     pub(super) fn line_bytes(&self) -> f64 {
         f64::from(u32::try_from(self.line.len()).unwrap_or(u32::MAX))
     }
 
-    /// An NDJSON file of so many reports.
+    /// An NDJSON file with this many reports.
     pub(super) fn lines(&self, count: u32) -> Result<PathBuf> {
         let path = self.folder.join(format!("{count}.ndjson"));
         let bytes = u64::from(count) * self.line.len() as u64;
@@ -67,7 +68,7 @@ impl Documents {
         Ok(path)
     }
 
-    /// A pattern for as many files.
+    /// A pattern matching this many files.
     pub(super) fn files(&self, count: u32) -> Result<PathBuf> {
         let folder = self.folder.join(format!("files-{count}"));
         fs::create_dir_all(&folder)?;
@@ -82,7 +83,7 @@ impl Documents {
         self.folder.join("verdicts")
     }
 
-    /// Verdicts that say valid: of ours and of our script in JSON, of ajv-cli in words.
+    /// The number of valid verdicts: our program and script write JSON, ajv-cli writes text.
     pub(super) fn count_valid(verdicts: &Path) -> Result<u64> {
         let text = fs::read_to_string(verdicts)?;
         let valid = |line: &&str| {
@@ -93,7 +94,7 @@ impl Documents {
     }
 }
 
-/// The report with a check of each model and kind.
+/// The report with a check for each model and kind.
 fn usual(mut report: Value) -> Result<Value> {
     let checks = report["checks"].as_array_mut().context("a report has checks")?;
     for model in MODELS {

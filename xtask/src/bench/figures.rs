@@ -1,25 +1,25 @@
-//! What a program told of itself, and the medians of many rounds.
+//! The measurements that a program printed, and medians over many rounds.
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-/// What one round of one way took.
+/// The measurements of one way in one round.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Figure {
-    /// Microseconds of processor an operation, of all threads, user and system.
+    /// Processor microseconds per operation, for all threads, user and system.
     pub(super) cpu_us: f64,
-    /// Microseconds on the wall an operation.
+    /// Wall-clock microseconds per operation.
     pub(super) wall_us: f64,
-    /// Highest resident memory of the process.
+    /// Peak resident memory of the process.
     pub(super) peak_mib: f64,
-    /// Bytes that an operation reads, where they are known.
+    /// Bytes read per operation, if known.
     pub(super) bytes: f64,
-    /// What was read, as a number that does not depend on the way.
+    /// A checksum of what was read, which must not depend on the way.
     pub(super) answer: u64,
 }
 
 impl Figure {
-    /// From the line that a program prints.
+    /// Parses the line that a program prints.
     pub(super) fn read(line: &str) -> Result<Self> {
         let told: Value = serde_json::from_str(line).with_context(|| format!("no figures: {line:?}"))?;
         let number = |name: &str| told[name].as_f64().with_context(|| format!("{name} is missing: {line}"));

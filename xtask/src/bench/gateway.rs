@@ -15,16 +15,16 @@ use super::peers::{self, MODELS, Running, first_line, is_installed};
 use crate::artefacts::target;
 use crate::process::{cargo, command, output, root, run, step};
 
-/// The path that is measured.
+/// The benchmarked path.
 const CHAT: &str = "/v1/chat/completions";
 
 /// One kind of measurement.
 struct Measure {
-    /// As `load` calls it.
+    /// Its name in `load`.
     name: &'static str,
     model: &'static str,
     count: usize,
-    /// The figures that are shown: name, unit, whether more is better.
+    /// The figures shown: name, unit, whether higher is better.
     figures: &'static [(&'static str, &'static str)],
 }
 
@@ -61,7 +61,7 @@ const MEASURES: &[Measure] = &[
     },
 ];
 
-/// Options of our key.
+/// Options for our key.
 const LIMITS: [&str; 6] = [
     "--requests-per-minute",
     "--tokens-per-minute",
@@ -74,8 +74,8 @@ const LIMITS: [&str; 6] = [
 /// Medians by measurement and gateway.
 type Figures = BTreeMap<(usize, &'static str), BTreeMap<&'static str, Vec<f64>>>;
 
-/// Measures. `with_peers`: also the gateways of other makers, which are installed first. `awake`: no core sleeps meanwhile.
-/// `rounds`: of which the median counts.
+/// Runs the benchmark. `with_peers`: includes the other gateways, which are installed first. `awake`: keeps the cores
+/// awake. `rounds`: the median of these counts.
 pub(super) fn run_gateway(
     program: impl FnOnce() -> Result<PathBuf>,
     with_peers: bool,
@@ -114,7 +114,7 @@ fn release(program: &str) -> PathBuf {
     target().join("release").join(program)
 }
 
-/// Builds what [`start_stub`] and [`load`] run.
+/// Builds the programs for [`start_stub`] and [`load`].
 pub(crate) fn build_load() -> Result<()> {
     step("build the stub and the load", || {
         run(cargo().args(["build", "--release", "-p", "gatewright-bench"]))
@@ -128,7 +128,7 @@ pub(crate) fn start_stub() -> Result<Running> {
     Ok(Running::new("the stub itself", child, format!("127.0.0.1:{port}"), CHAT))
 }
 
-/// The configuration of a gateway in front of the stub, which is an upstream of a kind.
+/// The configuration of a gateway in front of the stub, as an upstream of a kind.
 fn relaying(stub: &Running, kind: &str) -> String {
     let models = MODELS.iter().map(|model| {
         format!("[models.\"{model}\"]\nfamily = \"family_one\"\ntargets = [{{ upstream = \"stub\" }}]\n")
@@ -141,7 +141,8 @@ fn relaying(stub: &Running, kind: &str) -> String {
     )
 }
 
-/// Our gateway, with usage and a key that has limits of all sorts, which nobody reaches. `program`: calls it.
+/// Our gateway, with usage and a key that has limits of every kind, which are never reached. `program`: its
+/// command.
 pub(crate) fn start_ours(
     program: impl Fn() -> Command,
     name: &'static str,

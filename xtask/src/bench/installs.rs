@@ -1,5 +1,5 @@
-//! Installs what is measured below target/bench: peers once, from their registries and pinned in bench/peers; ours anew,
-//! optimised, from any checkout.
+//! Installs what is benchmarked below target/bench: peers once, from their registries and pinned in bench/peers; ours
+//! from scratch, optimized, from any checkout.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::artefacts::{create_venv, npm_ci, place_engine, target};
 use crate::building::build;
 use crate::process::{cargo, command, files_of, output, root, run, step};
 
-/// The folder of everything that is only for measuring.
+/// The folder for everything that is only needed for benchmarks.
 pub(super) fn folder() -> PathBuf {
     target().join("bench")
 }
@@ -19,11 +19,11 @@ pub(super) fn folder() -> PathBuf {
 /// Where peers come from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Registry {
-    /// Packages of PyPI, and the interpreter of ours.
+    /// Packages from PyPI, and our own interpreter.
     Python,
-    /// litellm, which takes an older release of the official SDK.
+    /// litellm, which needs an older release of the official SDK.
     LiteLlm,
-    /// Packages of npm.
+    /// Packages from npm.
     Node,
     /// async-openai.
     Rust,
@@ -40,7 +40,7 @@ impl Registry {
         })
     }
 
-    /// Installs what is pinned, unless that is there already.
+    /// Installs the pinned versions, unless they are there already.
     pub(super) fn install(self) -> Result<()> {
         let peers = root().join("bench/peers");
         match self {
@@ -80,7 +80,7 @@ impl Registry {
     }
 }
 
-/// A copy that leaves the time of an equal file alone.
+/// Copies a file unless it is identical, which preserves its modification time.
 fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
     if fs::read(to).ok() != Some(fs::read(from)?) {
         fs::copy(from, to)?;
@@ -95,16 +95,16 @@ fn copy_scripts(checkout: &Path, into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// cargo for release builds, whose artefacts no incremental build has touched.
+/// cargo for release builds, whose artifacts no incremental build has touched.
 fn release() -> std::process::Command {
     let mut cargo = cargo();
     cargo.env("CARGO_INCREMENTAL", "0");
     cargo
 }
 
-/// Our packages of one checkout, as their users get them.
+/// Our packages from one checkout, as users get them.
 pub(super) struct Ours {
-    /// As the tables call it.
+    /// Its name in the tables.
     pub(super) name: String,
     checkout: PathBuf,
     target: PathBuf,
@@ -112,38 +112,38 @@ pub(super) struct Ours {
 }
 
 impl Ours {
-    /// Of this checkout.
+    /// For this checkout.
     pub(super) fn here() -> Self {
         Self { name: "ours".to_owned(), checkout: root(), target: target(), stage: folder().join("ours") }
     }
 
-    /// Of another checkout, which is built into a folder of its own.
+    /// For another checkout, built into a separate folder.
     pub(super) fn at(name: String, checkout: PathBuf, target: PathBuf) -> Self {
         let stage = folder().join("compared");
         Self { name, checkout, target, stage }
     }
 
-    /// A program of bench/src/bin. It is built as a user builds it, and the peer beside it.
+    /// A program of bench/src/bin, built as a user builds it, next to the peer.
     pub(super) fn program(&self, name: &str) -> PathBuf {
         self.target.join("release").join(name)
     }
 
-    /// What a package carries: `gatewright`, or an engine.
+    /// The content of a package: `gatewright`, or an engine.
     pub(super) fn packaged(&self, name: &str) -> PathBuf {
         self.target.join("dist").join(name)
     }
 
-    /// What `PYTHONPATH` has.
+    /// The value of `PYTHONPATH`.
     pub(super) fn python(&self) -> PathBuf {
         self.stage.join("python")
     }
 
-    /// The folder of the scripts for Node, beside the package.
+    /// The folder of the Node scripts, next to the package.
     pub(super) fn node(&self) -> PathBuf {
         self.stage.join("node")
     }
 
-    /// Builds and installs. Nothing is built that brings what only examples and tests ask of dependencies.
+    /// Builds and installs, without the features that only examples and tests require of dependencies.
     pub(super) fn install(&self) -> Result<()> {
         let cargo = || {
             let mut cargo = release();
@@ -151,7 +151,8 @@ impl Ours {
             cargo
         };
         step(&format!("build {} as published", self.name), || {
-            // Apart: beside the program, the packages would be built with the gateway, which they come without.
+            // Separately: in one build with the program, the packages would include the gateway, which they
+            // come without.
             let apart = [
                 (&["gatewright-python", "gatewright-node"][..], "dist"),
                 (&["gatewright-cli"], "dist"),
@@ -172,7 +173,7 @@ impl Ours {
         let package = self.python().join("gatewright");
         copy_tree(&self.checkout.join("bindings-python/python/gatewright"), &package, &["py", "typed"])?;
         place_engine(&self.packaged("lib_engine.so"), &package)?;
-        // As pip does when it installs: the environment may forbid programs to write bytecode, and each would compile anew.
+        // As pip does when it installs: the environment may forbid programs to write bytecode, and each would recompile.
         let venv = Registry::Python.folder();
         create_venv(&venv)?;
         run(command(venv.join("bin/python")).args(["-m", "compileall", "-q", "-f"]).arg(&package))
@@ -187,7 +188,7 @@ impl Ours {
             copy_tree(&source.join(part), &package.join(part), &["js", "json", "mjs"])?;
         }
         fs::copy(source.join("package.json"), package.join("package.json"))?;
-        // Earlier commits have it beside their build.
+        // Earlier commits have it next to their build.
         let modules = source.join("index.mjs");
         if modules.exists() {
             fs::copy(modules, package.join("index.mjs"))?;
@@ -195,7 +196,7 @@ impl Ours {
         let name = output(
             command("node").current_dir(&package).args(["-p", "require('./dist/platform').engineFile()"]),
         )?;
-        // A process that has the old one loaded keeps it.
+        // A process that has loaded the old one keeps it.
         let beside = package.join("engine.new");
         fs::copy(self.packaged("libgatewright_node.so"), &beside)?;
         fs::rename(beside, package.join(name.trim()))?;
@@ -203,7 +204,7 @@ impl Ours {
     }
 }
 
-/// Copies the files with one of the extensions, in place of what was there.
+/// Copies the files with one of the extensions, replacing existing ones.
 fn copy_tree(from: &Path, to: &Path, extensions: &[&str]) -> Result<()> {
     if to.exists() {
         fs::remove_dir_all(to)?;

@@ -8,11 +8,11 @@ use crate::process::{cargo, command, run, step};
 
 const PACKAGE: &str = "gatewright-test-torture";
 
-/// Measures, and prints the table of docs/scaling.md.
+/// Runs the benchmark, and prints the table of docs/scaling.md.
 pub(super) fn run_nodes() -> Result<()> {
     step("build the gateway and the load", || {
-        // Apart: beside the load, the gateway would be built with what only that asks of its dependencies, and once more for
-        // the next benchmark.
+        // Separately: in one build with the load generator, the gateway would get features that only that one requires of
+        // its dependencies, and would be rebuilt for the next benchmark.
         let apart = [&["gatewright-cli", "gatewright-bench"][..], &[PACKAGE]];
         apart.iter().try_for_each(|packages| {
             run(cargo()

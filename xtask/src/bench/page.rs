@@ -9,7 +9,7 @@ use super::measured::Measured;
 use super::{Subject, picture, table};
 use crate::process::{command, output, root};
 
-/// Writes what one subject came to.
+/// Writes the results of one subject.
 pub(super) fn write(subject: Subject, rows: &[Measured<'_>], rounds: usize) -> Result<()> {
     let name = subject.name();
     let picture = format!("pictures/bench-{name}.svg");
@@ -41,7 +41,7 @@ pub(super) fn write(subject: Subject, rows: &[Measured<'_>], rounds: usize) -> R
     put(name, &text)
 }
 
-/// Writes the instructions of one subject. `tables`: a table of each row.
+/// Writes the instruction counts of one subject. `tables`: a table for each row.
 pub(super) fn write_counts(subject: Subject, tables: &str) -> Result<()> {
     let run = format!("{} --callgrind --write", subject.name());
     let text =
@@ -62,7 +62,7 @@ fn circumstances(run: &str, note: &str) -> Result<String> {
     };
     let date = line("date", &["+%-d %B %Y"])?;
     let commit = line("git", &["rev-parse", "--short=9", "HEAD"])?;
-    // The tables and pictures of other subjects of the same run change nothing that is measured.
+    // The tables and pictures of other subjects from the same run don't affect the measurements.
     let status = line("git", &["status", "--porcelain", "--", ".", ":!docs"])?;
     let changed = if status.is_empty() { "" } else { ", with changes" };
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -80,7 +80,7 @@ fn circumstances(run: &str, note: &str) -> Result<String> {
     ))
 }
 
-/// Names and versions of the peers that are pinned.
+/// Names and versions of the pinned peers.
 fn peers() -> Result<String> {
     let folder = root().join("bench/peers");
     let mut named = Vec::new();
@@ -104,7 +104,7 @@ fn peers() -> Result<String> {
 
 const PYTHON: [&str; 5] = ["openai", "httpx", "orjson", "fastjsonschema", "jsonschema_rs"];
 
-/// The page with another text between the markers of a subject.
+/// The page with the text between a subject's markers replaced.
 fn replace(page: &str, name: &str, text: &str) -> Result<String> {
     let (begin, end) = (format!("<!-- bench {name} -->\n"), format!("<!-- /bench {name} -->\n"));
     let missing = || format!("docs/benchmarks.md lacks the markers of {name}");

@@ -1,4 +1,4 @@
-//! Gateways of other makers, from their registries, each relaying to the stub.
+//! Other gateways, from their registries, each relaying to the stub.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -15,21 +15,21 @@ use crate::process::{command, root, run};
 /// How long a peer may take to start.
 const START: Duration = Duration::from_mins(2);
 
-/// The models of the stub that are asked for.
+/// The stub's models that are requested.
 pub(super) const MODELS: &[&str] = &["plain", "chunks-2000", "paced-50-20"];
 
-/// A gateway that is measured.
+/// A gateway being measured.
 pub(crate) struct Running {
     pub(super) name: &'static str,
     child: Child,
-    /// Process that does the work: the child or one of its own.
+    /// The process that does the work: the child or one of its descendants.
     pub(super) pid: u32,
     pub(crate) host: String,
     pub(super) path: &'static str,
     pub(crate) key: String,
-    /// Further headers, each NAME: VALUE.
+    /// Additional headers, each NAME: VALUE.
     pub(super) headers: Vec<String>,
-    /// What is put before the names of the stub's models.
+    /// Prefix of the stub's model names.
     pub(super) prefix: &'static str,
 }
 
@@ -39,7 +39,7 @@ impl Running {
         Self { name, child, pid, host, path, key: String::new(), headers: Vec::new(), prefix: "" }
     }
 
-    /// Asks it to end, and waits until it has written what it writes at its end.
+    /// Asks it to exit, and waits until it has written its final output.
     pub(crate) fn end(mut self) -> Result<()> {
         run(command("kill").arg(self.pid.to_string()))?;
         let status = self.child.wait()?;
@@ -50,7 +50,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Both only fail when it has ended already.
+        // Both only fail if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -91,7 +91,7 @@ fn python(package: &str) -> Result<PathBuf> {
     Ok(venv.join("bin"))
 }
 
-/// `LiteLLM`'s proxy does not start without one.
+/// `LiteLLM`'s proxy does not start without a key.
 const LITELLM_KEY: &str = "sk-only-for-this-measurement";
 
 /// `LiteLLM`'s proxy with one worker.
@@ -109,7 +109,7 @@ pub(super) fn litellm(stub: &str) -> Result<Running> {
     let port = free_port()?;
     let mut program = command(bin.join("litellm"));
     program.arg("--config").arg(&config).args(["--port", &port.to_string()]);
-    // Else it looks for prices on the network first.
+    // Otherwise it fetches prices from the network first.
     program.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
     let child = quiet(&mut program).spawn().context("cannot start litellm")?;
     let host = format!("127.0.0.1:{port}");
@@ -138,7 +138,7 @@ pub(super) fn portkey(stub: &str) -> Result<Running> {
     Ok(running)
 }
 
-/// nginx as a reverse proxy, which knows nothing of models: what a hop costs on this machine.
+/// nginx as a reverse proxy, which knows nothing about models: the cost of a hop on this machine.
 pub(super) fn nginx(stub: &str) -> Result<Running> {
     let folder = folder().join("nginx");
     fs::create_dir_all(folder.join("logs"))?;
@@ -165,7 +165,7 @@ pub(super) fn nginx(stub: &str) -> Result<Running> {
     Ok(running)
 }
 
-/// TensorZero's embedded gateway, which its Python package serves on a port of its own.
+/// TensorZero's embedded gateway, which its Python package serves on its own port.
 pub(super) fn tensorzero(stub: &str) -> Result<Running> {
     let bin = python("tensorzero==2026.6.0")?;
     python("openai==2.54.0")?;
@@ -188,7 +188,7 @@ pub(super) fn tensorzero(stub: &str) -> Result<Running> {
         .context("cannot start TensorZero's gateway")?;
     let mut running = Running::new("TensorZero", child, String::new(), "/openai/v1/chat/completions");
     let mut lines = BufReader::new(running.child.stdout.take().context("no standard output")?).lines();
-    // It logs first, and goes on to do so.
+    // It logs first, and continues to do so.
     let url = lines.by_ref().map_while(Result::ok).find(|line| line.starts_with("http://"));
     std::thread::spawn(move || lines.for_each(drop));
     let url = url.context("TensorZero ended before it told its address")?;
@@ -198,7 +198,7 @@ pub(super) fn tensorzero(stub: &str) -> Result<Running> {
     Ok(running)
 }
 
-/// Serves the embedded gateway and says where.
+/// Serves the embedded gateway and prints its address.
 const TENSORZERO: &str = "\
 import sys, time
 import openai, tensorzero
@@ -216,7 +216,7 @@ pub(super) fn first_line(child: &mut Child) -> Result<String> {
     Ok(line.trim().to_owned())
 }
 
-/// Whether the files of a peer were installed already, for the message that tells what takes so long.
+/// Whether a peer's files were already installed, for the message that explains what takes so long.
 pub(super) fn is_installed() -> bool {
     Path::new(&folder().join("venv")).exists()
 }

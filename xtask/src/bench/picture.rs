@@ -1,4 +1,4 @@
-//! Draws what was measured: for each row a bar for everybody, as many times ours.
+//! Draws the measurements: for each row, a bar per way, as a multiple of ours.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,18 @@ use super::table::microseconds;
 const WIDTH: f64 = 760.0;
 /// Where bars begin, after the names.
 const LEFT: f64 = 210.0;
-/// Where the longest ends, before its figure.
+/// Where the longest bar ends, before its figure.
 const RIGHT: f64 = 640.0;
 const BAR: f64 = 14.0;
 const LINE: f64 = 19.0;
 const TITLE: f64 = 34.0;
 
-/// Colours of light and of dark pages.
+/// Colors for light and dark pages.
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600;font-size:13px}\
     .quiet{fill:#59636e}.ours{fill:#1a7f5a}.other{fill:#afb8c1}\
     @media(prefers-color-scheme:dark){text{fill:#e6edf3}.quiet{fill:#9198a1}.ours{fill:#3fb98a}.other{fill:#4d5661}}";
 
-/// The picture of all rows. Bars are as long as the processor time on a scale of powers, so that a fortieth is still seen.
+/// The picture of all rows. Bars show the processor time on a logarithmic scale, so that even a fortieth is visible.
 pub(super) fn draw(rows: &[Measured<'_>]) -> String {
     let mut body = String::new();
     let mut y = 4.0;

@@ -1,4 +1,4 @@
-//! The programs of bench/ that are measured.
+//! The benchmarked programs of bench/.
 
 use super::installs::Registry;
 
@@ -7,24 +7,24 @@ use super::installs::Registry;
 pub(super) enum Program {
     /// A program of bench/src/bin.
     Rust(&'static str),
-    /// The one of bench/peers.
+    /// The program in bench/peers.
     AsyncOpenai,
     /// A script of bench/python.
     Python(&'static str),
-    /// litellm_sdk.py, which has an environment of its own.
+    /// litellm_sdk.py, which has its own environment.
     LiteLlm,
     /// A script of bench/node.
     Node(&'static str),
-    /// start.py, a process each time.
+    /// start.py, as a new process each time.
     PythonStart,
-    /// start.mjs, a process each time.
+    /// start.mjs, as a new process each time.
     NodeStart,
-    /// A validator of NDJSON, measured from outside.
+    /// An NDJSON validator, measured from outside.
     Lines(&'static str),
 }
 
 impl Program {
-    /// What has to be installed for it.
+    /// What must be installed for it.
     pub(super) fn registry(self) -> Option<Registry> {
         match self {
             Self::Rust(_) | Self::Lines("gatewright" | "gatewright on one core") => None,

@@ -1,4 +1,4 @@
-//! The programs that are measured: how each is called, and what it told.
+//! The benchmarked programs: how each is called, and its results.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,11 +19,11 @@ pub(super) struct Setting {
     /// Where the stub listens.
     pub(super) host: String,
     pub(super) documents: Documents,
-    /// Where this checkout's programs are, for what is not ours.
+    /// The folder of this checkout's programs, for those that are not ours.
     pub(super) here: PathBuf,
 }
 
-/// Does it once.
+/// Runs one measurement.
 pub(super) fn measure(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<Figure> {
     match way.program {
         Program::Lines(judge) => lines(judge, ours, setting, count),
@@ -32,7 +32,7 @@ pub(super) fn measure(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> 
     }
 }
 
-/// The call that does it so many times.
+/// The command that performs this many operations.
 pub(super) fn called(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<Command> {
     let mut call = program(way, ours, setting);
     let (work, subject) = way.task.split_once(' ').context("a task has two words")?;
@@ -54,7 +54,7 @@ fn program(way: &Way, ours: &Ours, setting: &Setting) -> Command {
         Program::Python(name) => python(Registry::Python, ours, &script(name)),
         Program::LiteLlm => {
             let mut litellm = python(Registry::LiteLlm, ours, &script("litellm_sdk"));
-            // Else it looks for prices on the network first.
+            // Otherwise it fetches prices from the network first.
             litellm.env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
             litellm
         }
@@ -78,7 +78,7 @@ fn node(way: &Way, ours: &Ours, script: &str) -> Command {
     node
 }
 
-/// The median of so many starts.
+/// The median of this many starts.
 fn start(way: &Way, ours: &Ours, count: u32) -> Result<Figure> {
     let mut figures = Vec::new();
     for _ in 0..count.max(1) {
@@ -95,10 +95,10 @@ fn start(way: &Way, ours: &Ours, count: u32) -> Result<Figure> {
     Ok(figures[figures.len() / 2])
 }
 
-/// How often the memory of a running program is read.
+/// How often the memory of a running program is sampled.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Judges so many reports of NDJSON; ajv-cli a file each.
+/// Validates this many NDJSON reports; for ajv-cli, one file each.
 fn lines(judge: &str, ours: &Ours, setting: &Setting, count: u32) -> Result<Figure> {
     let documents = &setting.documents;
     let mut call = match judge {
@@ -158,13 +158,13 @@ fn lines(judge: &str, ours: &Ours, setting: &Setting, count: u32) -> Result<Figu
     })
 }
 
-/// Linux counts the time of ended children in hundredths of a second.
+/// Linux reports the time of ended children in hundredths of a second.
 const TICK_US: f64 = 10_000.0;
 
-/// Processor time of the children that have ended, in ticks.
+/// Processor time of ended children, in ticks.
 fn ticks_of_children() -> Result<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat")?;
-    // The name of the program, in parentheses, may have spaces.
+    // The program's name, in parentheses, may contain spaces.
     let (_, rest) = stat.rsplit_once(')').context("no name in /proc/self/stat")?;
     let numbers: Vec<f64> = rest.split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
     match numbers.get(12..14) {
@@ -173,7 +173,7 @@ fn ticks_of_children() -> Result<f64> {
     }
 }
 
-/// Highest resident memory so far; 0 of a process that has ended.
+/// Peak resident memory so far; 0 for a process that has ended.
 fn peak_kilobytes(pid: u32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -17,7 +17,7 @@ use super::rows::{ROWS, Row, Way};
 use super::{Settings, Subject, callgrind, table};
 use crate::process::step;
 
-/// Rounds that a published table has at least.
+/// Minimum number of rounds for a published table.
 const ROUNDS: usize = 5;
 
 /// Measures one subject.
@@ -98,13 +98,13 @@ fn measure_row(row: &mut Measured<'_>, round: usize, scale: f64, setting: &Setti
     let mut answers = BTreeMap::new();
     let length = row.turns.len();
     for place in 0..length {
-        // Who is first changes from round to round.
+        // The first to run changes from round to round.
         let turn = &mut row.turns[(place + round) % length];
         let title = row.row.title;
         let figure = measure(turn.way, turn.ours, setting, scaled(turn.way.count, scale))
             .map_err(|error| error.context(format!("{title}: {}", turn.name)))?;
         eprintln!("    {title}: {} {}", turn.name, table::microseconds(figure.cpu_us));
-        // Streams of another length are another answer.
+        // Streams of another length give another answer.
         let expected = answers.entry(turn.way.subject()).or_insert(figure.answer);
         ensure!(
             *expected == figure.answer,
@@ -119,7 +119,7 @@ fn measure_row(row: &mut Measured<'_>, round: usize, scale: f64, setting: &Setti
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of that size")]
 fn scaled(count: u32, scale: f64) -> u32 {
-    // A crowd is at least one hundred.
+    // A crowd needs at least one hundred.
     let least = count.min(if count >= 300 { 100 } else { 1 });
     ((f64::from(count) * scale) as u32).max(least)
 }

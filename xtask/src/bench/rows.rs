@@ -1,4 +1,4 @@
-//! What is measured, beside whom, and what it is meant to come to: the targets of the clients and of the validator.
+//! What is measured, against which peers, and with which targets for the clients and the validator.
 
 use self::Target::{MebibytesMore, MillisecondsMore, Rate, Times, WallRate, WallTimes};
 use super::Subject;
@@ -15,42 +15,42 @@ pub(super) struct Row {
     pub(super) targets: &'static [Target],
 }
 
-/// Somebody who does it.
+/// An implementation to measure.
 #[derive(Clone, Copy)]
 pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) program: Program,
     /// First arguments of the program.
     pub(super) task: &'static str,
-    /// Operations of one round, or streams.
+    /// Operations or streams per round.
     pub(super) count: u32,
 }
 
 impl Way {
-    /// Whether ours does it, which `--compare` measures twice.
+    /// Whether it is ours, which `--compare` measures twice.
     pub(super) fn is_ours(&self) -> bool {
         self.name.starts_with("ours")
     }
 
-    /// The model or the document of its task.
+    /// The model or document of its task.
     pub(super) fn subject(&self) -> &'static str {
         self.task.split(' ').next_back().unwrap_or_default()
     }
 }
 
-/// What ours is meant to come to. Processor time counts where nothing else is said.
+/// The target for ours. Processor time counts unless stated otherwise.
 pub(super) enum Target {
-    /// At most so many times what the other takes.
+    /// At most this multiple of the other's.
     Times(f64, &'static str),
-    /// The same in time on the wall.
+    /// The same in wall-clock time.
     WallTimes(f64, &'static str),
-    /// At least so many GB a second of processor time.
+    /// At least this many GB per second of processor time.
     Rate(f64),
-    /// The same on the wall.
+    /// The same in wall-clock time.
     WallRate(f64),
-    /// At most so many milliseconds more than the other.
+    /// At most this many milliseconds more than the other.
     MillisecondsMore(f64, &'static str),
-    /// A peak of at most so many MiB more than the other.
+    /// A peak of at most this many MiB more than the other.
     MebibytesMore(f64, &'static str),
 }
 
@@ -253,7 +253,8 @@ pub(super) const ROWS: &[Row] = &[
         ],
         &[Times(1.0 / 6.0, "jsonschema-rs + orjson"), Times(1.0, "orjson alone")],
     ),
-    // As often in each way of a row: V8 compiles what runs often, on other threads, and that time is the process's.
+    // Each way of a row runs equally often: V8 compiles hot code on other threads, and that time counts for the
+    // process.
     row(
         Subject::Validate,
         "Node, a valid report",

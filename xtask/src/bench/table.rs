@@ -1,4 +1,4 @@
-//! Tables of what was measured, for the terminal and for docs/benchmarks.md.
+//! Tables of the measurements, for the terminal and for docs/benchmarks.md.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub(super) fn microseconds(value: f64) -> String {
     }
 }
 
-/// How much of another's time: `1/14.2` or `2.3`.
+/// A fraction or multiple of another's time: `1/14.2` or `2.3`.
 fn times(ratio: f64) -> String {
     let digits = |value: f64| match value {
         value if value >= 100.0 => format!("{value:.0}"),
@@ -26,7 +26,7 @@ fn times(ratio: f64) -> String {
     if ratio < 1.0 { format!("1/{}", digits(1.0 / ratio)) } else { digits(ratio) }
 }
 
-/// The row with everybody in it, and its targets below.
+/// The row with all its ways, and its targets below.
 pub(super) fn of_row(measured: &Measured<'_>) -> String {
     let mut text = format!(
         "| {} | processor | spread | wall | peak | ours takes |\n|---|---|---|---|---|---|\n",
@@ -52,7 +52,7 @@ pub(super) fn of_row(measured: &Measured<'_>) -> String {
     text
 }
 
-/// A target, and what became of it.
+/// A target, and whether it was met.
 pub(super) struct Verdict {
     pub(super) target: String,
     pub(super) found: String,
@@ -60,13 +60,13 @@ pub(super) struct Verdict {
 }
 
 impl Verdict {
-    /// In a word.
+    /// A single word.
     pub(super) fn verdict(&self) -> &'static str {
         if self.is_met { "met" } else { "**missed**" }
     }
 }
 
-/// The targets of a row whose others were measured.
+/// The targets of a row whose peers were measured.
 pub(super) fn verdicts(measured: &Measured<'_>) -> Vec<Verdict> {
     let Some(ours) = measured.of("ours") else { return Vec::new() };
     measured.row.targets.iter().filter_map(|target| verdict(target, ours, measured)).collect()

@@ -1,9 +1,9 @@
-//! Copies the pages of docs/SUMMARY.md to one folder, and turns their links.
+//! Copies the pages of docs/SUMMARY.md to one folder, and rewrites their links.
 //!
-//! A line `<!-- other pages of guides -->` of the summary stands for all pages of that folder of docs/ that no line names,
-//! by their headings. A link between two pages leads to the copy. One to a file of the repository that is no page becomes
-//! its text, since the site does not have the file. One to nothing is an error, and so is a page of docs/ that the summary
-//! does not have.
+//! A line `<!-- other pages of guides -->` in the summary means all pages of that folder of docs/ that no other line
+//! names, by their headings. A link between two pages leads to the copy. A link to a file of the repository that is not a
+//! page is reduced to its text, since the site doesn't contain the file. A link to nothing is an error, and so is a page
+//! of docs/ that is missing from the summary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -18,9 +18,9 @@ use walkdir::WalkDir;
 use crate::process::files_of;
 
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// Files of docs/ that are no pages of the site.
+/// Files of docs/ that are not pages of the site.
 const NO_PAGES: [&str; 1] = [SUMMARY];
-/// The folder whose files pages show.
+/// The folder of files that pages display.
 const PICTURES: &str = "docs/pictures";
 
 /// Writes everything that mdBook needs into `out`. Returns the number of pages.
@@ -52,7 +52,7 @@ pub(super) fn gather(root: &Path, out: &Path) -> Result<usize> {
     Ok(book.pages.len())
 }
 
-/// Errors: pages of docs/ that the summary does not have, which no reader of the site would find.
+/// Errors: pages of docs/ missing from the summary, which no reader of the site would find.
 fn check_all_are_listed(root: &Path, listed: &[PathBuf]) -> Result<()> {
     let mut lacking = Vec::new();
     for entry in WalkDir::new(root.join("docs")).sort_by_file_name() {
@@ -76,7 +76,7 @@ fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The summary with a line for each page that a folder has besides those that it names.
+/// The summary with a line added for each page of a folder that it doesn't name.
 fn with_other_pages(root: &Path, summary: &str) -> Result<String> {
     let named: BTreeSet<PathBuf> = pages(summary).into_iter().collect();
     let mut out = String::new();
@@ -112,7 +112,7 @@ fn pages(summary: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Where a page is in the site: pages of docs/ by their folders, those of elsewhere below `project/`, and the README first.
+/// Where a page is in the site: pages of docs/ in their folders, others below `project/`, and the README first.
 fn place(page: &Path) -> PathBuf {
     if page == Path::new("README.md") {
         return PathBuf::from("index.md");
@@ -139,7 +139,7 @@ fn resolved(page: &Path, target: &str) -> PathBuf {
     path
 }
 
-/// From one page of the site to another.
+/// The relative path from one page of the site to another.
 fn relative(from: &Path, to: &Path) -> String {
     let depth = from.components().count() - 1;
     format!("{}{}", "../".repeat(depth), to.display())
@@ -147,14 +147,14 @@ fn relative(from: &Path, to: &Path) -> String {
 
 struct Book<'r> {
     root: &'r Path,
-    /// From the path in the repository to that in the site.
+    /// From the path in the repository to the one in the site.
     pages: BTreeMap<PathBuf, PathBuf>,
 }
 
 impl Book<'_> {
-    /// A page with its links turned.
+    /// A page with its links rewritten.
     fn turned(&self, text: &str, page: &Path, problems: &mut Vec<String>) -> String {
-        // The summary lies at the top of the site.
+        // The summary is at the top of the site.
         let here = self.pages.get(page).cloned().unwrap_or_else(|| PathBuf::from("SUMMARY.md"));
         links(text, |target| {
             let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
@@ -183,18 +183,18 @@ impl Book<'_> {
     }
 }
 
-/// What becomes of a link.
+/// The result of rewriting a link.
 enum Turned {
     To(String),
-    /// The link is gone, its text stays.
+    /// The link is removed, its text remains.
     Text,
 }
 
-/// A text with its links turned, other than those in code. `turn` returns `None` where a link stays as it is.
+/// A text with its links rewritten, except those in code. `turn` returns `None` to keep a link unchanged.
 fn links(text: &str, mut turn: impl FnMut(&str) -> Option<Turned>) -> String {
     let mut out = String::new();
     let mut fenced = false;
-    // What stands between two fences: a link may go on in the next line.
+    // The text between two fences: a link may continue on the next line.
     let mut prose = String::new();
     for line in text.split_inclusive('\n') {
         let is_fence = line.trim_start().starts_with("```");
@@ -216,7 +216,7 @@ fn turned_prose(text: &str, turn: &mut impl FnMut(&str) -> Option<Turned>) -> St
         let (before, from) = rest.split_at(at);
         out.push_str(before);
         let read = if let Some(code) = from.strip_prefix('`') {
-            // Quoted code holds no links.
+            // Quoted code contains no links.
             let end = code.find('`').filter(|end| !code[..*end].contains("\n\n"));
             let read = end.map_or(1, |end| end + 2);
             out.push_str(&from[..read]);
@@ -247,7 +247,8 @@ fn turned_prose(text: &str, turn: &mut impl FnMut(&str) -> Option<Turned>) -> St
     out
 }
 
-/// A link at the beginning of a text: all of it, its label, which may hold code and brackets in pairs, and its target.
+/// A link at the beginning of a text: all of it, its label, which may contain code and balanced brackets, and its
+/// target.
 fn link(text: &str) -> Option<(&str, &str, &str)> {
     let text = text.split("\n\n").next().filter(|paragraph| paragraph.starts_with('['))?;
     let mut depth = 0;

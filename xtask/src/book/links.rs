@@ -7,10 +7,10 @@ use anyhow::{Context, Result, bail};
 use html5gum::{Token, Tokenizer};
 use walkdir::WalkDir;
 
-/// Attributes that hold an address.
+/// Attributes that contain a URL.
 const ADDRESSES: [&[u8]; 4] = [b"href", b"src", b"srcset", b"poster"];
 
-/// What a page offers, and where it leads.
+/// A page's anchors and links.
 #[derive(Debug, Default)]
 struct Page {
     anchors: BTreeSet<String>,
@@ -35,14 +35,14 @@ impl Page {
     }
 }
 
-/// Reads all pages of a site. Returns the number of links. Errors: links that lead to nothing, each with its page.
+/// Reads all pages of a site. Returns the number of links. Errors: broken links, each with its page.
 pub(super) fn check(site: &Path) -> Result<usize> {
     let mut pages = BTreeMap::new();
     let mut files = BTreeSet::new();
     for entry in WalkDir::new(site) {
         let entry = entry?;
         let path = entry.path().strip_prefix(site)?.to_owned();
-        // Found from any address that does not exist: its links are those of the top.
+        // Served for any URL that doesn't exist, so its links are relative to the top.
         if path == Path::new("404.html") {
             continue;
         }

@@ -1,4 +1,4 @@
-//! The programs of coding agents, each of another protocol: the scenarios of `tests/clients`, through the gateway.
+//! Coding agents, each using another protocol: the scenarios of `tests/clients`, through the gateway.
 
 mod programs;
 
@@ -20,39 +20,39 @@ use super::upstreams::{BROKEN, HICCUP, Place, Upstreams};
 use crate::artefacts::target;
 use crate::process::missing;
 
-/// How long an agent may take, also on a busy machine.
+/// How long an agent may take, even on a busy machine.
 const LIMIT: Duration = Duration::from_mins(4);
-/// Agents at work at once: they wait for more than they compute.
+/// Number of agents that run concurrently: they mostly wait.
 const AT_ONCE: usize = 3;
-/// Variables that an agent sees, besides its own.
+/// Variables that an agent inherits, besides its own.
 const INHERITED: [&str; 2] = ["PATH", "LANG"];
-/// What only the file says that an agent has to read.
+/// A text found only in the file that an agent must read.
 const NOTES: &str = "the heron stands in the reeds";
-/// What it has to write into `copy.txt`.
+/// What it must write into `copy.txt`.
 const WRITTEN: &str = "written by the agent";
-/// The story of the other maker's server.
+/// The story of the third-party server.
 const STORY: &str =
     "Rivers begin small, gather what the hills give them, and end in a sea that keeps none of their names.";
-/// What the last sentence of each story of the simulator says.
+/// The last sentence of each story of the simulator contains this.
 const CLOSING: &str = "simulated";
 const WRONG_KEY: &str = "a-wrong-key-of-nobody";
 
-/// What an agent is asked to do; the names are those of the players.
+/// The task for an agent; the names are those of the players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scenario {
     Chat,
-    /// It shows the answer piece by piece.
+    /// It shows the answer incrementally.
     Stream,
-    /// It reads a file and writes one, with tools of its own.
+    /// It reads a file and writes one, with its own tools.
     Tools,
-    /// The answer is a document that fits a schema.
+    /// The answer is a document that matches a schema.
     Structured,
     Image,
     UnknownModel,
     WrongKey,
-    /// The first request is answered 429; it tries again by itself, or says so.
+    /// The first request is answered with 429; it retries by itself, or reports it.
     RateLimit,
-    /// A part of an answer is not passed off as the whole.
+    /// A partial answer is not passed off as complete.
     BrokenStream,
 }
 
@@ -84,19 +84,19 @@ impl Scenario {
     }
 }
 
-/// What each gateway tells in its metrics, by its address, before the agents work and afterwards.
+/// The metrics of each gateway, by address, before and after the agents run.
 struct Told {
     before: BTreeMap<String, String>,
     after: BTreeMap<String, String>,
 }
 
 impl Told {
-    /// How much a counter grew. name: with its labels.
+    /// The increase of a counter. name: with its labels.
     fn grew(&self, place: &Place<'_>, name: &str) -> Result<u64> {
         let counted = |metrics: &BTreeMap<String, String>| {
             let mut lines = metrics[place.gateway.address()].lines();
             let count = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            // A counter appears when it counts for the first time.
+            // A counter appears when it is first incremented.
             count.map_or(Ok(0), str::parse::<u64>)
         };
         Ok(counted(&self.after)?.saturating_sub(counted(&self.before)?))
@@ -110,7 +110,7 @@ struct Job<'a> {
     scenario: Scenario,
 }
 
-/// Lets each agent play through each upstream: each scenario at one upstream of `share`.
+/// Runs each agent at each upstream: each scenario at one upstream out of `share`.
 pub(super) fn work(upstreams: &Upstreams, share: usize, outcomes: &mut Outcomes) -> Result<()> {
     let homes = target().join("clients/agents");
     if homes.exists() {
@@ -161,7 +161,8 @@ pub(super) fn work(upstreams: &Upstreams, share: usize, outcomes: &mut Outcomes)
     Ok(())
 }
 
-/// Whatever an agent printed, it had it from the gateway, by its own protocol, and where it tried again, it had been told to.
+/// Checks that whatever an agent printed came from the gateway, over its own protocol, and that it retried only when told
+/// to.
 fn miscounts(jobs: &[Job<'_>], told: &Told) -> Result<BTreeSet<String>> {
     let mut miscounts = BTreeSet::new();
     for job in jobs {
@@ -185,7 +186,7 @@ fn miscounts(jobs: &[Job<'_>], told: &Told) -> Result<BTreeSet<String>> {
 }
 
 impl Job<'_> {
-    /// Whether the gateway answers with success, whatever else it answers.
+    /// Whether the gateway also answers with success.
     fn is_answered(&self) -> bool {
         let refused =
             matches!(self.scenario, Scenario::UnknownModel | Scenario::WrongKey | Scenario::BrokenStream)
@@ -193,23 +194,23 @@ impl Job<'_> {
         !refused && self.lacking().is_none()
     }
 
-    /// Whether the gateway answers 429 first.
+    /// Whether the gateway first answers with 429.
     fn is_limited(&self) -> bool {
         self.scenario == Scenario::RateLimit && self.lacking().is_none()
     }
 
-    /// Whether the agent takes a 429 as final: behind the proxy, nobody says how long to wait.
+    /// Whether the agent treats a 429 as final: behind the proxy, nothing tells how long to wait.
     fn gives_up(&self) -> bool {
         self.is_limited() && self.agent.needs_wait && self.place.hides_wait()
     }
 
-    /// The counter of the gateway's answers to the agent.
+    /// The counter of the gateway's responses to the agent.
     fn answers(&self, status: u16) -> String {
         let operation = self.agent.operation;
         format!("gatewright_requests_total{{operation=\"{operation}\",status=\"{status}\"}}")
     }
 
-    /// The counter of those 429 that only this agent can have met at this place.
+    /// The counter of 429 responses that only this agent can have received at this place.
     fn limits(&self) -> String {
         let model = self.place.failing(HICCUP, self.agent.protocol);
         self.place.upstream().map_or_else(
@@ -221,7 +222,7 @@ impl Job<'_> {
         )
     }
 
-    /// Why the scenario cannot be played.
+    /// Why the scenario can't be run.
     fn lacking(&self) -> Option<&'static str> {
         let lacks =
             |(scenario, reason): &(Scenario, &'static str)| (*scenario == self.scenario).then_some(*reason);
@@ -239,7 +240,7 @@ impl Job<'_> {
         Row { skipped, failed, omitted: false, ..self.omitted() }
     }
 
-    /// The row of a scenario that is not played.
+    /// The row of a scenario that is not run.
     fn omitted(&self) -> Row {
         Row {
             upstream: self.place.name.clone(),
@@ -251,7 +252,7 @@ impl Job<'_> {
         }
     }
 
-    /// Errors: it did not do what it was asked to.
+    /// Errors: it did not do its task.
     fn play(&self, home: &Path) -> Result<()> {
         let work = home.join("work");
         fs::create_dir_all(&work)?;
@@ -294,7 +295,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether a story is the whole one that is told there.
+    /// Whether a story is complete, as told there.
     fn is_whole(&self, story: &str) -> bool {
         if self.place.is_other_makers() {
             return story == STORY;
@@ -303,7 +304,7 @@ impl Job<'_> {
         last.contains(CLOSING) && last.ends_with('.')
     }
 
-    /// Errors: what it printed or wrote is not what the scenario is about.
+    /// Errors: its output or its files don't match the scenario.
     fn judge(&self, ended: &Ended, heard: &Heard, work: &Path) -> Result<()> {
         let failing = match self.scenario {
             Scenario::UnknownModel => Some("no-such-model"),
@@ -351,7 +352,7 @@ struct Ended {
     printed: String,
 }
 
-/// Runs a command in a process group of its own, which is killed at the limit and at the end.
+/// Runs a command in its own process group, which is killed at the time limit and at the end.
 fn bounded(command: &mut Command, folder: &Path) -> Result<Ended> {
     let path = folder.join("printed");
     let printed = File::create(&path)?;
@@ -363,7 +364,7 @@ fn bounded(command: &mut Command, folder: &Path) -> Result<Ended> {
         std::thread::sleep(Duration::from_millis(50));
         status = child.try_wait()?;
     }
-    // Fails if nothing of the group is left.
+    // Fails if nothing is left of the group.
     let group = format!("-{}", child.id());
     let _ = Command::new("kill").args(["-KILL", "--", &group]).stderr(Stdio::null()).status();
     child.wait()?;
@@ -371,7 +372,7 @@ fn bounded(command: &mut Command, folder: &Path) -> Result<Ended> {
     Ok(Ended { success: status.map(|status| status.success()), printed })
 }
 
-/// The metrics of each gateway, by its address.
+/// The metrics of each gateway, by address.
 fn metrics(places: &[Place<'_>]) -> Result<BTreeMap<String, String>> {
     let mut told = BTreeMap::new();
     for address in places.iter().map(|place| place.gateway.address()) {

@@ -1,11 +1,11 @@
-//! What has to be played, written down apart from the code that plays it: a client that is no longer found, or that
-//! skips, makes the test fail.
+//! What must be run, stated separately from the code that runs it: if a client is no longer found, or skips
+//! scenarios, the test fails.
 
 use std::collections::BTreeMap;
 
 /// Gateways with their upstreams.
 const PLACES: usize = 19;
-/// Scenarios that all players play.
+/// Scenarios that all players run.
 const SCENARIOS: usize = 10;
 const PLAYED_BY_PLAYERS: [&str; 21] = [
     "Node: openai, chat",
@@ -32,9 +32,9 @@ const PLAYED_BY_PLAYERS: [&str; 21] = [
 ];
 const AGENTS: [&str; 3] =
     ["agent: @openai/codex", "agent: @anthropic-ai/claude-code", "agent: @google/gemini-cli"];
-/// Scenarios that agents play.
+/// Scenarios that agents run.
 const BY_AN_AGENT: usize = PLACES * 9;
-/// Clients of the players that draw, too.
+/// Clients of the players that also generate images.
 const DRAW: [&str; 5] = [
     "Node: openai, chat",
     "Node: @ai-sdk/openai, chat",
@@ -43,9 +43,10 @@ const DRAW: [&str; 5] = [
     "Python: litellm, chat",
 ];
 
-/// What every client that draws skips: at upstreams of messages and native, ours, ours that are strict, and of two makers.
+/// Skipped by every client that generates images: at upstreams of messages and native, ours, our strict ones, and
+/// third-party ones.
 const SKIPPED_BY_DRAWING: (&str, usize) = ("draw: its protocol has no images to ask for", 8);
-/// What a client skips besides.
+/// Additional scenarios that a client skips.
 const SKIPPED: [(&str, &str, usize); 9] = [
     ("Python: litellm, native", "tools: litellm drops calls of its own proxy", 1),
     ("Python: litellm, native", "streamed_tools: litellm drops calls of its own proxy", 1),
@@ -66,15 +67,15 @@ const SKIPPED: [(&str, &str, usize); 9] = [
     (AGENTS[2], "image: the proxy drops pictures of native requests", 1),
 ];
 
-/// What has to come of the scenarios, besides that none fails.
+/// The expected outcomes, besides that nothing fails.
 pub(super) struct Expected {
-    /// By client: the number of its rows, those among them that are skipped too.
+    /// By client: the number of its rows, including skipped ones.
     pub(super) rows: BTreeMap<String, usize>,
     /// By client, scenario and reason: how often it is skipped.
     pub(super) skipped: BTreeMap<String, usize>,
 }
 
-/// What is expected of all clients.
+/// The expectations for all clients.
 pub(super) fn of_everything() -> Expected {
     let players = PLAYED_BY_PLAYERS.map(|client| {
         let scenarios = SCENARIOS + usize::from(DRAW.contains(&client));

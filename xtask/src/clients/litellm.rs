@@ -1,4 +1,4 @@
-//! `LiteLLM`'s proxy, a gateway of another maker, in front of another server, for as long as the value lives.
+//! `LiteLLM`'s proxy, a third-party gateway, in front of another server, for as long as the value lives.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,9 +12,9 @@ use anyhow::{Context, Result, bail};
 use crate::artefacts::{install_into, target};
 use crate::process::{command, root};
 
-/// How long it may take to start: it reads a lot of Python.
+/// Start timeout: it loads a lot of Python.
 const START: Duration = Duration::from_mins(4);
-/// The key that its clients send; it refuses a short one.
+/// The key that its clients send; it rejects short ones.
 const KEY: &str = "sk-clients-of-the-proxy-4b1d9c77e2";
 
 /// A running proxy; dropping it stops it.
@@ -35,8 +35,8 @@ pub(super) fn install() -> Result<()> {
 impl LitellmProxy {
     pub(super) const KEY: &str = KEY;
 
-    /// Starts it in front of a server of chat, whose models it calls by their names. It drops the form of an image that is
-    /// asked for, which it would refuse for a model that it does not know. Answers when [`wait`](Self::wait) returns.
+    /// Starts it in front of a chat server, whose models keep their names. It drops the requested format of images, which
+    /// it would reject for an unknown model. It is ready when [`wait`](Self::wait) returns.
     pub(super) fn start(folder: &Path, behind: &str) -> Result<Self> {
         let (config, log) = (folder.join("litellm.yaml"), File::create(folder.join("litellm.log"))?);
         fs::write(
@@ -55,7 +55,7 @@ impl LitellmProxy {
             .arg(&config)
             .args(["--host", "127.0.0.1", "--port", &port.to_string()])
             .env("LITELLM_MASTER_KEY", KEY)
-            // The prices of models are fetched otherwise.
+            // Otherwise model prices are fetched.
             .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -65,7 +65,8 @@ impl LitellmProxy {
         Ok(Self { child, address: format!("http://127.0.0.1:{port}") })
     }
 
-    /// Waits until it answers. That something listens is not enough: a connection to a free port may meet itself.
+    /// Waits until it is ready. A listening port is not enough: a connection to a free port may connect to
+    /// itself.
     pub(super) fn wait(&mut self) -> Result<()> {
         let (begun, host) = (Instant::now(), self.address.trim_start_matches("http://"));
         while !lives(host) {
@@ -81,7 +82,7 @@ impl LitellmProxy {
     }
 }
 
-/// Whether a proxy says that it lives.
+/// Whether a proxy reports that it is alive.
 fn lives(host: &str) -> bool {
     let ask = || -> std::io::Result<String> {
         let mut socket = TcpStream::connect(host)?;
@@ -96,7 +97,7 @@ fn lives(host: &str) -> bool {
 
 impl Drop for LitellmProxy {
     fn drop(&mut self) {
-        // Both only fail when it has ended already.
+        // Both only fail if it has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

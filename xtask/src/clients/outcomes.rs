@@ -1,4 +1,4 @@
-//! What came of the scenarios: a table of clients and upstreams, and every failure in full.
+//! The outcomes of the scenarios: a table of clients and upstreams, and every failure in full.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,10 +14,10 @@ pub(super) struct Row {
     pub(super) upstream: String,
     pub(super) client: String,
     pub(super) scenario: String,
-    /// It is played only where everything is.
+    /// It is only run when everything is.
     #[serde(default)]
     pub(super) omitted: bool,
-    /// Why it was not played.
+    /// Why it was not run.
     #[serde(default)]
     pub(super) skipped: Option<String>,
     /// What went wrong.
@@ -39,7 +39,7 @@ pub(super) struct Outcomes {
     upstreams: IndexSet<String>,
     scenarios: IndexSet<String>,
     clients: IndexMap<String, IndexMap<String, Cell>>,
-    /// By client and scenario: at how many upstreams it was played.
+    /// By client and scenario: at how many upstreams it was run.
     played: BTreeMap<(String, String), usize>,
     failures: Vec<String>,
     /// By client, scenario and reason.
@@ -47,7 +47,7 @@ pub(super) struct Outcomes {
 }
 
 impl Outcomes {
-    /// Reads what a player printed.
+    /// Parses the output of a player.
     pub(super) fn read(&mut self, language: &str, lines: &str) -> Result<()> {
         for line in lines.lines() {
             let mut row: Row =
@@ -82,15 +82,15 @@ impl Outcomes {
         }
     }
 
-    /// Something is wrong beside the scenarios.
+    /// Records a problem outside of the scenarios.
     pub(super) fn complain(&mut self, failure: String) {
         self.failures.push(failure);
     }
 
-    /// Prints everything. `share`: of how many upstreams each scenario is played at one.
+    /// Prints everything. `share`: each scenario is run at one upstream out of this many.
     ///
     /// # Errors
-    /// If a scenario failed, if what was played or skipped is not what is expected, or if a client played a scenario at none
+    /// If a scenario failed, if what was run or skipped differs from the expectations, or if a client ran a scenario at none
     /// of its upstreams, or none at an upstream.
     pub(super) fn judge(&self, expected: &Expected, share: usize) -> Result<()> {
         self.print();
@@ -142,7 +142,7 @@ impl Outcomes {
     }
 }
 
-/// What is counted otherwise than expected, in words.
+/// Counts that differ from the expectations, in words.
 fn differences(
     what: &str,
     expected: &BTreeMap<String, usize>,
@@ -167,7 +167,7 @@ mod tests {
     const FAILED: &str =
         r#"{"upstream": "simulator", "client": "a", "scenario": "tools", "failed": "no call"}"#;
 
-    /// Judges what a player printed, where a client `a` plays a scenario and skips another.
+    /// Evaluates the output of a player in which a client `a` runs one scenario and skips another.
     fn judged(lines: &[&str]) -> Result<(), String> {
         judged_with(lines, 1)
     }

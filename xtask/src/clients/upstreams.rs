@@ -1,6 +1,6 @@
-//! The gateways that the clients talk to: the simulator alone; a gateway with upstreams of every kind, ours, ours as strict as
-//! strict providers and as messy as careless ones, of another maker, and that one behind the gateway of a third; and a gateway
-//! behind which that one stands.
+//! The gateways that the clients call: the simulator alone; a gateway with upstreams of every kind: ours, ours as strict as
+//! strict providers and as messy as careless ones, a third-party server, and that server behind a third-party gateway; and a
+//! gateway in front of that one.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,41 +14,41 @@ use crate::artefacts::target;
 use crate::local_gateway::LocalGateway;
 use crate::other_server::OtherServer;
 
-/// The protocols, and a model of the simulator that each serves.
+/// The protocols, each with a simulator model that it serves.
 const PROTOCOLS: [(&str, &str); 4] = [
     ("chat", "model-sol"),
     ("responses", "model-terra"),
     ("messages", "model-breeze"),
     ("native", "model-cedar"),
 ];
-/// Kinds of upstreams, and the paths of their base URLs. Those of the protocols come first.
+/// Kinds of upstreams, with the paths of their base URLs. Those of the protocols come first.
 const KINDS: [(&str, &str); 5] =
     [("chat", "/v1"), ("responses", "/v1"), ("messages", "/v1"), ("native", "/v1beta"), ("gatewright", "")];
-/// Kinds of models that fail: what the simulator is told with the model.
+/// Kinds of failing models: the fault requested from the simulator with the model.
 const FAILING: [(&str, &str); 2] = [("limited", "rate_limit=7"), (BROKEN, STREAM_ERROR)];
 /// Streams break off.
 pub(super) const BROKEN: &str = "broken";
-/// The first answer is 429.
+/// The first response is a 429.
 pub(super) const HICCUP: &str = "hiccup";
 const STREAM_ERROR: &str = "stream_error=9";
-/// The same for agents, which try again by themselves.
+/// The same for agents, which retry by themselves.
 const FAILING_FOR_AGENTS: [(&str, &str); 2] = [(HICCUP, "fail_once"), (BROKEN, STREAM_ERROR)];
-/// A model of the simulator that draws, and the kinds of upstreams that clients may ask for images.
+/// A simulator model that generates images, and the kinds of upstreams that clients may use for images.
 const DRAWING: &str = "image_model_2";
 const DRAW: [&str; 3] = ["chat", "responses", "gatewright"];
-/// Stands before the kind in the names of upstreams that judge requests as strict providers do.
+/// Prefix of the kind in the names of upstreams that validate requests as strict providers do.
 const STRICT: &str = "strict";
-/// What stands behind the id of a model that judges and is not messy: the gateway passes answers of the client's own protocol on as
-/// they are, and the client would meet the mess.
+/// Suffix of the ids of models that are strict but not messy: the gateway passes through responses of the client's own
+/// protocol, and the client would see the mess.
 const TIDY: &str = "-tidy";
-/// Stands in the ids of models that the gateway in front asks for.
+/// Part of the model ids that the front gateway requests.
 const HOP: &str = "hop";
-/// Why clients cannot ask an upstream of another kind.
+/// Why clients can't use an upstream of another kind for images.
 const DRAWS_NOT: &str = "its protocol has no images to ask for";
 /// Maximum number of clients of a player.
 const MOST_CLIENTS: usize = 10;
 
-/// The gateways and what stands behind them; dropping it stops them.
+/// The gateways and what is behind them; dropping it stops them.
 pub(super) struct Upstreams {
     pub(super) simulator: LocalGateway,
     /// It has upstreams of every kind.
@@ -61,7 +61,7 @@ pub(super) struct Upstreams {
 }
 
 impl Upstreams {
-    /// players: the names of those that play the scenarios.
+    /// players: the names of those that run the scenarios.
     pub(super) fn start(players: &[&str]) -> Result<Self> {
         let folder = target().join("clients");
         std::fs::create_dir_all(&folder)?;
@@ -75,7 +75,7 @@ impl Upstreams {
             simulated(&mut middle, kind, kind, players, 0)?;
             middle.drawing(kind, kind, DRAWING)?;
         }
-        // For the gateway in front: what it asks here nobody else does.
+        // For the front gateway: its requests here are made by nobody else.
         let clients = MOST_CLIENTS * players.len() + failing_for_agents().count();
         simulated(&mut middle, HOP, "messages", players, clients)?;
         for (number, (kind, path)) in (2..).zip(&KINDS[..PROTOCOLS.len()]) {
@@ -128,7 +128,7 @@ impl Upstreams {
         Ok(Self { simulator, middle, front, _other: other, _litellm: litellm, targets })
     }
 
-    /// Where agents play: each gateway with each of its upstreams.
+    /// Where agents run: each gateway with each of its upstreams.
     pub(super) fn places(&self) -> Vec<Place<'_>> {
         let of = |name: &str, upstream: &str| Place {
             name: name.to_owned(),
@@ -145,7 +145,7 @@ impl Upstreams {
         places
     }
 
-    /// The file that tells the players where they may play.
+    /// The file that tells the players where to run.
     pub(super) fn targets(&self) -> &Path {
         &self.targets
     }
@@ -165,7 +165,7 @@ impl Place<'_> {
         of_simulator.map_or_else(|| model_of(&self.upstream, protocol), |(_, model)| (*model).to_owned())
     }
 
-    /// A model that fails, for the agent of a protocol.
+    /// A failing model, for the agent of a protocol.
     pub(super) fn failing(&self, failing: &str, protocol: &str) -> String {
         let fault = FAILING_FOR_AGENTS.iter().find(|(name, _)| *name == failing && self.upstream.is_empty());
         fault.map_or_else(
@@ -179,19 +179,19 @@ impl Place<'_> {
         (!self.upstream.is_empty()).then_some(&*self.upstream)
     }
 
-    /// Whether nobody tells there how long to wait after 429.
+    /// Whether nothing there tells how long to wait after a 429.
     pub(super) fn hides_wait(&self) -> bool {
         self.name.starts_with("litellm-")
     }
 
-    /// Whether the answers come from the other maker's server.
+    /// Whether the answers come from the third-party server.
     pub(super) fn is_other_makers(&self) -> bool {
         self.name.starts_with("other-") || self.name.starts_with("litellm-")
     }
 }
 
-/// The models of an upstream of ours, behind which the simulator stands. name: what stands for it in their ids. first: a
-/// number from which on those that fail have numbers of their own.
+/// The models of an upstream of ours with the simulator behind it. name: its part of their ids. first: offset for the
+/// numbers of failing models.
 fn simulated(
     middle: &mut Configuration,
     name: &str,
@@ -200,7 +200,7 @@ fn simulated(
     first: usize,
 ) -> Result<()> {
     let is_strict = name.starts_with(STRICT);
-    // A model of its own for each client: a breaker opens for no other.
+    // A separate model for each client, so that its breaker affects nobody else.
     let failing = |fault: &str, number: usize| format!("model-sol~{fault},delay={number}");
     middle.models(name, upstream, players, |fault, client| match fault {
         Some((_, fault)) => failing(fault, first + client),
@@ -231,29 +231,30 @@ fn strict(kind: &str) -> String {
 
 /// The model of an upstream for clients of a protocol.
 fn model_of(upstream: &str, protocol: &str) -> String {
-    // An upstream of responses gets requests of chat, too, as they are.
+    // An upstream of responses also gets chat requests unchanged.
     let is_passed_on = upstream == strict(protocol) || upstream == strict("responses") && protocol == "chat";
     let tidy = if is_passed_on { TIDY } else { "" };
     format!("via-{upstream}{tidy}")
 }
 
-/// What fails for the agent of each protocol: its kind, what the simulator is told, and the protocol.
+/// The failures for the agent of each protocol: their kind, the fault requested from the simulator, and the
+/// protocol.
 fn failing_for_agents() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
     let of = |(failing, fault)| PROTOCOLS.map(|(protocol, _)| (failing, fault, protocol));
     FAILING_FOR_AGENTS.into_iter().flat_map(of)
 }
 
-/// The id of a model that fails, for the agent of a protocol.
+/// The id of a failing model, for the agent of a protocol.
 fn model_of_agent(upstream: &str, failing: &str, protocol: &str) -> String {
     format!("via-{upstream}-{failing}-agent-{protocol}")
 }
 
-/// The id of a model that fails, for one client of a player.
+/// The id of a failing model, for one client of a player.
 fn model_id(upstream: &str, failing: &str, player: &str, client: usize) -> String {
     format!("via-{upstream}-{failing}-{player}-{client}")
 }
 
-/// The id of the model of an upstream that draws.
+/// The id of an upstream's image model.
 fn drawing_id(upstream: &str) -> String {
     format!("via-{upstream}-drawing")
 }
@@ -276,7 +277,7 @@ fn of_simulator(gateway: &LocalGateway) -> Value {
     target
 }
 
-/// A target: one configured model for all protocols. The players put themselves in place of `{}`.
+/// A target: one configured model for all protocols. The players replace `{}` with their name.
 fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
     let models = |suffix: &str| -> Value {
         PROTOCOLS.iter().map(|(protocol, _)| (*protocol, format!("via-{upstream}{suffix}"))).collect()
@@ -300,14 +301,15 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
     } else {
         target["lacks"]["*"]["draw"] = json!(DRAWS_NOT);
     }
-    // What is lacking there is lacking without our gateway, too.
+    // What is missing there is also missing without our gateway.
     match name {
         "other-native" => {
             let reason = "the server ends a call with FUNCTION_CALL, where litellm drops it";
             target["lacks"]["litellm, native"] = json!({ "tools": reason, "streamed_tools": reason });
         }
         "litellm-native" => {
-            // The proxy tells no usage of native streams, and knows pictures in native requests as `inline_data` alone.
+            // The proxy reports no usage for native streams, and accepts images in native requests only as
+            // `inline_data`.
             target["hides_usage"] = json!(true);
             target["drops_pictures"] = json!(true);
             let calls = "litellm drops calls of its own proxy";
@@ -316,15 +318,15 @@ fn of_upstream(name: &str, upstream: &str, gateway: &LocalGateway) -> Value {
         _ => {}
     }
     if name.starts_with("litellm-") {
-        // The proxy asks again for what breaks off, or passes the failure on, by the protocol and as its time allows. How long
-        // to wait it says in `llm_provider-retry-after`.
+        // The proxy retries what breaks off, or passes the failure on, depending on the protocol and the timing. It reports
+        // how long to wait in `llm_provider-retry-after`.
         target["mends_streams"] = json!(true);
         target["hides_wait"] = json!(true);
     }
     target
 }
 
-/// A configuration file in the making.
+/// A configuration file under construction.
 struct Configuration {
     path: PathBuf,
     text: String,
@@ -346,8 +348,8 @@ impl Configuration {
         Ok(())
     }
 
-    /// One model for an upstream, and those that fail for each client. name: what stands for it in their ids. at_upstream:
-    /// what the upstream calls them, by the kind of failure and the number of the client among all.
+    /// One model for an upstream, and the failing ones for each client. name: its part of their ids. at_upstream: their
+    /// name at the upstream, by the kind of failure and the number of the client among all.
     fn models(
         &mut self,
         name: &str,
@@ -367,7 +369,7 @@ impl Configuration {
         models.into_iter().try_for_each(|(id, model)| self.model(&id, upstream, &model))
     }
 
-    /// A model of an upstream. at_upstream: what the upstream calls it.
+    /// A model of an upstream. at_upstream: its name there.
     fn model(&mut self, id: &str, upstream: &str, at_upstream: &str) -> Result<()> {
         Ok(writeln!(
             self.text,
@@ -375,7 +377,7 @@ impl Configuration {
         )?)
     }
 
-    /// The model of an upstream that draws, if upstreams of this kind do.
+    /// The image model of an upstream, if upstreams of this kind generate images.
     fn drawing(&mut self, upstream: &str, kind: &str, at_upstream: &str) -> Result<()> {
         if !DRAW.contains(&kind) {
             return Ok(());

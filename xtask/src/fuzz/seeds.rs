@@ -1,4 +1,4 @@
-//! Where a search begins: the test vectors, one file a case.
+//! The seeds of a search: the test vectors, one file per case.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::process::{files_of, root};
 
-/// Writes the inputs that a target starts from; a target that has no vectors starts from nothing.
+/// Writes the seeds for a target; a target without vectors starts with nothing.
 pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
     let inputs = match target {
         "sse" => [("sse/framing.json", "/chunks"), ("sse/streams.json", "/response/packets")]
@@ -116,7 +116,7 @@ pub(super) fn write(target: &str, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Errors that are large, deep or no JSON, and streams in their place.
+/// Errors that are large, deep or not JSON, and streams in place of errors.
 fn error_bodies() -> Result<Vec<Vec<u8>>> {
     let worst = [
         br#"[{"error":{"code":503,"message":"m","status":"S","details":[{"fieldViolations":[{"field":"f"}]}]}}]"#
@@ -207,7 +207,7 @@ fn unhex(hex: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// The bases, and the documents that are written out. The search edits the bases itself.
+/// The bases, and the documents that are written out. The search itself mutates the bases.
 fn report_documents() -> Result<Vec<Vec<u8>>> {
     let folder = root().join("tests/vectors/report");
     let mut documents = Vec::new();

@@ -1,4 +1,5 @@
-//! What the counted program does: what a gateway does all day. What is missing here counts as what never runs.
+//! The training workload of the instrumented program: a gateway's typical work. Anything missing here counts
+//! as code that never runs.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +13,7 @@ use crate::artefacts::target;
 use crate::bench::{Running, build_load, free_port, load, start_ours, start_stub};
 use crate::process::{command, output, root, run};
 
-/// Kinds of upstreams that the simulator is; the path of their base URL, and its model.
+/// Kinds of upstreams that the simulator acts as; the path of their base URL, and its model.
 const KINDS: [(&str, &str, &str); 5] = [
     ("chat", "/v1", "model-sol"),
     ("responses", "/v1", "model-terra"),
@@ -21,10 +22,10 @@ const KINDS: [(&str, &str, &str); 5] = [
     ("gatewright", "", "model-sol"),
 ];
 
-/// Upstreams that the stub is: it answers at once, and is what benchmarks ask.
+/// Upstreams that the stub acts as: it responds at once, and benchmarks use it.
 const STUBS: [&str; 2] = ["chat", "messages"];
 
-/// Reports in the file that is judged.
+/// Number of reports in the file to validate.
 const REPORTS: usize = 20_000;
 
 /// Serves, and writes the counts to a folder.
@@ -81,7 +82,7 @@ fn certificate(folder: &Path) -> Result<std::path::PathBuf> {
     Ok(place)
 }
 
-/// The configuration of a gateway that simulates, with and without encryption.
+/// The configuration of a gateway that simulates, with and without TLS.
 fn simulating(encrypted: &str, folder: &Path) -> String {
     let port = encrypted.rsplit(':').next().unwrap_or_default();
     format!(
@@ -129,7 +130,7 @@ fn relaying(stub: &Running, simulator: &Running, encrypted: &str, folder: &Path)
     Ok(config)
 }
 
-/// Relays as benchmarks measure it: one at a time, many at once, streams.
+/// Relays as in the benchmarks: sequential requests, many concurrent ones, streams.
 fn relay(gateway: &Running) -> Result<()> {
     for kind in STUBS {
         for (measure, model, count) in [
@@ -146,7 +147,7 @@ fn relay(gateway: &Running) -> Result<()> {
     Ok(())
 }
 
-/// Asks each kind of upstream in each protocol, for whole answers and for streams.
+/// Calls each kind of upstream in each protocol, for complete answers and for streams.
 fn convert(gateway: &Running) -> Result<()> {
     let stubs = STUBS.map(|kind| format!("plain-{kind}"));
     let kinds = KINDS.iter().flat_map(|(kind, ..)| [(*kind).to_owned(), format!("{kind}-tls")]);
@@ -204,14 +205,14 @@ fn asked(model: &str) -> [(String, String, Value); 4] {
     ]
 }
 
-/// Asks the simulator for images, which it draws.
+/// Requests images from the simulator, which draws them.
 fn create(simulator: &Running) -> Result<()> {
     let body = json!({ "model": "image_model_2", "prompt": "a river", "size": "1024x1024" });
     output(load(simulator, "/v1/images/generations", "latency", 10).args(["--body", &body.to_string()]))?;
     Ok(())
 }
 
-/// Judges reports, valid ones and others.
+/// Validates reports, valid and invalid ones.
 fn judge(counted: impl Fn() -> Command, folder: &Path) -> Result<()> {
     for (name, expected) in [("good", 0), ("broken", 1)] {
         let report: Value =

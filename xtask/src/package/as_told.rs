@@ -1,4 +1,5 @@
-//! Installs packages as pages tell: the lines of their blocks for a clone, in a shell of its own, on packages of the debug profile.
+//! Installs packages as the pages instruct: runs the lines of their blocks for a clone, in a separate shell, on packages of
+//! the debug profile.
 
 use std::path::{Path, PathBuf};
 
@@ -8,21 +9,21 @@ use super::{node, python};
 use crate::fences::blocks;
 use crate::process::{command, files_of, root, run};
 
-/// Pages that tell how to install from a clone. What a line calls the clone is where the packages are put.
+/// Pages that explain how to install from a clone. The packages are put where a line expects the clone.
 const PAGES: [&str; 2] = ["README.md", "docs/tutorial.md"];
-/// What makes the packages; the block of a clone has it.
+/// The command that builds the packages; the block for a clone contains it.
 const MAKES: &str = "cargo xtask package";
-/// Where the tutorial has the clone, below the home folder.
+/// Where the tutorial expects the clone, below the home folder.
 const CLONE: &str = "gatewright";
-/// What is there afterwards.
+/// What must work afterwards.
 const USED: &str = "gatewright --version
 gatewright keys --help >/dev/null
 python -c 'import gatewright; gatewright.Client(api_key=\"any\")'
 node --input-type=module -e 'import { Client } from \"gatewright\"; new Client({ apiKey: \"any\" });'
 ";
 
-/// Errors: a line fails, or what it installs does not work. `place`: the folder of the step, after the packages with and without the
-/// gateway were made.
+/// Errors: a line fails, or what it installs does not work. `place`: the folder of the step, after the packages with and
+/// without the gateway were built.
 pub(super) fn install(place: &Path) -> Result<()> {
     for page in PAGES {
         let lines =
@@ -35,16 +36,16 @@ pub(super) fn install(place: &Path) -> Result<()> {
             std::fs::copy(&package, dist.join(name))?;
         }
         eprintln!("    {page}: {} lines", lines.lines().count());
-        // The README's lines are said in the clone, the tutorial's in any folder.
+        // The README's lines run in the clone, the tutorial's in any folder.
         let here =
             if lines.contains(&format!("~/{CLONE}/")) { home.join("programs") } else { home.join(CLONE) };
         std::fs::create_dir_all(&here)?;
-        // Where a page leaves a virtual environment to its reader.
+        // For a page that leaves the virtual environment to its reader.
         let environment =
             if lines.contains("-m venv") { "" } else { "python3 -m venv .venv && . .venv/bin/activate\n" };
         let mut bash = command("bash");
         bash.current_dir(&here).args(["-euo", "pipefail", "-c"]).arg(format!("{environment}{lines}{USED}"));
-        // Neither asks a registry: what is made has all that it needs.
+        // Neither needs a registry: the built packages are self-contained.
         bash.env("HOME", &home).env("PIP_NO_INDEX", "1").env("npm_config_offline", "true");
         run(bash.env("npm_config_audit", "false").env("npm_config_update_notifier", "false"))
             .with_context(|| page.to_owned())?;
@@ -52,7 +53,7 @@ pub(super) fn install(place: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What `cargo xtask package` puts into `dist`.
+/// What `cargo xtask package` writes to `dist`.
 fn packages(place: &Path) -> Result<Vec<PathBuf>> {
     let mut all = vec![node::tarballs(place)?.0];
     for folder in ["lean", "server"].map(|name| place.join(name)) {
@@ -64,8 +65,8 @@ fn packages(place: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-/// The lines of the block for a clone, but for those with `cargo`: that makes packages of the profile of releases, which the workflow of
-/// releases does, and builds what other steps build.
+/// The lines of the block for a clone, except those with `cargo`: that builds packages with the release profile, which the
+/// release workflow does, and what other steps build.
 fn lines_of(page: &str) -> Result<String> {
     let blocks = blocks(page)?;
     let told: Vec<_> =

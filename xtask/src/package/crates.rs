@@ -10,10 +10,10 @@ use crate::artefacts::target;
 use crate::building::build;
 use crate::process::{cargo, command, files_of, output, root, run};
 
-/// Members of a manifest that crates.io shows or sorts by.
+/// Manifest members that crates.io displays or sorts by.
 const DESCRIBED: [&str; 3] = ["description", "license", "readme"];
 
-/// Packs every crate that is published, without building it, and checks what is in the archives.
+/// Packs every published crate, without building it, and checks the contents of the archives.
 pub(super) fn check() -> Result<()> {
     let published = published()?;
     let names = published.iter().flat_map(|each| ["--package", &each.name]);
@@ -28,7 +28,7 @@ pub(super) fn check() -> Result<()> {
     Ok(())
 }
 
-/// Builds every crate from what is in its archive, in the order of their dependencies, and copies the archives.
+/// Builds every crate from the contents of its archive, in dependency order, and copies the archives.
 pub(super) fn build_each(into: &Path) -> Result<()> {
     build(cargo().args(["publish", "--workspace", "--dry-run", "--locked", "--quiet"]))?;
     fs::create_dir_all(into)?;
@@ -47,7 +47,7 @@ struct Crate {
     version: String,
 }
 
-/// The crates of the workspace that are published. Errors: one lacks what crates.io shows.
+/// The published crates of the workspace. Errors: one lacks what crates.io displays.
 fn published() -> Result<Vec<Crate>> {
     let described = output(cargo().args(["metadata", "--no-deps", "--format-version", "1", "--locked"]))?;
     let described: Value = serde_json::from_str(&described)?;

@@ -1,5 +1,5 @@
-//! Files that code includes when it is compiled are in the archive of the code. Only a build shows the same, and takes
-//! minutes; `cargo xtask package --source` does it.
+//! Checks that files included by code at compile time are in the archive of the code. Otherwise only a build would
+//! show that, which takes minutes; `cargo xtask package --source` does it.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,7 +9,7 @@ use syn::visit::Visit;
 use syn::{Attribute, File, Item, LitStr, Macro};
 use walkdir::WalkDir;
 
-/// Fails if code below `src` of a package includes what is not there, or not below `archive`.
+/// Fails if code below `src` of a package includes a file that doesn't exist, or that is not below `archive`.
 pub(super) fn check(package: &Path, archive: &Path) -> Result<()> {
     let (mut all, mut of_tests) = (Vec::new(), Vec::new());
     for entry in WalkDir::new(package.join("src")).sort_by_file_name() {
@@ -47,13 +47,13 @@ pub(super) fn check(package: &Path, archive: &Path) -> Result<()> {
     bail!("files are not in the archive, so it cannot be built:\n{}", missing.join("\n"));
 }
 
-/// Where the modules are that a file declares.
+/// The folder of the modules that a file declares.
 fn folder_of_modules(file: &Path) -> PathBuf {
     let is_root = ["lib.rs", "main.rs", "mod.rs"].iter().any(|name| file.ends_with(name));
     if is_root { file.with_file_name("") } else { file.with_extension("") }
 }
 
-/// What a file includes outside of tests, and the modules in other files that only tests have.
+/// What a file includes outside of tests, and its test-only modules in other files.
 #[derive(Default)]
 struct Found {
     included: Vec<String>,
@@ -112,7 +112,7 @@ impl Found {
     }
 }
 
-/// `cfg(test)`, `cfg(doctest)`, `cfg(fuzzing)` or a combination: no user compiles it.
+/// `cfg(test)`, `cfg(doctest)`, `cfg(fuzzing)` or a combination: users never compile it.
 fn is_of_tests(attributes: &[Attribute]) -> bool {
     attributes.iter().any(|attribute| {
         let text = match &attribute.meta {
@@ -124,7 +124,7 @@ fn is_of_tests(attributes: &[Attribute]) -> bool {
     })
 }
 
-/// The path without `.` and `..`, also where nothing is there.
+/// The path without `.` and `..`, even if nothing is there.
 fn settled(path: &Path) -> PathBuf {
     let mut settled = PathBuf::new();
     for part in path.components() {

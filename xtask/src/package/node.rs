@@ -16,7 +16,7 @@ struct Platform {
     target: String,
 }
 
-/// The name of a target's platform, as its package has it.
+/// The name of a target's platform, as used in its package.
 pub(super) fn platform_of(triple: &str) -> Result<String> {
     let text = fs::read_to_string(root().join("bindings-node/platforms.json"))?;
     let platforms: BTreeMap<String, Platform> = serde_json::from_str(&text).context("platforms.json")?;
@@ -25,9 +25,9 @@ pub(super) fn platform_of(triple: &str) -> Result<String> {
     Ok(name)
 }
 
-/// Packs the main package and that of a platform. built: the folder of the addon below the target folder.
+/// Packs the main package and a platform's. built: the folder of the addon below the target folder.
 pub(super) fn pack(built: &str, platform: &str, into: &Path) -> Result<()> {
-    // Where the tests run on it, it stays as it is.
+    // If the tests run on it, it stays unchanged.
     if !is_built() {
         build_node_package(&root().join("bindings-node"), &target(), built)?;
     }
@@ -42,7 +42,7 @@ pub(super) fn pack(built: &str, platform: &str, into: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Packs the package of a platform with another engine than that of the checkout, which [`pack`] has put there.
+/// Packs a platform's package with an engine other than the checkout's, which [`pack`] has put there.
 pub(super) fn pack_engine(engine: &Path, platform: &str, into: &Path) -> Result<()> {
     let folder = lay_out("platform", platform, None)?;
     fs::copy(engine, folder.join(format!("gatewright.{platform}.node")))?;
@@ -69,7 +69,7 @@ fn pack_folder(folder: &Path, into: &Path) -> Result<()> {
     run(command("npm").current_dir(folder).args(["pack", "--silent", "--pack-destination"]).arg(into))
 }
 
-/// Installs tarballs into a folder. The packages of other platforms, which they name, are not there, and optional.
+/// Installs tarballs into a folder. The packages of other platforms that they name are missing, but optional.
 pub(super) fn install(tarballs: &[PathBuf], into: &Path) -> Result<()> {
     run(command("npm")
         .current_dir(into)
@@ -77,7 +77,7 @@ pub(super) fn install(tarballs: &[PathBuf], into: &Path) -> Result<()> {
         .args(tarballs))
 }
 
-/// The tarballs of a folder: that of the main package, and those of platforms.
+/// The tarballs in a folder: the main package's, and the platforms'.
 pub(super) fn tarballs(folder: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     let is_main = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -98,7 +98,8 @@ pub(super) fn tarballs(folder: &Path) -> Result<(PathBuf, Vec<PathBuf>)> {
     }
 }
 
-/// The public linters of packages pass the tarballs, and a bundle for browsers says what is wrong.
+/// Checks that the tarballs pass public package linters, and that a bundle for browsers reports what is
+/// wrong.
 pub(super) fn lint(folder: &Path) -> Result<()> {
     let tools = root().join("tests/tools");
     npm_ci(&tools)?;
@@ -108,7 +109,7 @@ pub(super) fn lint(folder: &Path) -> Result<()> {
     lint_each(&[platforms, vec![main]].concat())
 }
 
-/// What a public linter says of each tarball alone.
+/// Runs a public linter on each tarball.
 pub(super) fn lint_each(tarballs: &[PathBuf]) -> Result<()> {
     let publint = root().join("tests/tools/node_modules/.bin/publint");
     for tarball in tarballs {
@@ -117,7 +118,7 @@ pub(super) fn lint_each(tarballs: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// A program that a bundler makes of the installed package for browsers, in `folder`, says that it is not for them.
+/// Checks that a browser bundle of the installed package, made in `folder`, reports that it is not for browsers.
 pub(super) fn refuse_browsers(folder: &Path) -> Result<()> {
     let program = "import { Client } from \"gatewright\"; console.log(new Client());\n";
     fs::write(folder.join("page.mjs"), program)?;

@@ -1,4 +1,4 @@
-//! The Python packages: the wheel, and the source distribution that pip builds where no wheel fits.
+//! The Python packages: the wheel, and the source distribution that pip builds if no wheel fits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +13,11 @@ use crate::process::{cargo, command, files_of, output, root, run};
 /// The crate of the client's wheel.
 pub(super) const CLIENT: &str = "bindings-python/Cargo.toml";
 
-/// The crate of the server's wheel, which holds the program with all commands.
+/// The crate of the server's wheel, which contains the program with all commands.
 pub(super) const SERVER: &str = "server/Cargo.toml";
 
-/// Where the client's wheel has the manual pages from, beside its pyproject.toml: maturin looks for the module's name.
+/// Where the client's wheel takes the manual pages from, next to its pyproject.toml: maturin looks for the module's
+/// name.
 pub(super) const MANUAL: &str = "gatewright._engine.data/data/share/man/man1";
 
 pub(super) fn maturin(call: &str, manifest: &str, into: &Path) -> Command {
@@ -34,7 +35,8 @@ pub(super) fn write_sdist(into: &Path) -> Result<()> {
     run(&mut maturin("sdist", CLIENT, into))
 }
 
-/// Packs the server's wheel around a program that is built already: maturin, which writes its metadata, would build another.
+/// Packs the server's wheel around an existing build of the program: maturin, which writes its metadata, would build
+/// another.
 pub(super) fn pack_server(program: &Path, into: &Path) -> Result<()> {
     let folder = super::empty_folder("server-wheel")?;
     run(tool("maturin")
@@ -52,12 +54,12 @@ pub(super) fn pack_server(program: &Path, into: &Path) -> Result<()> {
     run(tool("wheel").args(["pack", "--dest-dir"]).arg(into).arg(&folder))
 }
 
-/// What the index checks of metadata.
+/// Runs the index's metadata checks.
 pub(super) fn check_metadata(archives: &[PathBuf]) -> Result<()> {
     run(tool("twine").args(["check", "--strict"]).args(archives))
 }
 
-/// What the index checks, and what it does not: every package has the licence and its types.
+/// Checks what the index checks, and what it doesn't: every package has its license and its types.
 pub(super) fn check(folder: &Path) -> Result<()> {
     let (wheel, sdist) = (only(folder, "whl")?, only(folder, "gz")?);
     check_metadata(&[wheel.clone(), sdist.clone()])?;
@@ -78,11 +80,11 @@ pub(super) fn check(folder: &Path) -> Result<()> {
     check_sdist(&sdist)
 }
 
-/// The source distribution is a workspace of its own: maturin and cargo read it, and every file that the code includes is
-/// there.
+/// The source distribution is a separate workspace: maturin and cargo can read it, and it contains every file that the
+/// code includes.
 fn check_sdist(sdist: &Path) -> Result<()> {
     let folder = unpacked(sdist)?;
-    // What pip asks first. It builds nothing, and fails if something that pyproject.toml names is missing.
+    // What pip queries first. It builds nothing, and fails if something that pyproject.toml names is missing.
     run(tool("maturin")
         .current_dir(&folder)
         .args(["pep517", "write-dist-info", "--metadata-directory", "metadata", "--interpreter"])
@@ -110,7 +112,7 @@ fn check_sdist(sdist: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Installs the source distribution into a clean venv, as pip does where no wheel fits, and imports it.
+/// Installs the source distribution into a clean venv, as pip does if no wheel fits, and imports it.
 pub(super) fn build_sdist(folder: &Path) -> Result<()> {
     let clean = target().join("sdist-check");
     if clean.exists() {

@@ -1,4 +1,4 @@
-//! The changelog of a release: what was unreleased gets its version and its date.
+//! The changelog of a release: the unreleased entries get its version and date.
 
 use anyhow::{Context as _, Result, bail};
 use semver::Version;

@@ -1,5 +1,5 @@
-//! The files that hold the version, because cargo or npm read it there. Everything else has it from one of them: the
-//! wheel and the program from the workspace, the addon from its package.
+//! The files that contain the version, because cargo or npm read it there. Everything else takes it from one of
+//! them: the wheel and the program from the workspace, the addon from its package.
 
 use std::ops::Range;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::path::Path;
 use anyhow::{Context as _, Result, bail};
 use semver::Version;
 
-/// A version that nobody releases: that of the fuzz targets.
+/// A version that is never released: the fuzz targets'.
 const NEVER_RELEASED: &str = "0.0.0";
 
 struct Place {
     path: &'static str,
-    /// Where the file's text says the version.
+    /// Where the file's text contains the version.
     spots: fn(&str) -> Vec<Range<usize>>,
 }
 
-/// The first one is what is compared with.
+/// The others are compared with the first.
 const PLACES: [Place; 6] = [
     Place { path: "Cargo.toml", spots: manifest },
     Place { path: "Cargo.lock", spots: lock },
@@ -26,7 +26,7 @@ const PLACES: [Place; 6] = [
     Place { path: "bindings-python/pyproject.toml", spots: server_of_wheel },
 ];
 
-/// The version that all places agree about.
+/// The version that all places agree on.
 pub(super) fn version(root: &Path) -> Result<Version> {
     let mut first: Option<Version> = None;
     for place in &PLACES {
@@ -43,7 +43,7 @@ pub(super) fn version(root: &Path) -> Result<Version> {
     first.with_context(|| format!("{} has no version", PLACES[0].path))
 }
 
-/// The texts of all files with another version.
+/// The texts of all files with a new version.
 pub(super) fn with_version(root: &Path, version: &Version) -> Result<Vec<(&'static str, String)>> {
     let mut files = Vec::new();
     for place in &PLACES {
@@ -65,7 +65,7 @@ fn read(root: &Path, place: &Place) -> Result<String> {
     Ok(text)
 }
 
-/// `version` of the workspace, and of the crates of the workspace as dependencies of each other.
+/// `version` of the workspace, and of its crates as dependencies of each other.
 fn manifest(text: &str) -> Vec<Range<usize>> {
     let mut section = "";
     let mut spots = Vec::new();
@@ -85,7 +85,7 @@ fn manifest(text: &str) -> Vec<Range<usize>> {
     spots
 }
 
-/// Packages without a source are those of the checkout.
+/// Packages without a source belong to the checkout.
 fn lock(text: &str) -> Vec<Range<usize>> {
     let mut spots = Vec::new();
     let mut start = 0;
@@ -106,14 +106,14 @@ fn package(text: &str) -> Vec<Range<usize>> {
     quoted(text, "\n  \"version\": ").into_iter().collect()
 }
 
-/// The extra of the wheel brings the server of the same version.
+/// The wheel's extra installs the server of the same version.
 fn server_of_wheel(text: &str) -> Vec<Range<usize>> {
     let Some((before, rest)) = text.split_once("\"gatewright-server==") else { return Vec::new() };
     let start = before.len() + "\"gatewright-server==".len();
     rest.find('"').map(|length| start..start + length).into_iter().collect()
 }
 
-/// The package's own version stands at the top, and in the first of the packages, whose place is "".
+/// The package's own version is at the top, and in the first of the packages, whose path is "".
 fn package_lock(text: &str) -> Vec<Range<usize>> {
     let own = text.find("\n    \"\": {").and_then(|begin| {
         let end = begin + text[begin..].find("\n    }")?;
@@ -130,7 +130,7 @@ fn quoted(text: &str, key: &str) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// Lines with the places where they begin.
+/// Lines with their starting positions.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
     text.split_inclusive('\n').map(move |line| {

@@ -1,4 +1,4 @@
-//! The memory of a process over time, and what it says.
+//! The memory of a process over time, and its evaluation.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 
 const MIB: u64 = 1024 * 1024;
 
-/// Resident memory of a running process, in bytes. Linux alone says it without a dependency.
+/// Resident memory of a running process, in bytes. Only Linux reports it without a dependency.
 pub(crate) fn resident_bytes(process: u32) -> Result<u64> {
     let path = format!("/proc/{process}/status");
     let status =
@@ -20,7 +20,7 @@ pub(crate) fn resident_bytes(process: u32) -> Result<u64> {
 /// The samples of one phase of a program.
 pub(crate) struct Curve {
     phase: String,
-    /// Growth that is still called flat, in MiB.
+    /// Growth that still counts as flat, in MiB.
     bound_mib: u64,
     began: Duration,
     ended: Duration,
@@ -44,7 +44,7 @@ impl Curve {
         self.samples.push(resident);
     }
 
-    /// What was added between the second quarter, when caches and pools are filled, and the last.
+    /// Growth between the second quarter, when caches and pools are filled, and the last.
     fn growth(&self) -> i64 {
         let quarter = self.samples.len() / 4;
         let after_warm_up = median(&self.samples[quarter..2 * quarter]);
@@ -52,13 +52,13 @@ impl Curve {
         at_the_end.cast_signed() - after_warm_up.cast_signed()
     }
 
-    /// Whether the growth is within the bound. Too few samples to tell are not.
+    /// Whether the growth is within the bound. Too few samples don't count as flat.
     pub(crate) fn is_flat(&self) -> bool {
         self.samples.len() >= 8 && self.growth() <= (self.bound_mib * MIB).cast_signed()
     }
 }
 
-/// One line: how much, how long, the curve, first and last sample, the verdict.
+/// One line: amount, duration, curve, first and last sample, verdict.
 impl fmt::Display for Curve {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (first, last) = (self.samples.first().unwrap_or(&0), self.samples.last().unwrap_or(&0));

@@ -1,4 +1,4 @@
-//! A chat-completions server that does next to nothing: what it sends is rendered once.
+//! A chat-completions server with minimal work: its responses are rendered once.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -7,16 +7,16 @@ use std::thread;
 
 use anyhow::{Context, Result, bail};
 
-/// Events of a stream, the last one with the finish reason among them. The soak programs count by it.
+/// Events per stream, including the last one with the finish reason. The soak programs count by it.
 pub(crate) const EVENTS_PER_STREAM: usize = 10_000;
 
-/// Events that are written at once; a divisor of [`EVENTS_PER_STREAM`].
+/// Events written at once; a divisor of [`EVENTS_PER_STREAM`].
 const EVENTS_PER_WRITE: usize = 100;
 
-/// Longest request that is read, in bytes.
+/// Maximum length of a request, in bytes.
 const MAX_BODY_BYTES: usize = 1024 * 1024;
 
-/// A running server. It ends with the process: its threads hold nothing that must be put away.
+/// A running server. It ends with the process: its threads need no cleanup.
 pub(crate) struct Server {
     address: String,
 }
@@ -30,14 +30,14 @@ impl Server {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let answers = Arc::clone(&answers);
-                // A client that goes away ends its thread; its own program reports what is wrong.
+                // A disconnected client ends its thread; its own program reports what is wrong.
                 thread::spawn(move || answers.serve(&connection));
             }
         });
         Ok(Self { address })
     }
 
-    /// Where it listens, as a base URL.
+    /// Its base URL.
     pub(crate) fn address(&self) -> &str {
         &self.address
     }
@@ -60,7 +60,7 @@ impl Answers {
             )
         };
         let word = event("{\"content\":\" rivers\"}", "null");
-        // The block's last event takes the place of one of the stream's last block.
+        // The block's last event replaces one of the stream's last block.
         let last = word.repeat(EVENTS_PER_WRITE - 1) + &event("{}", "\"stop\"") + "data: [DONE]\n\n";
         let head = "HTTP/1.1 200 OK\r\nx-request-id: req_soak\r\n";
         Self {
@@ -101,7 +101,7 @@ fn chunk(text: &str) -> Vec<u8> {
     format!("{:x}\r\n{text}\r\n", text.len()).into_bytes()
 }
 
-/// The body of the next request; none where the connection has ended.
+/// The body of the next request; none if the connection has ended.
 fn read_request(reader: &mut BufReader<&TcpStream>) -> Result<Option<Vec<u8>>> {
     let mut length = 0;
     for number in 0.. {

@@ -1,9 +1,9 @@
-//! Runs steps side by side, each in a process of its own whose output is shown when it ends.
+//! Runs steps in parallel, each in its own process, whose output is shown when it ends.
 //!
-//! Steps that test need the processor at once and wait for much else; steps that compile need whatever is left of it. So
-//! steps that compile run one after the other at a low priority, beside at most [`TESTING_AT_ONCE`] that test, or beside one that
-//! runs many tests at once itself. Tests that
-//! watch the time therefore meet the same machine as when they run alone.
+//! Testing steps need the processor immediately and spend much time waiting; compiling steps can use the rest. So compiling
+//! steps run one after the other at low priority, in parallel with at most [`TESTING_AT_ONCE`] testing steps, or with one
+//! that runs many tests in parallel itself. Tests that depend on timing therefore see the same machine as when they run
+//! alone.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,18 +18,19 @@ use super::{Needs, Step};
 use crate::artefacts::{BUILT_VARIABLE, target};
 use crate::process::command;
 
-/// Steps that test at the same time.
+/// Number of testing steps that run in parallel.
 const TESTING_AT_ONCE: usize = 2;
-/// The priority of steps that compile, as of `nice`: they get a fiftieth of a processor that a test needs.
+/// The `nice` priority of compiling steps: they get a fiftieth of a processor that a test needs.
 const COMPILING_NICENESS: &str = "17";
 /// The step that the others with [`Needs::Build`] wait for.
 const BUILD: &str = "build";
 /// Lines of a failed step's output that are shown again at the end, where people look first.
 const MAX_LINES_AGAIN: usize = 40;
-/// The pause between two looks at the processes, which are few and run for seconds.
+/// Interval for polling the processes, which are few and run for seconds.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Runs the steps, and shows the time of each at the end. Unless it keeps going, nothing new begins after a failure. Errors: the names of all steps that failed.
+/// Runs the steps, and prints the time of each at the end. Unless it keeps going, no further step starts after a failure.
+/// Errors: the names of all failed steps.
 pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
     let folder = target().join("test");
     std::fs::create_dir_all(&folder)?;
@@ -43,7 +44,7 @@ pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
     let mut ended: Vec<Ended> = Vec::new();
     loop {
         let is_failing = !keep_going && ended.iter().any(|step| !step.passed);
-        // All that runs may end.
+        // Running steps may finish.
         while !is_failing && let Some(next) = startable(&waiting, &running) {
             let step = waiting.remove(next).context("a step that waits")?;
             eprintln!("==> {} begins: {}", step.name, step.title);
@@ -73,7 +74,7 @@ pub(super) fn run(steps: &[&Step], keep_going: bool) -> Result<()> {
     Ok(())
 }
 
-/// The position of the first step that may begin beside those that run.
+/// The position of the first step that may start alongside the running ones.
 fn startable(waiting: &VecDeque<&Step>, running: &[Running<'_>]) -> Option<usize> {
     let unfinished = |name: &str| {
         waiting.iter().any(|step| step.name == name) || running.iter().any(|step| step.step.name == name)
@@ -82,9 +83,9 @@ fn startable(waiting: &VecDeque<&Step>, running: &[Running<'_>]) -> Option<usize
     first_of(waiting.iter().map(|step| step.needs), &needs, unfinished(BUILD))
 }
 
-/// The same, by needs alone.
+/// The same, by needs only.
 fn first_of(waiting: impl Iterator<Item = Needs>, running: &[Needs], unbuilt: bool) -> Option<usize> {
-    // Steps that test begin in their order: else one that needs every core would wait for all others.
+    // Testing steps start in order: otherwise one that needs every core would wait for all others.
     let mut is_held_back = false;
     for (position, needs) in waiting.enumerate() {
         if (needs == Needs::Compiler || !is_held_back) && may_start(needs, running, unbuilt) {
@@ -95,7 +96,8 @@ fn first_of(waiting: impl Iterator<Item = Needs>, running: &[Needs], unbuilt: bo
     None
 }
 
-/// Whether a step may begin beside steps with these needs. `unbuilt`: whether what the step `build` makes is still to come.
+/// Whether a step may start alongside steps with these needs. `unbuilt`: whether the results of the step `build` are still
+/// to come.
 fn may_start(needs: Needs, running: &[Needs], unbuilt: bool) -> bool {
     let testing = running.iter().filter(|needs| **needs != Needs::Compiler).count();
     match needs {
@@ -106,7 +108,7 @@ fn may_start(needs: Needs, running: &[Needs], unbuilt: bool) -> bool {
     }
 }
 
-/// A step under way.
+/// A running step.
 struct Running<'a> {
     step: &'a Step,
     child: Child,
@@ -128,7 +130,7 @@ impl<'a> Running<'a> {
     fn start(step: &'a Step, program: &Path, folder: &Path, is_built: bool) -> Result<Self> {
         let output = folder.join(step.name).with_extension("log");
         let file = File::create(&output).with_context(|| format!("cannot write {}", output.display()))?;
-        // The step `build` is waited for, so it has the processor to itself.
+        // Other steps wait for the step `build`, so it gets the processor to itself.
         let mut run = if matches!(step.needs, Needs::Compiler) && step.name != BUILD {
             let mut nice = command("nice");
             nice.args(["-n", COMPILING_NICENESS]).arg(program);
@@ -159,7 +161,7 @@ impl<'a> Running<'a> {
     }
 }
 
-/// What [`super::PROCESSOR`] says in the output of a step.
+/// The value of [`super::PROCESSOR`] in the output of a step.
 fn processor_seconds(output: &[u8]) -> f64 {
     let text = String::from_utf8_lossy(output);
     let said = text.lines().rev().find_map(|line| line.trim().strip_prefix(super::PROCESSOR));

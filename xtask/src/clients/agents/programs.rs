@@ -1,4 +1,4 @@
-//! How each program is called, and what it prints.
+//! How each program is called, and how its output is parsed.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ use serde_json::Value;
 use super::{Scenario, WRITTEN};
 use crate::process::{command, root};
 
-/// A document that agents are asked for.
+/// A document that agents are asked to produce.
 const PLACES: &str = r#"{
   "type": "object",
   "properties": { "the_city": { "type": "string" }, "days": { "type": "array", "items": { "type": "integer" } } },
   "required": ["the_city", "days"],
   "additionalProperties": false
 }"#;
-/// Without it, the agent asks which way to sign in.
+/// Without this, the agent asks how to sign in.
 const NATIVE_SETTINGS: &str = r#"{
   "security": { "auth": { "selectedType": "gemini-api-key" } },
   "privacy": { "usageStatisticsEnabled": false },
@@ -29,16 +29,16 @@ const NATIVE_SETTINGS: &str = r#"{
 pub(super) struct Agent {
     pub(super) package: &'static str,
     pub(super) protocol: &'static str,
-    /// The operation that it calls.
+    /// The operation that it uses.
     pub(super) operation: &'static str,
-    /// What it cannot do, and why.
+    /// What it can't do, and why.
     pub(super) lacks: &'static [(Scenario, &'static str)],
-    /// Whether it tries again after 429 only if it is told how long to wait.
+    /// Whether it retries a 429 only if told how long to wait.
     pub(super) needs_wait: bool,
     pub(super) command: fn(&Turn<'_>) -> Result<Command>,
     /// The prompt with calls of its tools that read `notes.txt` and write `copy.txt` in a folder.
     pub(super) calls: fn(&Path) -> String,
-    /// Takes note of a line that it prints.
+    /// Processes a line of its output.
     pub(super) hear: fn(&mut Heard, &Value),
 }
 
@@ -85,14 +85,14 @@ pub(super) const AGENTS: [Agent; 3] = [
     },
 ];
 
-/// One call of a program.
+/// One run of a program.
 pub(super) struct Turn<'a> {
     pub(super) scenario: Scenario,
     pub(super) url: String,
     pub(super) key: String,
     pub(super) model: String,
     pub(super) prompt: String,
-    /// Its folder, with a folder `work` in which it works.
+    /// Its folder, with a subfolder `work` that it works in.
     pub(super) home: &'a Path,
 }
 
@@ -100,10 +100,10 @@ pub(super) struct Turn<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     pub(super) answer: String,
-    /// Number of pieces in which it was shown.
+    /// Number of pieces that were shown.
     pub(super) pieces: usize,
     pub(super) document: Option<Value>,
-    /// Whether it said that it failed: some end with success even then.
+    /// Whether it reported a failure: some exit with success even then.
     pub(super) failed: bool,
 }
 
@@ -148,14 +148,14 @@ fn program(folder: &str, name: &str) -> Command {
 
 fn responses(turn: &Turn<'_>) -> Result<Command> {
     let mut codex = program("tests/agent", "codex");
-    // It takes 429 for a stream that broke off.
+    // It treats 429 as a broken stream.
     let retries = if turn.scenario == Scenario::RateLimit { 2 } else { 0 };
     let provider = format!(
         "model_providers.gateway={{name=\"gateway\",base_url=\"{}/v1\",env_key=\"AGENT_KEY\",wire_api=\"responses\",\
          request_max_retries=0,stream_max_retries={retries},supports_websockets=false}}",
         turn.url
     );
-    // Its sandbox needs more of the kernel than every machine has.
+    // Its sandbox needs kernel features that not every machine has.
     let sandbox = if turn.scenario == Scenario::Tools { "danger-full-access" } else { "read-only" };
     codex.args(["exec", "--json", "--ephemeral", "--skip-git-repo-check", "--ignore-user-config"]);
     codex.args(["--ignore-rules", "-s", sandbox, "-m", &turn.model]);

@@ -1,6 +1,5 @@
-//! `cargo xtask bench gateway`: what a gateway adds to a request, beside the gateways of other makers. All relay to the
-//! same stub on this machine, and so does nginx, as the floor; what is measured first and last changes from round to
-//! round.
+//! `cargo xtask bench gateway`: what a gateway adds to a request, compared with other gateways. All relay to the same
+//! stub on this machine, and so does nginx, as the floor; the order changes from round to round.
 
 use std::collections::BTreeMap;
 use std::fs;

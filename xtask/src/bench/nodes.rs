@@ -1,5 +1,5 @@
-//! `cargo xtask bench nodes`: what requests and tasks cost one to three gateways that share a store. The program that
-//! measures is `tests/torture`, which starts them.
+//! `cargo xtask bench nodes`: the cost of requests and tasks with one to three gateways that share a store. The
+//! benchmark program is `tests/torture`, which starts them.
 
 use anyhow::Result;
 

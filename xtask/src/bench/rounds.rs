@@ -1,5 +1,5 @@
-//! `cargo xtask bench client | stream | validate | start`: all ways of a row in turns, round after round, and what ours comes
-//! to beside its targets. A wrong answer fails the run, a time never does.
+//! `cargo xtask bench client | stream | validate | start`: all ways of a row in turns, round after round, and how ours
+//! compares with its targets. A wrong answer fails the run, a time never does.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -57,7 +57,7 @@ pub(super) fn pack_server(built: &Path, platform: &str, into: &Path) -> Result<(
     Ok(())
 }
 
-/// Lays out a package as the registry gets it; returns its folder. See bindings-node/scripts/lay-out.cjs.
+/// Lays out a package as for the registry; returns its folder. See bindings-node/scripts/lay-out.cjs.
 fn lay_out(kind: &str, platform: &str, built: Option<&Path>) -> Result<PathBuf> {
     let folder = target().join("npm").join(kind);
     run(node_package("node").args(["scripts/lay-out.cjs", kind]).arg(&folder).arg(platform).args(built))?;

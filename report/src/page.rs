@@ -95,7 +95,7 @@ fn text(value: &str) -> Markup {
     html! { (shown(value)) }
 }
 
-/// The name of a check. Lines may break only after its underscores.
+/// The name of a check. A line may end after each of its underscores, and nowhere else.
 fn check_name(id: CheckId) -> Markup {
     html! {
         code {
@@ -107,17 +107,17 @@ fn check_name(id: CheckId) -> Markup {
     }
 }
 
-/// A human-readable duration without line breaks.
+/// A duration for people; no line ends inside.
 fn time(ms: u64) -> String {
     duration(ms).replace(' ', NO_BREAK)
 }
 
-/// A space at which lines don't break.
+/// A space at which no line ends.
 const NO_BREAK: &str = "\u{a0}";
-/// The units of numbers on a page.
+/// What numbers on a page are of.
 const UNITS: [&str; 6] = ["ms", "s", "min", "bytes", "events", "%"];
 
-/// Prose in which lines don't break between a number and its unit.
+/// Prose in which no line ends between a number and its unit.
 fn together(text: &str) -> String {
     let is_number = |word: &str| {
         let digits = word.trim_start_matches('(');

@@ -130,7 +130,7 @@ fn matrix(report: &Report) -> Markup {
     }
 }
 
-/// The purpose of each check in the report, in a line.
+/// What each check of the report asks, in a line.
 fn meanings(report: &Report) -> Markup {
     html! {
         dl.checks {
@@ -149,7 +149,7 @@ fn result(index: usize, check: &Check) -> Markup {
     }
 }
 
-/// Each cause with the cells it applies to, as in a terminal.
+/// Each cause with the cells that it is the cause of, as in a terminal.
 fn failures(report: &Report) -> Markup {
     let failed = causes(report, Status::Fail);
     html! {
@@ -170,7 +170,7 @@ fn failures(report: &Report) -> Markup {
     }
 }
 
-/// Links to the cells of a cause. Those of one check are grouped under its name.
+/// Links to the cells of a cause. Those of one check stand together, and name it once.
 fn cells_of(cause: &Cause<'_>) -> Markup {
     html! {
         @for (place, (index, check)) in cause.cells.iter().enumerate() {
@@ -184,7 +184,7 @@ fn cells_of(cause: &Cause<'_>) -> Markup {
     }
 }
 
-/// The durations of the checks that were run. An agent run takes far longer than a request, so each layer has its own
+/// The durations of the checks that were run. An agent's run takes far longer than a request, so each layer has its own
 /// scale.
 fn times(report: &Report) -> Markup {
     let timed: Vec<(&Check, u64)> =
@@ -290,8 +290,8 @@ fn run(report: &Report) -> Markup {
     ])
 }
 
-/// A cell: failures are expanded, the rest is collapsed to a line. Browsers expand a collapsed cell when a link leads to
-/// it.
+/// A cell: what failed is open, the rest is a line until somebody asks. Browsers open a closed cell whose article a link
+/// leads to.
 fn cell(index: usize, check: &Check, evidence: Option<&EvidenceFile>) -> Markup {
     let id = format!("cell-{index}");
     let name = format!("{id}-name");

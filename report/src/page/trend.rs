@@ -256,7 +256,7 @@ fn part(index: usize, address: &str, points: &[&Point]) -> Markup {
     }
 }
 
-/// A single report's view: a curve needs two.
+/// What there is to see of one report: a curve needs two.
 fn alone(point: &Point) -> Markup {
     let times: Vec<(CheckId, u64)> =
         CheckId::ALL.into_iter().filter_map(|id| Some((id, median(point, id)?))).collect();
@@ -347,7 +347,7 @@ fn stacked<const N: usize>(points: &[&Point], columns: &[[u64; N]], classes: &[&
     }
 }
 
-/// The height of the highest column.
+/// The highest column.
 fn most<const N: usize>(columns: &[[u64; N]]) -> u64 {
     let total = |column: &[u64; N]| column.iter().fold(0_u64, |sum, part| sum.saturating_add(*part));
     columns.iter().map(total).max().unwrap_or(0)
@@ -525,7 +525,7 @@ fn list(points: &[&Point]) -> Markup {
     }
 }
 
-/// A picture with its name above and a legend of its colors below, with the newest value of each.
+/// A picture with its name above and a legend of its colours below, with the newest value of each.
 fn figure(
     name: &str,
     top: &str,

@@ -107,8 +107,8 @@ impl Driven {
         self.runtime.handle()
     }
 
-    /// Drives all connections on this thread until `future` is done. If another thread drives already, this one waits
-    /// beside it and takes over when that leaves. The interpreter must be released.
+    /// Drives all connections on this thread until `future` is done. If another thread already drives, this one waits
+    /// and takes over when that one leaves. The interpreter must be released.
     pub(crate) fn drive<F: Future>(&self, future: F) -> F::Output {
         let _inside = Inside::of(self);
         self.runtime.block_on(future)

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! Processing of a document: bytes → `sure`, which decides most reports while it reads them (`scan`, and the checker in
-//! `generated`). Of all others: bytes → `read` (our own parser; refuses documents that two parsers could understand
-//! differently; of objects that the checker is sure of, it makes no tree) → `tree` (values with byte spans) → `schema`
-//! (compiled rules that walk the tree) → `explain` (violations in words) and `advise` → `typed` ([`Report`]). `findings` collects what they find: it keeps
-//! the first findings and counts the rest. `render` formats an outcome as text.
+//! `generated`). For all others: bytes → `read` (our own parser; rejects documents that two parsers could understand
+//! differently, and builds no tree for objects that the checker is sure of) → `tree` (values with byte spans) → `schema`
+//! (compiled rules that walk the tree) → `explain` (violations in words) and `advise` → `typed` ([`Report`]). `findings`
+//! collects the results: it keeps the first findings and counts the rest. `render` formats an outcome as text.
 //!
 //! Outputs from a report: `matrix` arranges it, `page` writes HTML, `terminal` text, `junit` and `annotations` the
 //! formats of CI systems; `diff` compares two reports. `canonical` formats any document. `rules` explains the rules in

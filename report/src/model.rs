@@ -27,8 +27,8 @@ impl Check {
         }
     }
 
-    /// The same for people: without the codes that reasons and categories are to programs. A code that the service told
-    /// stays.
+    /// The same in readable words, without the codes of reasons and categories, which are for programs. A code that the
+    /// service reported is kept.
     ///
     /// ```
     /// use gatewright_report::{Check, CheckId};

@@ -93,7 +93,7 @@ impl Keyring {
         self.keys.swap(Arc::new(Keys { stored, by_id, configured })).configured
     }
 
-    /// What a key may do, by its id. `None`: no active key in memory has it.
+    /// The limits of a key, by its id. `None`: no active key in memory has it.
     pub(super) fn limits(&self, id: &str) -> Option<Limits> {
         if id == CONFIGURED_KEY {
             return Some(*self.configured.limits());

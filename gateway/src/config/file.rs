@@ -507,7 +507,7 @@ pub(super) enum OneOrMany<T> {
 }
 
 impl<T> OneOrMany<T> {
-    /// The values with the index of each in the list; `None` for one that stands alone.
+    /// The values with their indexes in the list; `None` for a single value.
     pub(super) fn into_values(self) -> Vec<(Option<usize>, T)> {
         match self {
             Self::One(one) => vec![(None, one)],
@@ -521,8 +521,8 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
         format!("OneOrMany{}", T::schema_name()).into()
     }
 
-    /// The schema of one value, which ignores lists, and beside it what lists have to be: without `anyOf`, an error
-    /// speaks of one of them.
+    /// The schema of a single value, which ignores lists, merged with the constraints on lists: without `anyOf`, an
+    /// error refers to one of the two.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let one = T::json_schema(generator);
         let mut schema = one.clone();

@@ -44,7 +44,7 @@ async fn on_a_small_disk() {
     drop(file);
     drop(room);
     nothing_else_stays().await;
-    // The disk may fill up again: it has room only once a write in progress has ended, too.
+    // May take several attempts: the disk has room again only once a write in progress has ended, too.
     let more = loop {
         match keep(&files, "key", &[1_000]).await {
             Ok(kept) => break kept,

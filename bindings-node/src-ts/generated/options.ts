@@ -7,55 +7,53 @@ import type { ApiKeyFunction } from "../options";
 import type { VideoTask } from "./types";
 
 /**
- * Options of a client. An option that is not set comes from the environment, then from the default. Every
- * time may be `Infinity`, which is no limit.
+ * Options of a client. Unset options come from the environment, or else have their defaults. Every time may
+ * be `Infinity`, which is no limit.
  */
 export interface ClientOptions {
   /**
-   * The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default: `GATEWRIGHT_BASE_URL`, else
+   * The gateway's base URL; a trailing `/v1` or `/v1beta` is removed. Default: `GATEWRIGHT_BASE_URL`, else
    * `http://127.0.0.1:8080`.
    */
   baseUrl?: string | undefined;
   /**
-   * The API key, sent as a bearer token. Text, or a function that gives it, at once or by a promise. It is
-   * asked for each call, so it should keep the key; once after a 401 it is asked with `refresh`, and the call
-   * is tried once more. What it throws, the call throws. Default: `GATEWRIGHT_API_KEY`.
+   * The API key, sent as a bearer token. A string, or a function that returns one or a promise of one. The
+   * function is called once per call, so it should cache the key. After a 401 it is called once with
+   * `refresh`, and the call is retried once. If it throws, the call throws the same error. Default:
+   * `GATEWRIGHT_API_KEY`.
    */
   apiKey?: string | ApiKeyFunction | undefined;
   /**
-   * Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the
-   * headers arrive, and after that the longest silence, unless the call or the client sets `idleTimeoutMs`.
-   * In milliseconds. Default: 600000.
+   * Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the
+   * headers arrive, and then the longest silence, unless the call or the client sets `idleTimeoutMs`. In
+   * milliseconds. Default: 600000.
    */
   timeoutMs?: number | undefined;
   /** Limits the time to connect, per attempt. In milliseconds. Default: 5000. */
   connectTimeoutMs?: number | undefined;
   /**
-   * Limits the time until the response headers arrive, per attempt; starts when the attempt gets a place in
-   * the pool, and includes connecting. In milliseconds. Default: none of its own.
+   * Limits the time until the response headers arrive, per attempt, including connecting but not the wait for
+   * the pool. In milliseconds. Default: none of its own.
    */
   firstByteTimeoutMs?: number | undefined;
   /**
-   * Limits the time without a byte, once a response has started. In milliseconds. Default: 120000, or
-   * `timeoutMs` if that is shorter.
+   * Limits the time without receiving a byte, once a response has started. In milliseconds. Default: 120000,
+   * or `timeoutMs` if that is shorter.
    */
   idleTimeoutMs?: number | undefined;
   /**
-   * Limits the time without an event of a stream; keep-alive comments do not count. In milliseconds. Default:
-   * 600000.
+   * Limits how long a stream may go without an event; keep-alive comments do not count. In milliseconds.
+   * Default: 600000.
    */
   eventTimeoutMs?: number | undefined;
-  /** Attempts after the first. Default: 2. */
+  /** Maximum number of retries after the first attempt. Default: 2. */
   maxRetries?: number | undefined;
   /**
-   * Maximum size, in bytes, of a response body, and of the memory for the document that a stream adds up to.
-   * A larger one fails with `DecodeError`. Default: 256 MiB.
+   * Maximum size of a response body, and of the memory for the document assembled from a stream, in bytes.
+   * Anything larger fails with `DecodeError`. Default: 256 MiB.
    */
   maxBodyBytes?: number | undefined;
-  /**
-   * Maximum number of concurrent requests, including streams that are being read; further requests wait.
-   * Default: 1000.
-   */
+  /** Maximum number of concurrent requests, including open streams; further requests wait. Default: 1000. */
   maxConnections?: number | undefined;
   /**
    * Limits the time a request waits while `maxConnections` requests are in progress; then it fails with
@@ -67,37 +65,37 @@ export interface ClientOptions {
   /** Limits how long an unused connection stays open. In milliseconds. Default: 90000. */
   idleConnectionTimeoutMs?: number | undefined;
   /**
-   * Address of a proxy for everything, with user and password if it wants them: `http://`, `https://`,
-   * `socks5://` and the like. `false`: none, whatever the environment says. Default: as `HTTP_PROXY`,
-   * `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say; a gateway on this machine (`localhost`, 127.0.0.0/8,
-   * `::1`) is then reached directly.
+   * URL of a proxy for all requests, with user and password if required: `http://`, `https://`, `socks5://`
+   * and so on. `false`: no proxy, regardless of the environment. Default: from `HTTP_PROXY`, `HTTPS_PROXY`,
+   * `ALL_PROXY` and `NO_PROXY`; a gateway on this machine (`localhost`, 127.0.0.0/8, `::1`) is then reached
+   * directly.
    */
   proxy?: string | false | undefined;
   /**
-   * PEM file of certificate authorities to trust beside the platform's and the bundled ones. Default:
+   * PEM file of certificate authorities to trust in addition to the platform's and the bundled ones. Default:
    * `GATEWRIGHT_CA_BUNDLE`.
    */
   caBundle?: string | undefined;
-  /** PEM file with the certificate chain and the private key to show to servers that ask for them. */
+  /** PEM file with the certificate chain and private key for servers that request a client certificate. */
   clientCertificate?: string | undefined;
   /**
-   * Headers of every call, beside the client's own; one of the same name replaces it. Those of a call replace
-   * these in turn.
+   * Headers to send with every call, in addition to the client's own; they override the client's headers of
+   * the same name, and a call's headers override them.
    */
   defaultHeaders?: Readonly<Record<string, string>> | undefined;
   /**
-   * Query parameters of every call, beside the operation's own. Those of a call replace the ones of the same
-   * name.
+   * Query parameters to send with every call, in addition to the operation's own; a call's parameters
+   * override those of the same name.
    */
   defaultQuery?: Readonly<Record<string, string>> | undefined;
-  /** Code that runs around every attempt of every call, the outermost first. */
+  /** Code that runs around every attempt of every call, outermost first. */
   middleware?: readonly Middleware[] | undefined;
   /**
-   * Whether a request for a model of the catalog is checked before it is sent: against the rules of the
-   * specification, the limits of the model and the endpoint that serves it; then `InvalidRequestError`
-   * reports all violations at once, at most 100. Never checked: requests for other models, members the
-   * specification does not describe, and what only the gateway knows, such as whether a response that is
-   * named exists. An answer is checked for what 2.7 and 2.11 promise; then `DecodeError` tells them. Default:
+   * Whether to check a request for a model in the catalog before it is sent, against the rules of the
+   * specification, the limits of the model and the endpoint that serves it. `InvalidRequestError` reports all
+   * violations at once, at most 100. Never checked: requests for other models, members that the specification
+   * does not describe, and what only the gateway knows, such as whether a referenced response exists.
+   * Responses are checked against what 2.7 and 2.11 promise; `DecodeError` reports violations. Default:
    * `false`.
    */
   validate?: boolean | undefined;
@@ -106,41 +104,44 @@ export interface ClientOptions {
 /** What may be said of all calls of a client as well as of a single one. */
 export interface CallDefaults {
   /**
-   * Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the
-   * headers arrive, and after that the longest silence, unless the call or the client sets `idleTimeoutMs`.
-   * In milliseconds.
+   * Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the
+   * headers arrive, and then the longest silence, unless the call or the client sets `idleTimeoutMs`. In
+   * milliseconds.
    */
   timeoutMs?: number | undefined;
   /**
-   * Limits the time until the response headers arrive, per attempt; starts when the attempt gets a place in
-   * the pool, and includes connecting. In milliseconds.
+   * Limits the time until the response headers arrive, per attempt, including connecting but not the wait for
+   * the pool. In milliseconds.
    */
   firstByteTimeoutMs?: number | undefined;
   /**
-   * Limits the time without a byte, once a response has started. In milliseconds. Default: that of the
-   * client; where it has none, two minutes, or `timeoutMs` if that is shorter.
+   * Limits the time without receiving a byte, once a response has started. In milliseconds. Default: the
+   * client's; if it has none, two minutes, or `timeoutMs` if that is shorter.
    */
   idleTimeoutMs?: number | undefined;
-  /** Limits the time without an event of a stream; keep-alive comments do not count. In milliseconds. */
+  /** Limits how long a stream may go without an event; keep-alive comments do not count. In milliseconds. */
   eventTimeoutMs?: number | undefined;
-  /** Attempts after the first. */
+  /** Maximum number of retries after the first attempt. */
   maxRetries?: number | undefined;
-  /** Headers to send beside the client's own; one of the same name replaces it. */
+  /** Headers to send in addition to the client's own; they override headers of the same name. */
   extraHeaders?: Readonly<Record<string, string>> | undefined;
-  /** Query parameters to send beside the operation's own; one of the same name replaces the client's. */
+  /**
+   * Query parameters to send in addition to the operation's own; they override the client's parameters of the
+   * same name.
+   */
   extraQuery?: Readonly<Record<string, string>> | undefined;
   /**
-   * Members to add to the JSON body; one of the same name is replaced, whole. It cannot set the member that
-   * makes a response stream: the call fails with `InvalidRequestError`. It has no effect on operations
-   * without a body.
+   * Members to add to the JSON body; a member of the same name is replaced as a whole. It cannot set the
+   * member that makes a response stream: the call fails with `InvalidRequestError`. It has no effect on
+   * operations without a body.
    */
   extraBody?: Readonly<Record<string, unknown>> | undefined;
   /**
-   * Whether a request for a model of the catalog is checked before it is sent: against the rules of the
-   * specification, the limits of the model and the endpoint that serves it; then `InvalidRequestError`
-   * reports all violations at once, at most 100. Never checked: requests for other models, members the
-   * specification does not describe, and what only the gateway knows, such as whether a response that is
-   * named exists. An answer is checked for what 2.7 and 2.11 promise; then `DecodeError` tells them.
+   * Whether to check a request for a model in the catalog before it is sent, against the rules of the
+   * specification, the limits of the model and the endpoint that serves it. `InvalidRequestError` reports all
+   * violations at once, at most 100. Never checked: requests for other models, members that the specification
+   * does not describe, and what only the gateway knows, such as whether a referenced response exists.
+   * Responses are checked against what 2.7 and 2.11 promise; `DecodeError` reports violations.
    */
   validate?: boolean | undefined;
 }
@@ -148,8 +149,8 @@ export interface CallDefaults {
 /** Options of a single call. */
 export interface RequestOptions extends CallDefaults {
   /**
-   * The key that makes the attempts of a call one and the same to the gateway. It names a single call: not
-   * for a client that makes several. Default: made up for each call.
+   * The key by which the gateway recognizes all attempts of a call as the same request. It identifies a
+   * single call, so don't set it for several calls. Default: generated for each call.
    */
   idempotencyKey?: string | undefined;
   /** Aborting it drops the request, or closes the stream, at once; the reason is the error's `cause`. */
@@ -163,11 +164,11 @@ export interface WaitOptions {
   /** Limits the whole wait. In milliseconds. Default: 1800000. */
   timeoutMs?: number | undefined;
   /**
-   * Called with the task after each poll, including the last one. It is awaited. What it throws ends the wait
-   * and is what the caller gets.
+   * Called with the task after each poll, including the last one. It is awaited. If it throws, the wait ends
+   * and throws the same error.
    */
   onProgress?: ((task: VideoTask) => unknown) | undefined;
-  /** Aborting it stops waiting at once; the task goes on. */
+  /** Aborting it stops waiting at once; the task continues. */
   signal?: AbortSignal | undefined;
 }
 
@@ -178,8 +179,8 @@ export interface SaveOptions {
   /** Limits the size of the file, in bytes. Default: 4 GiB. */
   maxBytes?: number | undefined;
   /**
-   * Limits the whole transfer. In milliseconds. Default: none; `connectTimeoutMs` and `idleTimeoutMs` of the
-   * client hold.
+   * Limits the whole transfer. In milliseconds. Default: none; the client's `connectTimeoutMs` and
+   * `idleTimeoutMs` apply.
    */
   timeoutMs?: number | undefined;
   /** Aborting it ends the transfer at once and leaves no file behind. */
@@ -223,9 +224,9 @@ export interface CheckOptions {
    * in the specification.
    */
   profile?: { kitName?: string | undefined; models?: readonly string[] | undefined } | undefined;
-  /** PEM file of certificates to trust, besides the platform's. */
+  /** PEM file of certificates to trust in addition to the platform's. */
   caBundle?: string | undefined;
-  /** Called with each event. What it throws ends the run. */
+  /** Called with each event; an exception that it throws ends the run. */
   onProgress?: ((progress: CheckProgress) => void) | undefined;
   /** Ends the run at once. */
   signal?: AbortSignal | undefined;

@@ -11,31 +11,30 @@ use crate::values::{bytes, count, duration, members, pairs, proxy};
 /// Options of a client.
 #[napi(object, object_to_js = false)]
 pub struct ClientOptions {
-    /// The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped.
+    /// The gateway's base URL; a trailing `/v1` or `/v1beta` is removed.
     pub base_url: Option<String>,
     /// The API key, sent as a bearer token.
     pub api_key: Option<String>,
     /// Whether a callback gives the key.
     pub asks_for_key: Option<bool>,
-    /// Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the
-    /// headers arrive, and after that the longest silence, unless the call or the client sets
-    /// `idleTimeoutMs`.
+    /// Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the
+    /// headers arrive, and then the longest silence, unless the call or the client sets `idleTimeoutMs`.
     pub timeout_ms: Option<f64>,
     /// Limits the time to connect, per attempt.
     pub connect_timeout_ms: Option<f64>,
-    /// Limits the time until the response headers arrive, per attempt; starts when the attempt gets a place
-    /// in the pool, and includes connecting.
+    /// Limits the time until the response headers arrive, per attempt, including connecting but not the wait
+    /// for the pool.
     pub first_byte_timeout_ms: Option<f64>,
-    /// Limits the time without a byte, once a response has started.
+    /// Limits the time without receiving a byte, once a response has started.
     pub idle_timeout_ms: Option<f64>,
-    /// Limits the time without an event of a stream; keep-alive comments do not count.
+    /// Limits how long a stream may go without an event; keep-alive comments do not count.
     pub event_timeout_ms: Option<f64>,
-    /// Attempts after the first.
+    /// Maximum number of retries after the first attempt.
     pub max_retries: Option<f64>,
-    /// Maximum size, in bytes, of a response body, and of the memory for the document that a stream adds up
-    /// to. A larger one fails with `DecodeError`.
+    /// Maximum size of a response body, and of the memory for the document assembled from a stream, in bytes.
+    /// Anything larger fails with `DecodeError`.
     pub max_body_bytes: Option<f64>,
-    /// Maximum number of concurrent requests, including streams that are being read; further requests wait.
+    /// Maximum number of concurrent requests, including open streams; further requests wait.
     pub max_connections: Option<f64>,
     /// Limits the time a request waits while `maxConnections` requests are in progress; then it fails with
     /// `PoolTimeoutError`.
@@ -44,26 +43,26 @@ pub struct ClientOptions {
     pub max_idle_connections: Option<f64>,
     /// Limits how long an unused connection stays open.
     pub idle_connection_timeout_ms: Option<f64>,
-    /// Address of a proxy for everything, with user and password if it wants them: `http://`, `https://`,
-    /// `socks5://` and the like. Empty: none.
+    /// URL of a proxy for all requests, with user and password if required: `http://`, `https://`,
+    /// `socks5://` and so on. Empty: none.
     pub proxy: Option<String>,
-    /// PEM file of certificate authorities to trust beside the platform's and the bundled ones.
+    /// PEM file of certificate authorities to trust in addition to the platform's and the bundled ones.
     pub ca_bundle: Option<String>,
-    /// PEM file with the certificate chain and the private key to show to servers that ask for them.
+    /// PEM file with the certificate chain and private key for servers that request a client certificate.
     pub client_certificate: Option<String>,
-    /// Headers of every call, beside the client's own; one of the same name replaces it. Those of a call
-    /// replace these in turn.
+    /// Headers to send with every call, in addition to the client's own; they override the client's headers
+    /// of the same name, and a call's headers override them.
     pub default_headers: Option<Vec<String>>,
-    /// Query parameters of every call, beside the operation's own. Those of a call replace the ones of the
-    /// same name.
+    /// Query parameters to send with every call, in addition to the operation's own; a call's parameters
+    /// override those of the same name.
     pub default_query: Option<Vec<String>>,
-    /// Code that runs around every attempt of every call, the outermost first.
+    /// Code that runs around every attempt of every call, outermost first.
     pub middleware: Option<Vec<Stages>>,
-    /// Whether a request for a model of the catalog is checked before it is sent: against the rules of the
-    /// specification, the limits of the model and the endpoint that serves it; then `InvalidRequestError`
-    /// reports all violations at once, at most 100.
+    /// Whether to check a request for a model in the catalog before it is sent, against the rules of the
+    /// specification, the limits of the model and the endpoint that serves it. `InvalidRequestError` reports
+    /// all violations at once, at most 100.
     pub validate: Option<bool>,
-    /// The name of the client in the `user-agent` header, for front ends.
+    /// The client's name in the `user-agent` header, for front ends.
     pub user_agent: Option<String>,
 }
 
@@ -137,31 +136,31 @@ impl ClientOptions {
 /// Options of one call, or of all calls of a client.
 #[napi(object, object_to_js = false)]
 pub struct RequestOptions {
-    /// Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the
-    /// headers arrive, and after that the longest silence, unless the call or the client sets
-    /// `idleTimeoutMs`.
+    /// Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the
+    /// headers arrive, and then the longest silence, unless the call or the client sets `idleTimeoutMs`.
     pub timeout_ms: Option<f64>,
-    /// Limits the time until the response headers arrive, per attempt; starts when the attempt gets a place
-    /// in the pool, and includes connecting.
+    /// Limits the time until the response headers arrive, per attempt, including connecting but not the wait
+    /// for the pool.
     pub first_byte_timeout_ms: Option<f64>,
-    /// Limits the time without a byte, once a response has started.
+    /// Limits the time without receiving a byte, once a response has started.
     pub idle_timeout_ms: Option<f64>,
-    /// Limits the time without an event of a stream; keep-alive comments do not count.
+    /// Limits how long a stream may go without an event; keep-alive comments do not count.
     pub event_timeout_ms: Option<f64>,
-    /// Attempts after the first.
+    /// Maximum number of retries after the first attempt.
     pub max_retries: Option<f64>,
-    /// Headers to send beside the client's own; one of the same name replaces it.
+    /// Headers to send in addition to the client's own; they override headers of the same name.
     pub extra_headers: Option<Vec<String>>,
-    /// Query parameters to send beside the operation's own; one of the same name replaces the client's.
+    /// Query parameters to send in addition to the operation's own; they override the client's parameters of
+    /// the same name.
     pub extra_query: Option<Vec<String>>,
-    /// Members to add to the JSON body; one of the same name is replaced, whole. As JSON.
+    /// Members to add to the JSON body; a member of the same name is replaced as a whole. As JSON.
     pub extra_body: Option<String>,
-    /// The key that makes the attempts of a call one and the same to the gateway. It names a single call: not
-    /// for a client that makes several.
+    /// The key by which the gateway recognizes all attempts of a call as the same request. It identifies a
+    /// single call, so don't set it for several calls.
     pub idempotency_key: Option<String>,
-    /// Whether a request for a model of the catalog is checked before it is sent: against the rules of the
-    /// specification, the limits of the model and the endpoint that serves it; then `InvalidRequestError`
-    /// reports all violations at once, at most 100.
+    /// Whether to check a request for a model in the catalog before it is sent, against the rules of the
+    /// specification, the limits of the model and the endpoint that serves it. `InvalidRequestError` reports
+    /// all violations at once, at most 100.
     pub validate: Option<bool>,
 }
 

@@ -68,10 +68,10 @@ pub struct Options {
     /// in the specification.
     #[serde(default)]
     pub profile: Profile,
-    /// PEM file of certificates to trust, besides the platform's.
+    /// PEM file of certificates to trust in addition to the platform's.
     #[serde(default)]
     pub ca_bundle: Option<PathBuf>,
-    /// `environment.runtime_version` of the report: a `v`, then digits. Default: that of the compiler.
+    /// `environment.runtime_version` of the report: a `v`, then digits. Default: the compiler's version.
     #[serde(default = "runtime_version")]
     pub runtime_version: String,
 }

@@ -47,4 +47,4 @@ class CheckOptions(TypedDict, total=False):
     """A deployment's own kit name and model ids: `{"kit_name": "…", "models": ["…"]}`. Default: the
     names in the specification."""
     ca_bundle: str | os.PathLike[str] | None
-    """PEM file of certificates to trust, besides the platform's."""
+    """PEM file of certificates to trust in addition to the platform's."""

@@ -15,42 +15,43 @@ if TYPE_CHECKING:
     class CallOptions(TypedDict, total=False):
         """Options of one call, or of all calls of a derived client.
 
-        An option that is not set is that of the client.
+        Unset options are inherited from the client.
         """
 
         timeout: float | None
-        """Limits the whole call, all attempts and pauses together. For a stream, it limits the time until
-        the headers arrive, and after that the longest silence, unless the call or the client sets
-        `idle_timeout`. In seconds."""
+        """Limits the whole call, including all attempts and pauses. For a stream, it limits the time until
+        the headers arrive, and then the longest silence, unless the call or the client sets `idle_timeout`.
+        In seconds."""
         first_byte_timeout: float | None
-        """Limits the time until the response headers arrive, per attempt; starts when the attempt gets a
-        place in the pool, and includes connecting. In seconds."""
+        """Limits the time until the response headers arrive, per attempt, including connecting but not the
+        wait for the pool. In seconds."""
         idle_timeout: float | None
-        """Limits the time without a byte, once a response has started. In seconds. Default: that of the
-        client; where it has none, two minutes, or `timeout` if that is shorter."""
+        """Limits the time without receiving a byte, once a response has started. In seconds. Default: the
+        client's; if it has none, two minutes, or `timeout` if that is shorter."""
         event_timeout: float | None
-        """Limits the time without an event of a stream; keep-alive comments do not count. In seconds."""
+        """Limits how long a stream may go without an event; keep-alive comments do not count. In
+        seconds."""
         max_retries: int | None
-        """Attempts after the first."""
+        """Maximum number of retries after the first attempt."""
         extra_headers: Mapping[str, str] | None
-        """Headers to send beside the client's own; one of the same name replaces it."""
+        """Headers to send in addition to the client's own; they override headers of the same name."""
         extra_query: Mapping[str, object] | None
-        """Query parameters to send beside the operation's own; one of the same name replaces the
-        client's."""
+        """Query parameters to send in addition to the operation's own; they override the client's
+        parameters of the same name."""
         extra_body: Mapping[str, object] | None
-        """Members to add to the JSON body; one of the same name is replaced, whole. It cannot set the
-        member that makes a response stream: the call fails with `InvalidRequestError`. It has no effect on
-        operations without a body."""
+        """Members to add to the JSON body; a member of the same name is replaced as a whole. It cannot set
+        the member that makes a response stream: the call fails with `InvalidRequestError`. It has no effect
+        on operations without a body."""
         idempotency_key: str | None
-        """The key that makes the attempts of a call one and the same to the gateway. It names a single
-        call: not for a client that makes several. Default: made up for each call."""
+        """The key by which the gateway recognizes all attempts of a call as the same request. It identifies
+        a single call, so don't set it for several calls. Default: generated for each call."""
         validate: bool | None
-        """Whether a request for a model of the catalog is checked before it is sent: against the rules of
-        the specification, the limits of the model and the endpoint that serves it; then
-        `InvalidRequestError` reports all violations at once, at most 100. Never checked: requests for other
-        models, members the specification does not describe, and what only the gateway knows, such as
-        whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise; then
-        `DecodeError` tells them."""
+        """Whether to check a request for a model in the catalog before it is sent, against the rules of the
+        specification, the limits of the model and the endpoint that serves it. `InvalidRequestError`
+        reports all violations at once, at most 100. Never checked: requests for other models, members that
+        the specification does not describe, and what only the gateway knows, such as whether a referenced
+        response exists. Responses are checked against what 2.7 and 2.11 promise; `DecodeError` reports
+        violations."""
 
     class WaitOptions(TypedDict, total=False):
         """Options of waiting for a video task.
@@ -63,7 +64,8 @@ if TYPE_CHECKING:
         timeout: float | None
         """Limits the whole wait. In seconds. Default: 1800."""
         on_progress: Callable[[VideoTask], object] | None
-        """Called with the task after each poll, including the last one. What it raises ends the wait."""
+        """Called with the task after each poll, including the last one. An exception that it raises ends
+        the wait."""
 
     class SaveOptions(TypedDict, total=False):
         """Options of saving a file.
@@ -76,8 +78,8 @@ if TYPE_CHECKING:
         max_bytes: int | None
         """Limits the size of the file, in bytes. Default: 4 GiB."""
         timeout: float | None
-        """Limits the whole transfer. In seconds. Default: none; `connect_timeout` and `idle_timeout` of the
-        client hold."""
+        """Limits the whole transfer. In seconds. Default: none; the client's `connect_timeout` and
+        `idle_timeout` apply."""
 
 else:
     CallOptions = WaitOptions = SaveOptions = dict
@@ -120,59 +122,58 @@ class ClientArguments:
         validate: bool = False,
         pickle_key: bool = False,
     ) -> None:
-        """Options of a client. An option that is not set comes from the environment, then from the default.
+        """Options of a client. Unset options come from the environment, or else have their defaults.
 
         Every time may be `math.inf`, which is no limit.
 
         Args:
-            base_url: The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default:
+            base_url: The gateway's base URL; a trailing `/v1` or `/v1beta` is removed. Default:
                 `GATEWRIGHT_BASE_URL`, else `http://127.0.0.1:8080`.
-            api_key: The API key, sent as a bearer token. Text, or a callable that gives it. A callable is
-                asked for each call, and once more after the gateway has refused its key (401), with
-                `refresh=True` if it takes that. Default: `GATEWRIGHT_API_KEY`.
-            timeout: Limits the whole call, all attempts and pauses together. For a stream, it limits the
-                time until the headers arrive, and after that the longest silence, unless the call or the
-                client sets `idle_timeout`. In seconds. Default: 600.
+            api_key: The API key, sent as a bearer token. A string, or a callable that returns one. The
+                callable is called once per call, and once more if the gateway rejects its key (401), with
+                `refresh=True` if it accepts that argument. Default: `GATEWRIGHT_API_KEY`.
+            timeout: Limits the whole call, including all attempts and pauses. For a stream, it limits the
+                time until the headers arrive, and then the longest silence, unless the call or the client
+                sets `idle_timeout`. In seconds. Default: 600.
             connect_timeout: Limits the time to connect, per attempt. In seconds. Default: 5.
-            first_byte_timeout: Limits the time until the response headers arrive, per attempt; starts when
-                the attempt gets a place in the pool, and includes connecting. In seconds. Default: none of
-                its own.
-            idle_timeout: Limits the time without a byte, once a response has started. In seconds. Default:
-                120, or `timeout` if that is shorter.
-            event_timeout: Limits the time without an event of a stream; keep-alive comments do not count.
-                In seconds. Default: 600.
-            max_retries: Attempts after the first. Default: 2.
-            max_body_bytes: Maximum size, in bytes, of a response body, and of the memory for the document
-                that a stream adds up to. A larger one fails with `DecodeError`. Default: 256 MiB.
-            max_connections: Maximum number of concurrent requests, including streams that are being read;
-                further requests wait. Default: 1000.
+            first_byte_timeout: Limits the time until the response headers arrive, per attempt, including
+                connecting but not the wait for the pool. In seconds. Default: none of its own.
+            idle_timeout: Limits the time without receiving a byte, once a response has started. In seconds.
+                Default: 120, or `timeout` if that is shorter.
+            event_timeout: Limits how long a stream may go without an event; keep-alive comments do not
+                count. In seconds. Default: 600.
+            max_retries: Maximum number of retries after the first attempt. Default: 2.
+            max_body_bytes: Maximum size of a response body, and of the memory for the document assembled
+                from a stream, in bytes. Anything larger fails with `DecodeError`. Default: 256 MiB.
+            max_connections: Maximum number of concurrent requests, including open streams; further requests
+                wait. Default: 1000.
             pool_timeout: Limits the time a request waits while `max_connections` requests are in progress;
                 then it fails with `PoolTimeoutError`. In seconds. Default: 60.
             max_idle_connections: Maximum number of idle connections kept open per host; 0 keeps none.
                 Default: 100.
             idle_connection_timeout: Limits how long an unused connection stays open. In seconds. Default:
                 90.
-            proxy: Address of a proxy for everything, with user and password if it wants them: `http://`,
-                `https://`, `socks5://` and the like. False: none, whatever the environment says. Default:
-                as `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say; a gateway on this machine
+            proxy: URL of a proxy for all requests, with user and password if required: `http://`,
+                `https://`, `socks5://` and so on. False: no proxy, regardless of the environment. Default:
+                from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; a gateway on this machine
                 (`localhost`, 127.0.0.0/8, `::1`) is then reached directly.
-            ca_bundle: PEM file of certificate authorities to trust beside the platform's and the bundled
-                ones. Default: `GATEWRIGHT_CA_BUNDLE`.
-            client_certificate: PEM file with the certificate chain and the private key to show to servers
-                that ask for them.
-            default_headers: Headers of every call, beside the client's own; one of the same name replaces
-                it. Those of a call replace these in turn.
-            default_query: Query parameters of every call, beside the operation's own. Those of a call
-                replace the ones of the same name.
-            middleware: Code that runs around every attempt of every call, the outermost first. Objects with
+            ca_bundle: PEM file of certificate authorities to trust in addition to the platform's and the
+                bundled ones. Default: `GATEWRIGHT_CA_BUNDLE`.
+            client_certificate: PEM file with the certificate chain and private key for servers that request
+                a client certificate.
+            default_headers: Headers to send with every call, in addition to the client's own; they override
+                the client's headers of the same name, and a call's headers override them.
+            default_query: Query parameters to send with every call, in addition to the operation's own; a
+                call's parameters override those of the same name.
+            middleware: Code that runs around every attempt of every call, outermost first. Objects with
                 `before(attempt)` and `after(attempt, outcome)`; see `gatewright.middleware`.
-            validate: Whether a request for a model of the catalog is checked before it is sent: against the
-                rules of the specification, the limits of the model and the endpoint that serves it; then
+            validate: Whether to check a request for a model in the catalog before it is sent, against the
+                rules of the specification, the limits of the model and the endpoint that serves it.
                 `InvalidRequestError` reports all violations at once, at most 100. Never checked: requests
-                for other models, members the specification does not describe, and what only the gateway
-                knows, such as whether a response that is named exists. An answer is checked for what 2.7
-                and 2.11 promise; then `DecodeError` tells them. Default: `False`.
-            pickle_key: Whether a pickle of the client holds the key and the other secrets. Default:
+                for other models, members that the specification does not describe, and what only the
+                gateway knows, such as whether a referenced response exists. Responses are checked against
+                what 2.7 and 2.11 promise; `DecodeError` reports violations. Default: `False`.
+            pickle_key: Whether a pickle of the client includes the key and the other secrets. Default:
                 `False`.
 
         Raises:

@@ -58,8 +58,8 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The gateway's bare host; a trailing `/v1` or `/v1beta` is dropped. Default: [`BASE_URL_VARIABLE`],
-    /// else [`DEFAULT_BASE_URL`].
+    /// The gateway's base URL; a trailing `/v1` or `/v1beta` is removed. Default: [`BASE_URL_VARIABLE`], else
+    /// [`DEFAULT_BASE_URL`].
     ///
     /// ```
     /// use gatewright::Client;
@@ -86,7 +86,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Provides the API key: called once per call, and once more if the gateway refuses the key (401).
+    /// Provides the API key: called once per call, and once more if the gateway rejects the key (401).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -104,8 +104,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the
-    /// headers arrive, and after that the longest silence, unless the call or the client sets `idle_timeout`.
+    /// Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the
+    /// headers arrive, and then the longest silence, unless the call or the client sets `idle_timeout`.
     /// Default: [`DEFAULT_TIMEOUT`].
     ///
     /// ```
@@ -136,8 +136,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Limits the time until the response headers arrive, per attempt; starts when the attempt gets a place
-    /// in the pool, and includes connecting. Default: none of its own.
+    /// Limits the time until the response headers arrive, per attempt, including connecting but not the wait
+    /// for the pool. Default: none of its own.
     ///
     /// ```
     /// use std::time::Duration;
@@ -152,8 +152,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Limits the time without a byte, once a response has started. Default: [`DEFAULT_IDLE_TIMEOUT`], or
-    /// `timeout` if that is shorter.
+    /// Limits the time without receiving a byte, once a response has started. Default:
+    /// [`DEFAULT_IDLE_TIMEOUT`], or `timeout` if that is shorter.
     ///
     /// ```
     /// use std::time::Duration;
@@ -168,7 +168,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Limits the time without an event of a stream; keep-alive comments do not count. Default:
+    /// Limits how long a stream may go without an event; keep-alive comments do not count. Default:
     /// [`DEFAULT_EVENT_TIMEOUT`].
     ///
     /// ```
@@ -184,7 +184,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Attempts after the first. Default: [`DEFAULT_MAX_RETRIES`].
+    /// Maximum number of retries after the first attempt. Default: [`DEFAULT_MAX_RETRIES`].
     ///
     /// ```
     /// use gatewright::Client;
@@ -197,9 +197,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Maximum size, in bytes, of a response body, and of the memory for the document that a stream adds up
-    /// to. A larger one fails with `ErrorKind::Decode`. Ten large images in base64 fit into the default.
-    /// Default: [`DEFAULT_MAX_BODY_BYTES`].
+    /// Maximum size of a response body, and of the memory for the document assembled from a stream, in bytes.
+    /// Anything larger fails with `ErrorKind::Decode`. The default fits ten large base64 images. Default:
+    /// [`DEFAULT_MAX_BODY_BYTES`].
     ///
     /// ```
     /// use gatewright::Client;
@@ -212,8 +212,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Maximum number of concurrent requests, including streams that are being read; further requests wait.
-    /// Over HTTP/1.1 each has a connection of its own. Default: [`DEFAULT_MAX_CONNECTIONS`].
+    /// Maximum number of concurrent requests, including open streams; further requests wait. Over HTTP/1.1,
+    /// each uses its own connection. Default: [`DEFAULT_MAX_CONNECTIONS`].
     ///
     /// ```
     /// use gatewright::Client;
@@ -227,7 +227,7 @@ impl ClientBuilder {
     }
 
     /// Limits the time a request waits while `max_connections` requests are in progress; then it fails with
-    /// `ErrorKind::PoolTimeout`. The call's deadline bounds it, too. Default: [`DEFAULT_POOL_TIMEOUT`].
+    /// `ErrorKind::PoolTimeout`. The deadline of the call also applies. Default: [`DEFAULT_POOL_TIMEOUT`].
     ///
     /// ```
     /// use std::time::Duration;
@@ -271,8 +271,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Address of a proxy for everything, with user and password if it wants them: `http://`, `https://`,
-    /// `socks5://` and the like. Default: as `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say; a
+    /// URL of a proxy for all requests, with user and password if required: `http://`, `https://`,
+    /// `socks5://` and so on. Default: from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`; a
     /// gateway on this machine (`localhost`, 127.0.0.0/8, `::1`) is then reached directly.
     ///
     /// ```
@@ -286,7 +286,7 @@ impl ClientBuilder {
         self
     }
 
-    /// No proxy, whatever the environment says.
+    /// No proxy, regardless of the environment.
     ///
     /// ```
     /// use gatewright::Client;
@@ -299,8 +299,8 @@ impl ClientBuilder {
         self
     }
 
-    /// PEM file of certificate authorities to trust beside the platform's and the bundled ones. Default:
-    /// [`CA_BUNDLE_VARIABLE`].
+    /// PEM file of certificate authorities to trust in addition to the platform's and the bundled ones.
+    /// Default: [`CA_BUNDLE_VARIABLE`].
     ///
     /// ```
     /// use gatewright::Client;
@@ -312,7 +312,7 @@ impl ClientBuilder {
         self
     }
 
-    /// PEM file with the certificate chain and the private key to show to servers that ask for them.
+    /// PEM file with the certificate chain and private key for servers that request a client certificate.
     ///
     /// ```
     /// use gatewright::Client;
@@ -324,8 +324,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Headers of every call, beside the client's own; one of the same name replaces it. Those of a call
-    /// replace these in turn.
+    /// Headers to send with every call, in addition to the client's own; they override the client's headers
+    /// of the same name, and a call's headers override them.
     ///
     /// ```
     /// use gatewright::Client;
@@ -341,8 +341,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Query parameters of every call, beside the operation's own. Those of a call replace the ones of the
-    /// same name.
+    /// Query parameters to send with every call, in addition to the operation's own; a call's parameters
+    /// override those of the same name.
     ///
     /// ```
     /// use gatewright::Client;
@@ -358,8 +358,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Code that runs around every attempt of every call, the outermost first. Adds one inside of what was
-    /// added before.
+    /// Code that runs around every attempt of every call, outermost first. Each addition runs inside the
+    /// earlier ones.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -384,7 +384,7 @@ impl ClientBuilder {
         self
     }
 
-    /// Time and chance of the retry policy, for tests. Default: the system's.
+    /// The retry policy's source of time and randomness, for tests. Default: the system's.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -399,8 +399,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether the span of a call (crate `tracing`) carries OpenTelemetry's attributes for generative AI, for
-    /// which bodies are looked into. Default: `false`.
+    /// Whether the span of a call (crate `tracing`) carries OpenTelemetry's attributes for generative AI;
+    /// they require reading the bodies. Default: `false`.
     ///
     /// ```
     /// use gatewright::Client;
@@ -413,12 +413,12 @@ impl ClientBuilder {
         self
     }
 
-    /// Whether a request for a model of the catalog is checked before it is sent: against the rules of the
-    /// specification, the limits of the model and the endpoint that serves it; then
-    /// `ErrorKind::InvalidRequest` reports all violations at once, at most 100. Never checked: requests for
-    /// other models, members the specification does not describe, and what only the gateway knows, such as
-    /// whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise; then
-    /// `ErrorKind::Decode` tells them. Default: `false`.
+    /// Whether to check a request for a model in the catalog before it is sent, against the rules of the
+    /// specification, the limits of the model and the endpoint that serves it. `ErrorKind::InvalidRequest`
+    /// reports all violations at once, at most 100. Never checked: requests for other models, members that
+    /// the specification does not describe, and what only the gateway knows, such as whether a referenced
+    /// response exists. Responses are checked against what 2.7 and 2.11 promise; `ErrorKind::Decode` reports
+    /// violations. Default: `false`.
     ///
     /// ```
     /// use gatewright::Client;
@@ -431,8 +431,7 @@ impl ClientBuilder {
         self
     }
 
-    /// The name of the client in the `user-agent` header, for front ends. Default: `gatewright/` and the
-    /// version.
+    /// The client's name in the `user-agent` header, for front ends. Default: `gatewright/` and the version.
     ///
     /// ```
     /// use gatewright::Client;

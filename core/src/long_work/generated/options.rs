@@ -45,8 +45,8 @@ pub struct WaitOptions {
     pub interval: Duration,
     /// Limits the whole wait. Default: [`DEFAULT_WAIT_TIMEOUT`].
     pub timeout: Duration,
-    /// Called with the task after each poll, including the last one. It runs on the task that waits: it
-    /// should not take long.
+    /// Called with the task after each poll, including the last one. It runs in the waiting task, so it
+    /// should be quick.
     pub on_progress: Option<OnProgress>,
 }
 
@@ -84,7 +84,7 @@ pub struct SaveOptions {
     pub overwrite: bool,
     /// Limits the size of the file, in bytes. Default: [`DEFAULT_MAX_FILE_BYTES`].
     pub max_bytes: u64,
-    /// Limits the whole transfer. Default: none; `connect_timeout` and `idle_timeout` of the client hold.
+    /// Limits the whole transfer. Default: none; the client's `connect_timeout` and `idle_timeout` apply.
     pub timeout: Option<Duration>,
 }
 

@@ -169,8 +169,8 @@ pub(crate) struct Settled {
     pub(crate) idle_connection_timeout: Duration,
 }
 
-/// Options of one call, or of all calls of a derived client. An option that is not set is that of the client.
-/// A time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.
+/// Options of one call, or of all calls of a derived client. Unset options are inherited from the client. A
+/// time beyond [`LONGEST_TIME`](crate::LONGEST_TIME) is that.
 ///
 /// ```
 /// use std::time::Duration;
@@ -184,36 +184,37 @@ pub(crate) struct Settled {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RequestOptions {
-    /// Limits the whole call, all attempts and pauses together. For a stream, it limits the time until the
-    /// headers arrive, and after that the longest silence, unless the call or the client sets `idle_timeout`.
+    /// Limits the whole call, including all attempts and pauses. For a stream, it limits the time until the
+    /// headers arrive, and then the longest silence, unless the call or the client sets `idle_timeout`.
     pub timeout: Option<Duration>,
-    /// Limits the time until the response headers arrive, per attempt; starts when the attempt gets a place
-    /// in the pool, and includes connecting.
+    /// Limits the time until the response headers arrive, per attempt, including connecting but not the wait
+    /// for the pool.
     pub first_byte_timeout: Option<Duration>,
-    /// Limits the time without a byte, once a response has started. Default: that of the client; where it has
-    /// none, two minutes, or `timeout` if that is shorter.
+    /// Limits the time without receiving a byte, once a response has started. Default: the client's; if it
+    /// has none, two minutes, or `timeout` if that is shorter.
     pub idle_timeout: Option<Duration>,
-    /// Limits the time without an event of a stream; keep-alive comments do not count.
+    /// Limits how long a stream may go without an event; keep-alive comments do not count.
     pub event_timeout: Option<Duration>,
-    /// Attempts after the first.
+    /// Maximum number of retries after the first attempt.
     pub max_retries: Option<u32>,
-    /// Headers to send beside the client's own; one of the same name replaces it.
+    /// Headers to send in addition to the client's own; they override headers of the same name.
     pub extra_headers: Vec<(String, String)>,
-    /// Query parameters to send beside the operation's own; one of the same name replaces the client's.
+    /// Query parameters to send in addition to the operation's own; they override the client's parameters of
+    /// the same name.
     pub extra_query: Vec<(String, String)>,
-    /// Members to add to the JSON body; one of the same name is replaced, whole. It cannot set the member
-    /// that makes a response stream: the call fails with `ErrorKind::InvalidRequest`. It has no effect on
-    /// operations without a body.
+    /// Members to add to the JSON body; a member of the same name is replaced as a whole. It cannot set the
+    /// member that makes a response stream: the call fails with `ErrorKind::InvalidRequest`. It has no effect
+    /// on operations without a body.
     pub extra_body: Option<Map<String, Value>>,
-    /// The key that makes the attempts of a call one and the same to the gateway. It names a single call: not
-    /// for a client that makes several. Default: made up for each call.
+    /// The key by which the gateway recognizes all attempts of a call as the same request. It identifies a
+    /// single call, so don't set it for several calls. Default: generated for each call.
     pub idempotency_key: Option<String>,
-    /// Whether a request for a model of the catalog is checked before it is sent: against the rules of the
-    /// specification, the limits of the model and the endpoint that serves it; then
-    /// `ErrorKind::InvalidRequest` reports all violations at once, at most 100. Never checked: requests for
-    /// other models, members the specification does not describe, and what only the gateway knows, such as
-    /// whether a response that is named exists. An answer is checked for what 2.7 and 2.11 promise; then
-    /// `ErrorKind::Decode` tells them.
+    /// Whether to check a request for a model in the catalog before it is sent, against the rules of the
+    /// specification, the limits of the model and the endpoint that serves it. `ErrorKind::InvalidRequest`
+    /// reports all violations at once, at most 100. Never checked: requests for other models, members that
+    /// the specification does not describe, and what only the gateway knows, such as whether a referenced
+    /// response exists. Responses are checked against what 2.7 and 2.11 promise; `ErrorKind::Decode` reports
+    /// violations.
     pub validate: Option<bool>,
 }
 

@@ -34,25 +34,25 @@ import type {
 /** Parameters of `responses.inputItems.list`. */
 export interface ListResponseInputItemsParams {
   /**
-   * Most items on one page.
+   * Maximum number of items per page.
    *
    * 1 to 100. Default: `20`.
    */
   limit?: number;
   /**
-   * asc for the oldest first.
+   * asc returns the oldest first.
    *
    * Default: `"desc"`.
    */
   order?: "asc" | "desc";
   /**
-   * Id of the item after which the page starts; last_id of the previous page.
+   * The page starts after the item with this id; use last_id of the previous page.
    *
    * At most 256 characters.
    */
   after?: string;
   /**
-   * Id of the item that the page goes up to.
+   * The page ends before the item with this id.
    *
    * At most 256 characters.
    */
@@ -92,13 +92,13 @@ export interface CountTokensParams extends CountTokensRequest {
 /** Parameters of `native.models.list`. */
 export interface ListNativeModelsParams {
   /**
-   * Most models on one page.
+   * Maximum number of models per page.
    *
    * 1 to 1000. Default: `50`. An addition of this gateway.
    */
   pageSize?: number;
   /**
-   * nextPageToken of the page before.
+   * nextPageToken of the previous page.
    *
    * An addition of this gateway.
    */
@@ -291,7 +291,7 @@ export class ResponsesResource extends Resource {
   /**
    * Retrieve a response
    *
-   * Returns a stored response as it is now.
+   * Returns a stored response in its current state.
    *
    * An addition of this gateway.
    *
@@ -400,7 +400,7 @@ export class MessagesResource extends Resource {
   /**
    * Count the tokens of a message request
    *
-   * Counts the tokens that a conversation in the messages protocol takes as input of the model.
+   * Counts the input tokens of a conversation in the messages protocol.
    *
    * An addition of this gateway.
    *
@@ -425,7 +425,7 @@ export class ModelsResource extends Resource {
   /**
    * List models
    *
-   * The models that the key gives access to.
+   * Lists the models that the key can use.
    *
    * Source: sections 4 and 2.4 of the specification.
    *
@@ -446,11 +446,11 @@ export class ModelsResource extends Resource {
   /**
    * Look up a model
    *
-   * One entry of the model list.
+   * Returns one entry of the model list.
    *
    * An addition of this gateway.
    *
-   * @param model - The model id, as the list has it.
+   * @param model - The model id, as in the model list.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `Model`.
    * @throws `BadRequestError` (400), `AuthenticationError` (401), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
@@ -493,11 +493,11 @@ export class NativeModelsResource extends Resource {
   /**
    * Look up a model, native style
    *
-   * One entry of the native model list.
+   * Returns one entry of the native model list.
    *
    * An addition of this gateway.
    *
-   * @param model - The model id, as the list has it.
+   * @param model - The model id, as in the model list.
    * @param options - Options of this call: `signal`, `timeoutMs`, `maxRetries`, `extraHeaders` and others.
    * @returns The answer: `NativeModel`.
    * @throws `BadRequestError` (400), `PermissionDeniedError` (403), `NotFoundError` (404), `RequestTimeoutError` (408), `ConflictError` (409), `UnprocessableEntityError` (422), `RateLimitError` (429), `InternalServerError` (500, 502, 503, 504), `NotImplementedByGatewayError` (501), besides what every call may throw.
@@ -521,7 +521,7 @@ export class NativeResource extends Resource {
   /**
    * Generate content
    *
-   * Native generate-content protocol; the model id is part of the path.
+   * Generates content in the native protocol; the model id is part of the path.
    *
    * Source: sections 4 and 2.5 of the specification.
    *
@@ -564,7 +564,7 @@ export class NativeResource extends Resource {
   /**
    * Count tokens
    *
-   * Counts the tokens of the contents as input of the model.
+   * Counts the input tokens of the contents.
    *
    * An addition of this gateway.
    *

@@ -16,11 +16,11 @@ export interface StandardErrorBody {
  * An addition of this gateway.
  */
 export interface StandardError {
-  /** For a person. */
+  /** Human-readable text. */
   message: string;
   /** Class of the error */
   type: "invalid_request_error" | "rate_limit_error" | "insufficient_quota" | "server_error" | (string & {});
-  /** The field at fault. */
+  /** The field that caused the error. */
   param: string | null;
   /** Machine-readable code; see errors.json. */
   code: string | null;
@@ -38,7 +38,7 @@ export interface RequestViolation {
   pointer: string;
   /** Keyword of the broken rule. */
   rule: string;
-  /** For a person. */
+  /** Human-readable text. */
   message: string;
   /** Section of the specification. */
   section?: string | null;
@@ -62,7 +62,7 @@ export interface NativeErrorBody {
 export interface NativeError {
   /** HTTP status. */
   code: number;
-  /** For a person. */
+  /** Human-readable text. */
   message: string;
   /** Canonical status word. */
   status: "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "PERMISSION_DENIED" | "NOT_FOUND" | "RESOURCE_EXHAUSTED" | "UNIMPLEMENTED" | "INTERNAL" | "UNAVAILABLE" | "DEADLINE_EXCEEDED" | (string & {});
@@ -76,7 +76,7 @@ export interface NativeError {
  * An addition of this gateway.
  */
 export interface NativeErrorDetail {
-  /** Type address. */
+  /** URL that identifies the type. */
   "@type"?: string;
   /** Machine-readable reason. */
   reason?: string;
@@ -94,7 +94,7 @@ export interface MessageErrorBody {
   type: "error";
   /** What went wrong, messages form. */
   error: MessageError;
-  /** Id of the request, if the service repeats it here; the header x-request-id has it. */
+  /** Id of the request, if the service includes it in the body; the header x-request-id has it, too. */
   request_id?: string | null;
 }
 
@@ -106,9 +106,9 @@ export interface MessageErrorBody {
 export interface MessageError {
   /** Class of the error. */
   type: "invalid_request_error" | "authentication_error" | "permission_error" | "not_found_error" | "request_too_large" | "rate_limit_error" | "timeout_error" | "api_error" | "overloaded_error" | (string & {});
-  /** For a person. */
+  /** Human-readable text. */
   message: string;
-  /** The field at fault. */
+  /** The field that caused the error. */
   param?: string | null;
   /** Machine-readable code; see errors.json. */
   code?: string | null;
@@ -209,7 +209,7 @@ export interface ChatCompletionRequest {
    */
   parallel_tool_calls?: boolean | null;
   /**
-   * Functions the model may call, in the older form of tools. The answer then has function_call in place of tool_calls.
+   * Functions the model may call; the older form of tools. The response then has function_call instead of tool_calls.
    *
    * An addition of this gateway.
    */
@@ -245,7 +245,7 @@ export interface ChatCompletionRequest {
    */
   logprobs?: boolean | null;
   /**
-   * How many alternatives per token.
+   * Number of alternatives per token.
    *
    * 0 to 20. An addition of this gateway.
    */
@@ -257,7 +257,7 @@ export interface ChatCompletionRequest {
    */
   logit_bias?: { [key: string]: number } | null;
   /**
-   * How long the model may think.
+   * How much the model should reason.
    *
    * An addition of this gateway.
    */
@@ -311,7 +311,7 @@ export interface ChatMessage {
    */
   tool_call_id?: string | null;
   /**
-   * The call the assistant made, in the older form of tool_calls. A message of the role function, with its name, responds to it.
+   * The call the assistant made; the older form of tool_calls. A message with the role function and the name of the function responds to it.
    *
    * An addition of this gateway.
    */
@@ -345,19 +345,19 @@ export interface ChatTextPart {
 export interface ChatImagePart {
   /** Kind of the part. */
   type: "image_url";
-  /** Where an image is. */
+  /** Location of an image. */
   image_url: ChatImageUrl;
 }
 
 /**
- * Where an image is.
+ * Location of an image.
  *
  * An addition of this gateway.
  */
 export interface ChatImageUrl {
   /** URL or data URL. */
   url: string;
-  /** How closely to look. */
+  /** Level of detail at which the model sees the image. */
   detail?: "auto" | "low" | "high" | (string & {}) | null;
 }
 
@@ -367,7 +367,7 @@ export interface ChatImageUrl {
  * An addition of this gateway.
  */
 export interface ChatStreamOptions {
-  /** Adds a last chunk with empty choices and the usage. */
+  /** Adds a final chunk with the usage and empty choices. */
   include_usage?: boolean | null;
 }
 
@@ -386,7 +386,7 @@ export type ChatTool = ChatFunctionTool | ChatCustomTool;
 export interface ChatFunctionTool {
   /** Kind of the tool. */
   type: "function";
-  /** A function that the caller can run. */
+  /** A function that is run by the caller. */
   function: ChatFunction;
 }
 
@@ -398,12 +398,12 @@ export interface ChatFunctionTool {
 export interface ChatCustomTool {
   /** Kind of the tool. */
   type: "custom";
-  /** A tool that takes free text and that the caller can run. */
+  /** A tool that takes free text and is run by the caller. */
   custom: ChatCustom;
 }
 
 /**
- * A tool that takes free text and that the caller can run.
+ * A tool that takes free text and is run by the caller.
  *
  * An addition of this gateway.
  */
@@ -438,31 +438,31 @@ export interface CustomTextFormat {
 }
 
 /**
- * Text of a grammar.
+ * Text that follows a grammar.
  *
  * An addition of this gateway.
  */
 export interface ChatGrammarFormat {
   /** Kind of the format. */
   type: "grammar";
-  /** A grammar and how it is written. */
+  /** A grammar and its syntax. */
   grammar: CustomGrammar;
 }
 
 /**
- * A grammar and how it is written.
+ * A grammar and its syntax.
  *
  * An addition of this gateway.
  */
 export interface CustomGrammar {
-  /** How it is written. */
+  /** Syntax of the grammar. */
   syntax: "lark" | "regex";
   /** The grammar. */
   definition: string;
 }
 
 /**
- * A function that the caller can run.
+ * A function that is run by the caller.
  *
  * An addition of this gateway.
  */
@@ -563,7 +563,7 @@ export type ChatResponseFormat = TextFormat | JsonObjectFormat | ChatJsonSchemaR
  * An addition of this gateway.
  */
 export interface TextFormat {
-  /** Kind of the form. */
+  /** Kind of the format. */
   type: "text";
 }
 
@@ -573,7 +573,7 @@ export interface TextFormat {
  * An addition of this gateway.
  */
 export interface JsonObjectFormat {
-  /** Kind of the form. */
+  /** Kind of the format. */
   type: "json_object";
 }
 
@@ -583,7 +583,7 @@ export interface JsonObjectFormat {
  * An addition of this gateway.
  */
 export interface ChatJsonSchemaResponseFormat {
-  /** Kind of the form. */
+  /** Kind of the format. */
   type: "json_schema";
   /** A JSON Schema that the response must follow. */
   json_schema: ChatJsonSchemaFormat;
@@ -596,7 +596,7 @@ export interface ChatJsonSchemaResponseFormat {
  */
 export interface ChatJsonSchemaFormat {
   /**
-   * Name of the form.
+   * Name of the format.
    *
    * Matches `^[a-zA-Z0-9_-]{1,64}$`.
    */
@@ -711,7 +711,7 @@ export interface ChatCompletion {
  */
 export interface ChatChoice {
   /**
-   * Place among the choices.
+   * Index of the choice.
    *
    * At least 0.
    */
@@ -745,7 +745,7 @@ export interface ChatCompletionMessage {
    */
   refusal?: string | null;
   /**
-   * The model's reasoning if the provider shows it.
+   * The model's reasoning if the provider returns it.
    *
    * An addition of this gateway.
    */
@@ -757,7 +757,7 @@ export interface ChatCompletionMessage {
    */
   tool_calls?: ChatToolCall[];
   /**
-   * The call, where the request has functions.
+   * The call, if the request uses functions.
    *
    * An addition of this gateway.
    */
@@ -783,19 +783,19 @@ export interface ChatUsage {
    */
   completion_tokens: number;
   /**
-   * Their sum.
+   * Sum of input and generated tokens.
    *
    * At least 0.
    */
   total_tokens: number;
   /**
-   * Parts of the input tokens.
+   * Breakdown of the input tokens.
    *
    * An addition of this gateway.
    */
   prompt_tokens_details?: ChatPromptTokensDetails | null;
   /**
-   * Parts of the generated tokens.
+   * Breakdown of the generated tokens.
    *
    * An addition of this gateway.
    */
@@ -803,7 +803,7 @@ export interface ChatUsage {
 }
 
 /**
- * Parts of the input tokens.
+ * Breakdown of the input tokens.
  *
  * An addition of this gateway.
  */
@@ -817,7 +817,7 @@ export interface ChatPromptTokensDetails {
 }
 
 /**
- * Parts of the generated tokens.
+ * Breakdown of the generated tokens.
  *
  * An addition of this gateway.
  */
@@ -875,13 +875,13 @@ export interface ChatCompletionChunk {
 }
 
 /**
- * What is new of one choice.
+ * New content of one choice.
  *
  * Source: section 2.3 of the specification.
  */
 export interface ChatChunkChoice {
   /**
-   * Place among the choices.
+   * Index of the choice.
    *
    * At least 0.
    */
@@ -899,14 +899,14 @@ export interface ChatChunkChoice {
 }
 
 /**
- * Log probabilities of the tokens of a choice or of its new piece.
+ * Log probabilities of the tokens of a choice, or of its new piece.
  *
  * An addition of this gateway.
  */
 export interface ChatLogprobs {
-  /** Those of the text. */
+  /** Log probabilities of the text. */
   content?: TokenLogprob[] | null;
-  /** Those of a refusal. */
+  /** Log probabilities of the refusal. */
   refusal?: TokenLogprob[] | null;
 }
 
@@ -949,7 +949,7 @@ export interface ChatDelta {
   /** New text. */
   content?: string | null;
   /**
-   * On the first chunk.
+   * Present on the first chunk.
    *
    * An addition of this gateway.
    */
@@ -961,7 +961,7 @@ export interface ChatDelta {
    */
   refusal?: string | null;
   /**
-   * New reasoning if the provider shows it.
+   * New reasoning if the provider returns it.
    *
    * An addition of this gateway.
    */
@@ -973,7 +973,7 @@ export interface ChatDelta {
    */
   tool_calls?: ChatToolCallDelta[];
   /**
-   * A new piece of the call, where the request has functions.
+   * A new piece of the call, if the request uses functions.
    *
    * An addition of this gateway.
    */
@@ -987,12 +987,12 @@ export interface ChatDelta {
  */
 export interface ChatToolCallDelta {
   /**
-   * Place among the calls.
+   * Index of the call.
    *
    * At least 0.
    */
   index?: number;
-  /** On the first piece. */
+  /** Present on the first piece. */
   id?: string | null;
   /** Kind of the tool. */
   type?: "function" | "custom" | (string & {}) | null;
@@ -1008,7 +1008,7 @@ export interface ChatToolCallDelta {
  * An addition of this gateway.
  */
 export interface ChatFunctionCallDelta {
-  /** On the first piece. */
+  /** Present on the first piece. */
   name?: string | null;
   /** New piece of the arguments' JSON text. */
   arguments?: string | null;
@@ -1020,7 +1020,7 @@ export interface ChatFunctionCallDelta {
  * An addition of this gateway.
  */
 export interface ChatCustomCallDelta {
-  /** On the first piece. */
+  /** Present on the first piece. */
   name?: string | null;
   /** New piece of the text. */
   input?: string | null;
@@ -1041,7 +1041,7 @@ export interface ResponseRequest {
   /** The prompt text, or a list of items. */
   input: string | InputItem[];
   /**
-   * System text put before the input.
+   * System text placed before the input.
    *
    * An addition of this gateway.
    */
@@ -1101,13 +1101,13 @@ export interface ResponseRequest {
    */
   top_p?: number | null;
   /**
-   * Form of the text.
+   * Format of the text.
    *
    * An addition of this gateway.
    */
   text?: ResponseTextOptions | null;
   /**
-   * How the model may think.
+   * Reasoning options.
    *
    * An addition of this gateway.
    */
@@ -1161,7 +1161,7 @@ export interface ResponseRequest {
    */
   max_tool_calls?: number | null;
   /**
-   * How many alternatives per token.
+   * Number of alternatives per token.
    *
    * 0 to 20. An addition of this gateway.
    */
@@ -1175,14 +1175,14 @@ export interface ResponseRequest {
 }
 
 /**
- * One item of the input; unknown kinds are accepted and passed on.
+ * One item of the input; unknown kinds pass through.
  *
  * An addition of this gateway.
  */
 export type InputItem = InputMessage | FunctionCallOutputItem | FunctionCallItem | CustomToolCallOutputItem | CustomToolCallItem | ReasoningItem | CompactionItem | CompactionTriggerItem;
 
 /**
- * A message; type may be left out.
+ * A message; type may be omitted.
  *
  * An addition of this gateway.
  */
@@ -1207,7 +1207,7 @@ export interface InputMessage {
 export type InputContent = InputTextContent | InputImageContent | OutputTextContent | RefusalContent;
 
 /**
- * Text of the caller.
+ * Text from the caller.
  *
  * An addition of this gateway.
  */
@@ -1219,7 +1219,7 @@ export interface InputTextContent {
 }
 
 /**
- * An image of the caller.
+ * An image from the caller.
  *
  * An addition of this gateway.
  */
@@ -1228,12 +1228,12 @@ export interface InputImageContent {
   type: "input_image";
   /** URL or data URL. */
   image_url?: string | null;
-  /** How closely to look. */
+  /** Level of detail at which the model sees the image. */
   detail?: "auto" | "low" | "high" | (string & {}) | null;
 }
 
 /**
- * Text of the model.
+ * Text from the model.
  *
  * An addition of this gateway.
  */
@@ -1279,7 +1279,7 @@ export interface FunctionCallOutputItem {
 }
 
 /**
- * A function call of the model.
+ * A function call from the model.
  *
  * An addition of this gateway.
  */
@@ -1299,7 +1299,7 @@ export interface FunctionCallItem {
 }
 
 /**
- * What the model thought.
+ * The model's reasoning.
  *
  * An addition of this gateway.
  */
@@ -1386,7 +1386,7 @@ export interface CustomToolCallOutputItem {
 export type ResponseTool = ResponseFunctionTool | ResponseCustomTool | ResponseWebSearchTool;
 
 /**
- * A function that the caller can run.
+ * A function that is run by the caller.
  *
  * An addition of this gateway.
  */
@@ -1408,7 +1408,7 @@ export interface ResponseFunctionTool {
 }
 
 /**
- * A tool that takes free text and that the caller can run.
+ * A tool that takes free text and is run by the caller.
  *
  * An addition of this gateway.
  */
@@ -1435,14 +1435,14 @@ export interface ResponseCustomTool {
 export type ResponseCustomFormat = CustomTextFormat | ResponseGrammarFormat;
 
 /**
- * Text of a grammar.
+ * Text that follows a grammar.
  *
  * An addition of this gateway.
  */
 export interface ResponseGrammarFormat {
   /** Kind of the format. */
   type: "grammar";
-  /** How the grammar is written. */
+  /** Syntax of the grammar. */
   syntax: "lark" | "regex";
   /** The grammar. */
   definition: string;
@@ -1508,14 +1508,14 @@ export interface ResponseAllowedToolsChoice {
 }
 
 /**
- * Form of the text.
+ * Format of the text.
  *
  * An addition of this gateway.
  */
 export interface ResponseTextOptions {
   /** Format of the response; unknown kinds pass through. */
   format?: ResponseTextFormat | null;
-  /** How long responses are. */
+  /** Level of detail of responses. */
   verbosity?: "low" | "medium" | "high" | (string & {}) | null;
 }
 
@@ -1532,10 +1532,10 @@ export type ResponseTextFormat = TextFormat | JsonObjectFormat | ResponseJsonSch
  * An addition of this gateway.
  */
 export interface ResponseJsonSchemaFormat {
-  /** Kind of the form. */
+  /** Kind of the format. */
   type: "json_schema";
   /**
-   * Name of the form.
+   * Name of the format.
    *
    * Matches `^[a-zA-Z0-9_-]{1,64}$`.
    */
@@ -1549,12 +1549,12 @@ export interface ResponseJsonSchemaFormat {
 }
 
 /**
- * How the model may think.
+ * Reasoning options.
  *
  * An addition of this gateway.
  */
 export interface ResponseReasoningOptions {
-  /** How long. */
+  /** How much the model reasons. */
   effort?: "none" | "minimal" | "low" | "medium" | "high" | (string & {}) | null;
   /** How detailed it is. */
   summary?: "auto" | "concise" | "detailed" | (string & {}) | null;
@@ -1576,7 +1576,7 @@ export interface Response {
   status?: "completed" | "failed" | "in_progress" | "cancelled" | "queued" | "incomplete" | (string & {});
   /** Model id. */
   model: string;
-  /** What the model made, in order. */
+  /** What the model generated, in order. */
   output: OutputItem[];
   /** Why it failed. */
   error: ResponseError | null;
@@ -1600,7 +1600,7 @@ export interface Response {
   max_output_tokens?: number | null;
   /** The response that this one continues. */
   previous_response_id?: string | null;
-  /** Whether the response is kept. */
+  /** Whether the response is stored. */
   store?: boolean | null;
   /** As requested. */
   truncation?: string | null;
@@ -1610,7 +1610,7 @@ export interface Response {
   reasoning?: ResponseReasoningOptions | null;
   /** Tokens used; null until known. */
   usage?: ResponseUsage | null;
-  /** Whether it is made in the background. */
+  /** Whether it is generated in the background. */
   background?: boolean | null;
   /** As requested. */
   max_tool_calls?: number | null;
@@ -1640,7 +1640,7 @@ export interface Response {
 export interface ResponseError {
   /** Machine-readable code. */
   code: string | null;
-  /** For a person. */
+  /** Human-readable text. */
   message: string;
 }
 
@@ -1666,7 +1666,7 @@ export interface ResponseUsage {
    * At least 0.
    */
   input_tokens: number;
-  /** Parts of the input tokens. */
+  /** Breakdown of the input tokens. */
   input_tokens_details?: ResponseInputTokensDetails;
   /**
    * Tokens generated.
@@ -1674,10 +1674,10 @@ export interface ResponseUsage {
    * At least 0.
    */
   output_tokens: number;
-  /** Parts of the generated tokens. */
+  /** Breakdown of the generated tokens. */
   output_tokens_details?: ResponseOutputTokensDetails;
   /**
-   * Their sum.
+   * Sum of input and generated tokens.
    *
    * At least 0.
    */
@@ -1685,7 +1685,7 @@ export interface ResponseUsage {
 }
 
 /**
- * Parts of the input tokens.
+ * Breakdown of the input tokens.
  *
  * An addition of this gateway.
  */
@@ -1705,7 +1705,7 @@ export interface ResponseInputTokensDetails {
 }
 
 /**
- * Parts of the generated tokens.
+ * Breakdown of the generated tokens.
  *
  * An addition of this gateway.
  */
@@ -1726,7 +1726,7 @@ export interface ResponseOutputTokensDetails {
 export type OutputItem = OutputMessage | FunctionCallItem | ReasoningItem | CustomToolCallItem | CompactionItem;
 
 /**
- * A message of the model.
+ * A message from the model.
  *
  * An addition of this gateway.
  */
@@ -1800,7 +1800,7 @@ export interface ResponseItemList {
   data: ResponseItem[];
   /** Id of the first item; null on an empty page. */
   first_id: string | null;
-  /** Id of the last item, and so after of the next page; null on an empty page. */
+  /** Id of the last item; use it as after for the next page. Null on an empty page. */
   last_id: string | null;
   /** Whether another page follows. */
   has_more: boolean;
@@ -1855,7 +1855,7 @@ export interface DeletedResponse {
 export type ResponseStreamEvent = ResponseCreatedEvent | ResponseInProgressEvent | ResponseCompletedEvent | ResponseFailedEvent | ResponseIncompleteEvent | ResponseOutputItemAddedEvent | ResponseOutputItemDoneEvent | ResponseContentPartAddedEvent | ResponseContentPartDoneEvent | ResponseTextDeltaEvent | ResponseTextDoneEvent | ResponseFunctionCallArgumentsDeltaEvent | ResponseFunctionCallArgumentsDoneEvent | ResponseCustomToolCallInputDeltaEvent | ResponseCustomToolCallInputDoneEvent | ResponseErrorEvent;
 
 /**
- * The response exists.
+ * The response was created.
  *
  * An addition of this gateway.
  */
@@ -1863,7 +1863,7 @@ export interface ResponseCreatedEvent {
   /** Name of the event. */
   type: "response.created";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -1873,7 +1873,7 @@ export interface ResponseCreatedEvent {
 }
 
 /**
- * The model works.
+ * The model is generating.
  *
  * An addition of this gateway.
  */
@@ -1881,7 +1881,7 @@ export interface ResponseInProgressEvent {
   /** Name of the event. */
   type: "response.in_progress";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -1899,7 +1899,7 @@ export interface ResponseCompletedEvent {
   /** Name of the event. */
   type: "response.completed";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -1917,7 +1917,7 @@ export interface ResponseFailedEvent {
   /** Name of the event. */
   type: "response.failed";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -1935,7 +1935,7 @@ export interface ResponseIncompleteEvent {
   /** Name of the event. */
   type: "response.incomplete";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -1953,13 +1953,13 @@ export interface ResponseOutputItemAddedEvent {
   /** Name of the event. */
   type: "response.output_item.added";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
   sequence_number?: number;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
@@ -1977,13 +1977,13 @@ export interface ResponseOutputItemDoneEvent {
   /** Name of the event. */
   type: "response.output_item.done";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
   sequence_number?: number;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
@@ -2001,7 +2001,7 @@ export interface ResponseContentPartAddedEvent {
   /** Name of the event. */
   type: "response.content_part.added";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2009,13 +2009,13 @@ export interface ResponseContentPartAddedEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
   output_index: number;
   /**
-   * Place among the parts.
+   * Index of the part.
    *
    * At least 0.
    */
@@ -2033,7 +2033,7 @@ export interface ResponseContentPartDoneEvent {
   /** Name of the event. */
   type: "response.content_part.done";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2041,13 +2041,13 @@ export interface ResponseContentPartDoneEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
   output_index: number;
   /**
-   * Place among the parts.
+   * Index of the part.
    *
    * At least 0.
    */
@@ -2065,7 +2065,7 @@ export interface ResponseTextDeltaEvent {
   /** Name of the event. */
   type: "response.output_text.delta";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2073,13 +2073,13 @@ export interface ResponseTextDeltaEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
   output_index: number;
   /**
-   * Place among the parts.
+   * Index of the part.
    *
    * At least 0.
    */
@@ -2099,7 +2099,7 @@ export interface ResponseTextDoneEvent {
   /** Name of the event. */
   type: "response.output_text.done";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2107,13 +2107,13 @@ export interface ResponseTextDoneEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
   output_index: number;
   /**
-   * Place among the parts.
+   * Index of the part.
    *
    * At least 0.
    */
@@ -2133,7 +2133,7 @@ export interface ResponseFunctionCallArgumentsDeltaEvent {
   /** Name of the event. */
   type: "response.function_call_arguments.delta";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2141,7 +2141,7 @@ export interface ResponseFunctionCallArgumentsDeltaEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
@@ -2159,7 +2159,7 @@ export interface ResponseFunctionCallArgumentsDoneEvent {
   /** Name of the event. */
   type: "response.function_call_arguments.done";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2167,7 +2167,7 @@ export interface ResponseFunctionCallArgumentsDoneEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
@@ -2187,7 +2187,7 @@ export interface ResponseCustomToolCallInputDeltaEvent {
   /** Name of the event. */
   type: "response.custom_tool_call_input.delta";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2195,7 +2195,7 @@ export interface ResponseCustomToolCallInputDeltaEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
@@ -2213,7 +2213,7 @@ export interface ResponseCustomToolCallInputDoneEvent {
   /** Name of the event. */
   type: "response.custom_tool_call_input.done";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
@@ -2221,7 +2221,7 @@ export interface ResponseCustomToolCallInputDoneEvent {
   /** Id of the item. */
   item_id: string;
   /**
-   * Place among the output items.
+   * Index of the output item.
    *
    * At least 0.
    */
@@ -2239,16 +2239,16 @@ export interface ResponseErrorEvent {
   /** Name of the event. */
   type: "error";
   /**
-   * Rises strictly over the stream.
+   * Strictly increasing within the stream.
    *
    * At least 0.
    */
   sequence_number?: number;
   /** Machine-readable code. */
   code?: string | null;
-  /** For a person. */
+  /** Human-readable text. */
   message?: string | null;
-  /** The field at fault. */
+  /** The field that caused the error. */
   param?: string | null;
   /** The nested form. */
   error?: unknown;
@@ -2301,7 +2301,7 @@ export interface MessageRequest {
    */
   top_p?: number | null;
   /**
-   * How many of the likeliest tokens are sampled from.
+   * Sample only from this many of the most likely tokens.
    *
    * At least 0.
    */
@@ -2310,22 +2310,22 @@ export interface MessageRequest {
   tools?: MessageTool[] | null;
   /** Whether and which tool is called. */
   tool_choice?: MessageToolChoice | null;
-  /** Whether and how long the model thinks before it answers. */
+  /** Whether and how much the model thinks before it responds. */
   thinking?: MessageThinking | null;
-  /** On whose behalf the request is. */
+  /** On whose behalf the request is made. */
   metadata?: MessageMetadata | null;
   /** Processing tier. */
   service_tier?: "auto" | "standard_only" | (string & {}) | null;
-  /** Effort and form of the output. */
+  /** Effort and format of the output. */
   output_config?: MessageOutputConfig | null;
-  /** Form of the output; older place of output_config.format. */
+  /** Format of the output; the older form of output_config.format. */
   output_format?: MessageOutputFormat | null;
   /** Caches up to the last block that can be cached. */
   cache_control?: MessageCacheControl | null;
 }
 
 /**
- * What to count; members as in a message request.
+ * What to count; the members are those of a message request.
  *
  * An addition of this gateway.
  */
@@ -2348,9 +2348,9 @@ export interface CountMessageTokensRequest {
   tools?: MessageTool[] | null;
   /** Whether and which tool is called. */
   tool_choice?: MessageToolChoice | null;
-  /** Whether and how long the model thinks before it answers. */
+  /** Whether and how much the model thinks before it responds. */
   thinking?: MessageThinking | null;
-  /** Effort and form of the output. */
+  /** Effort and format of the output. */
   output_config?: MessageOutputConfig | null;
 }
 
@@ -2404,32 +2404,32 @@ export interface MessageTextBlock {
 }
 
 /**
- * An image of the caller.
+ * An image from the caller.
  *
  * An addition of this gateway.
  */
 export interface MessageImageBlock {
   /** Kind of the block. */
   type: "image";
-  /** Where an image or a document is; unknown kinds pass through. */
+  /** Source of an image or a document; unknown kinds pass through. */
   source: MessageSource;
   /** Caches up to this block. */
   cache_control?: MessageCacheControl | null;
 }
 
 /**
- * A document of the caller.
+ * A document from the caller.
  *
  * An addition of this gateway.
  */
 export interface MessageDocumentBlock {
   /** Kind of the block. */
   type: "document";
-  /** Where an image or a document is; unknown kinds pass through. */
+  /** Source of an image or a document; unknown kinds pass through. */
   source: MessageSource;
   /** Title of the document. */
   title?: string | null;
-  /** What the model is told of the document and does not cite. */
+  /** Context about the document that the model reads but doesn't cite. */
   context?: string | null;
   /** Whether the text may cite the document: {enabled: true}. */
   citations?: { [key: string]: unknown } | null;
@@ -2438,7 +2438,7 @@ export interface MessageDocumentBlock {
 }
 
 /**
- * Where an image or a document is; unknown kinds pass through.
+ * Source of an image or a document; unknown kinds pass through.
  *
  * An addition of this gateway.
  */
@@ -2459,19 +2459,19 @@ export interface MessageBase64Source {
 }
 
 /**
- * An address.
+ * A URL.
  *
  * An addition of this gateway.
  */
 export interface MessageUrlSource {
   /** Kind of the source. */
   type: "url";
-  /** The address. */
+  /** The URL. */
   url: string;
 }
 
 /**
- * A file that the provider keeps.
+ * A file stored by the provider.
  *
  * An addition of this gateway.
  */
@@ -2508,7 +2508,7 @@ export interface MessageToolUseBlock {
   id: string;
   /** Name of the tool. */
   name: string;
-  /** The arguments. Where they were cut short, those that arrived whole. */
+  /** The arguments. If they were cut off, those that arrived completely. */
   input: { [key: string]: unknown };
   /** Caches up to this block. */
   cache_control?: MessageCacheControl | null;
@@ -2533,7 +2533,7 @@ export interface MessageToolResultBlock {
 }
 
 /**
- * What the model thought.
+ * The model's reasoning.
  *
  * An addition of this gateway.
  */
@@ -2547,7 +2547,7 @@ export interface MessageThinkingBlock {
 }
 
 /**
- * What the model thought and does not show.
+ * Thinking that the model doesn't show.
  *
  * An addition of this gateway.
  */
@@ -2566,7 +2566,7 @@ export interface MessageRedactedThinkingBlock {
 export interface MessageCacheControl {
   /** Kind of the cache. */
   type: "ephemeral" | (string & {});
-  /** How long it is kept. */
+  /** How long the cache entry lives. */
   ttl?: "5m" | "1h" | (string & {}) | null;
 }
 
@@ -2578,7 +2578,7 @@ export interface MessageCacheControl {
 export type MessageTool = MessageCustomTool;
 
 /**
- * A tool that the caller can run; type may be left out.
+ * A tool that is run by the caller; type may be omitted.
  *
  * An addition of this gateway.
  */
@@ -2616,7 +2616,7 @@ export type MessageToolChoice = MessageAutoToolChoice | MessageAnyToolChoice | M
 export interface MessageAutoToolChoice {
   /** Kind of the choice. */
   type: "auto";
-  /** true for at most one call. */
+  /** True allows at most one call. */
   disable_parallel_tool_use?: boolean | null;
 }
 
@@ -2628,7 +2628,7 @@ export interface MessageAutoToolChoice {
 export interface MessageAnyToolChoice {
   /** Kind of the choice. */
   type: "any";
-  /** true for exactly one call. */
+  /** True forces exactly one call. */
   disable_parallel_tool_use?: boolean | null;
 }
 
@@ -2642,7 +2642,7 @@ export interface MessageNamedToolChoice {
   type: "tool";
   /** Name of the tool. */
   name: string;
-  /** true for exactly one call. */
+  /** True forces exactly one call. */
   disable_parallel_tool_use?: boolean | null;
 }
 
@@ -2657,7 +2657,7 @@ export interface MessageNoToolChoice {
 }
 
 /**
- * Whether and how long the model thinks; unknown kinds pass through.
+ * Whether and how much the model thinks; unknown kinds pass through.
  *
  * An addition of this gateway.
  */
@@ -2672,29 +2672,29 @@ export interface MessageEnabledThinking {
   /** Kind of thinking. */
   type: "enabled";
   /**
-   * Upper bound on the tokens of its thoughts, below max_tokens.
+   * Upper bound on the thinking tokens; must be below max_tokens.
    *
    * At least 1024.
    */
   budget_tokens: number;
-  /** How the thoughts are shown. */
+  /** How the thinking is shown. */
   display?: "summarized" | "omitted" | (string & {}) | null;
 }
 
 /**
- * The model decides how long it thinks.
+ * The model decides how much it thinks.
  *
  * An addition of this gateway.
  */
 export interface MessageAdaptiveThinking {
   /** Kind of thinking. */
   type: "adaptive";
-  /** How the thoughts are shown. */
+  /** How the thinking is shown. */
   display?: "summarized" | "omitted" | (string & {}) | null;
 }
 
 /**
- * The model does not think first.
+ * The model doesn't think before responding.
  *
  * An addition of this gateway.
  */
@@ -2704,7 +2704,7 @@ export interface MessageDisabledThinking {
 }
 
 /**
- * On whose behalf a request is.
+ * On whose behalf a request is made.
  *
  * An addition of this gateway.
  */
@@ -2714,19 +2714,19 @@ export interface MessageMetadata {
 }
 
 /**
- * Effort and form of the output.
+ * Effort and format of the output.
  *
  * An addition of this gateway.
  */
 export interface MessageOutputConfig {
   /** How thorough the model is. */
   effort?: "low" | "medium" | "high" | "xhigh" | "max" | (string & {}) | null;
-  /** Form of the output. */
+  /** Format of the output. */
   format?: MessageOutputFormat | null;
 }
 
 /**
- * Form of the output; unknown kinds pass through.
+ * Format of the output; unknown kinds pass through.
  *
  * An addition of this gateway.
  */
@@ -2738,14 +2738,14 @@ export type MessageOutputFormat = MessageJsonSchemaFormat;
  * An addition of this gateway.
  */
 export interface MessageJsonSchemaFormat {
-  /** Kind of the form. */
+  /** Kind of the format. */
   type: "json_schema";
   /** The JSON Schema. */
   schema: { [key: string]: unknown };
 }
 
 /**
- * A message of the model.
+ * A message from the model.
  *
  * An addition of this gateway.
  */
@@ -2758,9 +2758,9 @@ export interface Message {
   role: "assistant" | (string & {});
   /** Model id. */
   model: string;
-  /** What the model made, in order. */
+  /** What the model generated, in order. */
   content: MessageBlock[];
-  /** Why generation ended; null until it has. */
+  /** Why generation ended; null until it ends. */
   stop_reason: "end_turn" | "max_tokens" | "stop_sequence" | "tool_use" | "pause_turn" | "refusal" | (string & {}) | null;
   /** The stop sequence that ended it. */
   stop_sequence: string | null;
@@ -2781,7 +2781,7 @@ export interface Message {
  */
 export interface MessageUsage {
   /**
-   * Tokens of the input that no cache holds.
+   * Input tokens that were neither read from nor written to a cache.
    *
    * At least 0.
    */
@@ -2804,9 +2804,9 @@ export interface MessageUsage {
    * At least 0.
    */
   cache_read_input_tokens?: number | null;
-  /** Tokens written, by how long the cache keeps them. */
+  /** Tokens written, by lifetime of the cache entry. */
   cache_creation?: MessageCacheCreation | null;
-  /** How often each tool of the provider ran. */
+  /** Number of runs of each provider tool. */
   server_tool_use?: { [key: string]: unknown } | null;
   /** Processing tier used. */
   service_tier?: "standard" | "priority" | "batch" | (string & {}) | null;
@@ -2819,13 +2819,13 @@ export interface MessageUsage {
  */
 export interface MessageCacheCreation {
   /**
-   * Kept for five minutes.
+   * Cached for five minutes.
    *
    * At least 0.
    */
   ephemeral_5m_input_tokens?: number | null;
   /**
-   * Kept for an hour.
+   * Cached for an hour.
    *
    * At least 0.
    */
@@ -2840,14 +2840,14 @@ export interface MessageCacheCreation {
 export type MessageStreamEvent = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody;
 
 /**
- * The message exists; its content is empty.
+ * The message was created; its content is empty.
  *
  * An addition of this gateway.
  */
 export interface MessageStartEvent {
   /** Name of the event. */
   type: "message_start";
-  /** A message of the model. */
+  /** A message from the model. */
   message: Message;
 }
 
@@ -2860,7 +2860,7 @@ export interface MessageBlockStartEvent {
   /** Name of the event. */
   type: "content_block_start";
   /**
-   * Place among the blocks.
+   * Index of the block.
    *
    * At least 0.
    */
@@ -2878,12 +2878,12 @@ export interface MessageBlockDeltaEvent {
   /** Name of the event. */
   type: "content_block_delta";
   /**
-   * Place among the blocks.
+   * Index of the block.
    *
    * At least 0.
    */
   index: number;
-  /** What is new. */
+  /** The new piece. */
   delta: MessageBlockDelta;
 }
 
@@ -2919,7 +2919,7 @@ export interface MessageInputJsonDelta {
 }
 
 /**
- * New text of the model's thoughts.
+ * New text of the model's thinking.
  *
  * An addition of this gateway.
  */
@@ -2931,7 +2931,7 @@ export interface MessageThinkingDelta {
 }
 
 /**
- * The signature of the thoughts before it.
+ * The signature of the preceding thinking.
  *
  * An addition of this gateway.
  */
@@ -2943,7 +2943,7 @@ export interface MessageSignatureDelta {
 }
 
 /**
- * What the text before it cites.
+ * A citation of the preceding text.
  *
  * An addition of this gateway.
  */
@@ -2963,7 +2963,7 @@ export interface MessageBlockStopEvent {
   /** Name of the event. */
   type: "content_block_stop";
   /**
-   * Place among the blocks.
+   * Index of the block.
    *
    * At least 0.
    */
@@ -2971,21 +2971,21 @@ export interface MessageBlockStopEvent {
 }
 
 /**
- * What changed of the message itself.
+ * Changes to the message itself.
  *
  * An addition of this gateway.
  */
 export interface MessageDeltaEvent {
   /** Name of the event. */
   type: "message_delta";
-  /** What is new. */
+  /** The new piece. */
   delta: MessageDelta;
-  /** Tokens used so far; a member that is there replaces the one of message_start. */
+  /** Tokens used so far; its members replace those of message_start. */
   usage?: MessageDeltaUsage | null;
 }
 
 /**
- * Members of the message that are now known.
+ * Members of the message that have become known.
  *
  * An addition of this gateway.
  */
@@ -3003,7 +3003,7 @@ export interface MessageDelta {
  */
 export interface MessageDeltaUsage {
   /**
-   * Tokens of the input that no cache holds.
+   * Input tokens that were neither read from nor written to a cache.
    *
    * At least 0.
    */
@@ -3026,7 +3026,7 @@ export interface MessageDeltaUsage {
    * At least 0.
    */
   cache_read_input_tokens?: number | null;
-  /** How often each tool of the provider ran. */
+  /** Number of runs of each provider tool. */
   server_tool_use?: { [key: string]: unknown } | null;
 }
 
@@ -3041,7 +3041,7 @@ export interface MessageStopEvent {
 }
 
 /**
- * A sign of life.
+ * A keep-alive event.
  *
  * An addition of this gateway.
  */
@@ -3082,9 +3082,9 @@ export interface Model {
   created: number;
   /** The provider family. */
   owned_by: string;
-  /** What it makes: text, image or video. Not every server says it. */
+  /** Output of the model: text, image or video. Not every server reports it. */
   kind?: string;
-  /** The protocols that serve it, of chat, responses, messages, native and media. Not every server says it. */
+  /** The protocols that serve it, out of chat, responses, messages, native and media. Not every server reports them. */
   protocols?: string[];
 }
 
@@ -3107,7 +3107,7 @@ export interface GenerateContentRequest {
    */
   systemInstruction?: NativeContent | null;
   /**
-   * How to generate.
+   * Generation settings.
    *
    * An addition of this gateway.
    */
@@ -3125,13 +3125,13 @@ export interface GenerateContentRequest {
    */
   toolConfig?: NativeToolConfig | null;
   /**
-   * Passed on to the provider.
+   * Passed through to the provider.
    *
    * An addition of this gateway.
    */
   safetySettings?: { [key: string]: unknown }[] | null;
   /**
-   * Passed on to the provider.
+   * Passed through to the provider.
    *
    * An addition of this gateway.
    */
@@ -3151,7 +3151,7 @@ export interface NativeContent {
    */
   parts: NativePart[];
   /**
-   * Role of the speaker; user if absent. Turns are by user, model or function.
+   * Role of the speaker: user, model or function; user if absent.
    *
    * An addition of this gateway.
    */
@@ -3181,13 +3181,13 @@ export interface NativePart {
    */
   thoughtSignature?: string | null;
   /**
-   * Data inside the request.
+   * Inline data.
    *
    * An addition of this gateway.
    */
   inlineData?: NativeBlob | null;
   /**
-   * A call of the model.
+   * A call from the model.
    *
    * An addition of this gateway.
    */
@@ -3250,12 +3250,12 @@ export interface NativeFunctionResponse {
  * An addition of this gateway.
  */
 export interface NativeTool {
-  /** Functions that the caller can run. */
+  /** Functions that are run by the caller. */
   functionDeclarations?: NativeFunctionDeclaration[] | null;
 }
 
 /**
- * A function that the caller can run.
+ * A function that is run by the caller.
  *
  * An addition of this gateway.
  */
@@ -3293,7 +3293,7 @@ export interface NativeFunctionCallingConfig {
 }
 
 /**
- * How to generate.
+ * Generation settings.
  *
  * An addition of this gateway.
  */
@@ -3311,7 +3311,7 @@ export interface NativeGenerationConfig {
    */
   topP?: number | null;
   /**
-   * How many tokens to sample from.
+   * Sample only from this many of the most likely tokens.
    *
    * At least 0.
    */
@@ -3329,7 +3329,7 @@ export interface NativeGenerationConfig {
    */
   maxOutputTokens?: number | null;
   /**
-   * Where to stop.
+   * Stop sequences.
    *
    * At most 5 items.
    */
@@ -3352,7 +3352,7 @@ export interface NativeSchema {
   type?: string | null;
   /** Format of the value. */
   format?: string | null;
-  /** For a person. */
+  /** Human-readable text. */
   title?: string | null;
   /** What the value is. */
   description?: string | null;
@@ -3367,13 +3367,13 @@ export interface NativeSchema {
   /** Order in which members are written. */
   propertyOrdering?: string[] | null;
   /**
-   * Least number of members.
+   * Minimum number of members.
    *
    * At least 0.
    */
   minProperties?: number | null;
   /**
-   * Most members.
+   * Maximum number of members.
    *
    * At least 0.
    */
@@ -3381,40 +3381,40 @@ export interface NativeSchema {
   /** Items of an array. */
   items?: NativeSchema | null;
   /**
-   * Least number of items.
+   * Minimum number of items.
    *
    * At least 0.
    */
   minItems?: number | null;
   /**
-   * Most items.
+   * Maximum number of items.
    *
    * At least 0.
    */
   maxItems?: number | null;
-  /** The value fits one of these. */
+  /** The value must match one of these. */
   anyOf?: NativeSchema[] | null;
   /**
-   * Least characters.
+   * Minimum number of characters.
    *
    * At least 0.
    */
   minLength?: number | null;
   /**
-   * Most characters.
+   * Maximum number of characters.
    *
    * At least 0.
    */
   maxLength?: number | null;
   /** Regular expression of the string. */
   pattern?: string | null;
-  /** Least number. */
+  /** Minimum value. */
   minimum?: number | null;
-  /** Greatest number. */
+  /** Maximum value. */
   maximum?: number | null;
-  /** A value. */
+  /** Example value. */
   example?: unknown;
-  /** What is meant where the value is missing. */
+  /** Default value. */
   default?: unknown;
 }
 
@@ -3473,7 +3473,7 @@ export interface NativeUsage {
    */
   candidatesTokenCount?: number;
   /**
-   * Their sum.
+   * Sum of input and generated tokens.
    *
    * At least 0.
    */
@@ -3538,24 +3538,24 @@ export interface NativeModelList {
  * An addition of this gateway.
  */
 export interface NativeModel {
-  /** models/ and the model id. */
+  /** The model id, prefixed with models/. */
   name: string;
   /** Model id. */
   baseModelId?: string;
   /** Version. */
   version?: string;
-  /** For a person. */
+  /** Human-readable text. */
   displayName?: string;
-  /** For a person. */
+  /** Human-readable text. */
   description?: string;
   /**
-   * Most input tokens.
+   * Maximum number of input tokens.
    *
    * At least 0.
    */
   inputTokenLimit?: number;
   /**
-   * Most generated tokens.
+   * Maximum number of generated tokens.
    *
    * At least 0.
    */
@@ -3595,7 +3595,7 @@ export interface VideoGenerationRequest {
    */
   resolution?: "720p" | "1080p" | null;
   /**
-   * Width to height.
+   * Aspect ratio (width to height).
    *
    * Default: `"16:9"`.
    */
@@ -3660,7 +3660,7 @@ export interface VideoOutput {
  * Source: sections 2.7 and 7 of the specification.
  */
 export interface VideoError {
-  /** For a person. */
+  /** Human-readable text. */
   message: string;
   /**
    * Machine-readable code.

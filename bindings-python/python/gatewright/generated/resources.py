@@ -79,17 +79,17 @@ class ChatCompletions:
             tools: Tools the model may call. An addition of this gateway.
             tool_choice: Whether and which tool is called. An addition of this gateway.
             parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
-            functions: Functions the model may call, in the older form of tools. The answer then has
-                function_call in place of tool_calls. An addition of this gateway.
+            functions: Functions the model may call; the older form of tools. The response then has
+                function_call instead of tool_calls. An addition of this gateway.
             function_call: Whether and which of the functions is called; the older form of tool_choice. An
                 addition of this gateway.
             response_format: Format of the response. An addition of this gateway.
             seed: Requests repeatable sampling. An addition of this gateway.
             user: An id of the end user. An addition of this gateway.
             logprobs: Whether to return log probabilities. An addition of this gateway.
-            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
             logit_bias: Bias by token id. An addition of this gateway.
-            reasoning_effort: How long the model may think. An addition of this gateway.
+            reasoning_effort: How much the model should reason. An addition of this gateway.
             metadata: Arbitrary key-value pairs, stored with the completion. An addition of this gateway.
             store: Whether the completion is stored. An addition of this gateway.
             service_tier: Processing tier. An addition of this gateway.
@@ -176,11 +176,11 @@ class ResponsesInputItems:
 
         Args:
             response_id: The id of the response.
-            limit: Most items on one page. 1 to 100; the gateway assumes 20.
-            order: asc for the oldest first. The gateway assumes "desc".
-            after: Id of the item after which the page starts; last_id of the previous page. At most 256
-                characters.
-            before: Id of the item that the page goes up to. At most 256 characters.
+            limit: Maximum number of items per page. 1 to 100; the gateway assumes 20.
+            order: asc returns the oldest first. The gateway assumes "desc".
+            after: The page starts after the item with this id; use last_id of the previous page. At most
+                256 characters.
+            before: The page ends before the item with this id. At most 256 characters.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         An addition of this gateway.
@@ -240,7 +240,7 @@ class Responses:
         Args:
             model: A model id of the family this endpoint serves. At least 1 character.
             input: The prompt text, or a list of items.
-            instructions: System text put before the input. An addition of this gateway.
+            instructions: System text placed before the input. An addition of this gateway.
             max_output_tokens: Upper bound on generated tokens. At least 1. An addition of this gateway.
             stream: true switches the reply to server-sent events. The gateway assumes false. An addition of
                 this gateway.
@@ -251,8 +251,8 @@ class Responses:
             store: Whether the response is stored for previous_response_id. An addition of this gateway.
             temperature: Higher is more random. 0 to 2. An addition of this gateway.
             top_p: Nucleus sampling. 0 to 1. An addition of this gateway.
-            text: Form of the text. An addition of this gateway.
-            reasoning: How the model may think. An addition of this gateway.
+            text: Format of the text. An addition of this gateway.
+            reasoning: Reasoning options. An addition of this gateway.
             truncation: What happens to input that is too long. An addition of this gateway.
             include: Further output to include. An addition of this gateway.
             metadata: Arbitrary key-value pairs, stored with the response. An addition of this gateway.
@@ -262,7 +262,7 @@ class Responses:
             safety_identifier: A stable id of the end user that reveals nothing about them. An addition of
                 this gateway.
             max_tool_calls: Upper bound on calls of built-in tools. At least 1. An addition of this gateway.
-            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
             background: Whether the response is generated in the background after the request returns. An
                 addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -350,7 +350,7 @@ class Responses:
     ):
         """Retrieve a response.
 
-        Returns a stored response as it is now.
+        Returns a stored response in its current state.
 
         Args:
             response_id: The id of the response.
@@ -427,14 +427,14 @@ class Messages:
             stream: true switches the reply to server-sent events. The gateway assumes false.
             temperature: Higher is more random. 0 to 1; the gateway assumes 1.
             top_p: Nucleus sampling. 0 to 1.
-            top_k: How many of the likeliest tokens are sampled from. At least 0.
+            top_k: Sample only from this many of the most likely tokens. At least 0.
             tools: Tools the model may call; unknown kinds pass through.
             tool_choice: Whether and which tool is called.
-            thinking: Whether and how long the model thinks before it answers.
-            metadata: On whose behalf the request is.
+            thinking: Whether and how much the model thinks before it responds.
+            metadata: On whose behalf the request is made.
             service_tier: Processing tier.
-            output_config: Effort and form of the output.
-            output_format: Form of the output; older place of output_config.format.
+            output_config: Effort and format of the output.
+            output_format: Format of the output; the older form of output_config.format.
             cache_control: Caches up to the last block that can be cached.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
@@ -484,7 +484,7 @@ class Messages:
     ):
         """Count the tokens of a message request.
 
-        Counts the tokens that a conversation in the messages protocol takes as input of the model.
+        Counts the input tokens of a conversation in the messages protocol.
 
         Args:
             model: A supported model id. At least 1 character.
@@ -492,8 +492,8 @@ class Messages:
             system: System text, as text or as blocks of text.
             tools: Tools the model may call; unknown kinds pass through.
             tool_choice: Whether and which tool is called.
-            thinking: Whether and how long the model thinks before it answers.
-            output_config: Effort and form of the output.
+            thinking: Whether and how much the model thinks before it responds.
+            output_config: Effort and format of the output.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.messages.count_tokens(
@@ -530,7 +530,7 @@ class Models:
     ):
         """List models.
 
-        The models that the key gives access to.
+        Lists the models that the key can use.
 
         Args:
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -550,10 +550,10 @@ class Models:
     ):
         """Look up a model.
 
-        One entry of the model list.
+        Returns one entry of the model list.
 
         Args:
-            model: The model id, as the list has it.
+            model: The model id, as in the model list.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.models.retrieve(
@@ -587,9 +587,9 @@ class NativeModels:
         Lists the models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. An addition of this
-                gateway.
-            pageToken: nextPageToken of the page before. An addition of this gateway.
+            pageSize: Maximum number of models per page. 1 to 1000; the gateway assumes 50. An addition of
+                this gateway.
+            pageToken: nextPageToken of the previous page. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.models.list()
@@ -607,10 +607,10 @@ class NativeModels:
     ):
         """Look up a model, native style.
 
-        One entry of the native model list.
+        Returns one entry of the native model list.
 
         Args:
-            model: The model id, as the list has it.
+            model: The model id, as in the model list.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.models.get(
@@ -652,17 +652,17 @@ class Native:
     ):
         """Generate content.
 
-        Native generate-content protocol; the model id is part of the path.
+        Generates content in the native protocol; the model id is part of the path.
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
             systemInstruction: System text. An addition of this gateway.
-            generationConfig: How to generate. An addition of this gateway.
+            generationConfig: Generation settings. An addition of this gateway.
             tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
             toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed on to the provider. An addition of this gateway.
-            cachedContent: Passed on to the provider. An addition of this gateway.
+            safetySettings: Passed through to the provider. An addition of this gateway.
+            cachedContent: Passed through to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.generate_content(
@@ -707,11 +707,11 @@ class Native:
             model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
             systemInstruction: System text. An addition of this gateway.
-            generationConfig: How to generate. An addition of this gateway.
+            generationConfig: Generation settings. An addition of this gateway.
             tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
             toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed on to the provider. An addition of this gateway.
-            cachedContent: Passed on to the provider. An addition of this gateway.
+            safetySettings: Passed through to the provider. An addition of this gateway.
+            cachedContent: Passed through to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         >>> answer = client.native.stream_generate_content(
@@ -743,7 +743,7 @@ class Native:
     ):
         """Count tokens.
 
-        Counts the tokens of the contents as input of the model.
+        Counts the input tokens of the contents.
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
@@ -797,7 +797,7 @@ class VideosGenerations:
                 character.
             duration: Seconds. The range depends on the model. 3 to 15; the gateway assumes 5.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
-            aspect_ratio: Width to height. The gateway assumes "16:9".
+            aspect_ratio: Aspect ratio (width to height). The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
                 characters, format uri.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -1017,17 +1017,17 @@ class AsyncChatCompletions:
             tools: Tools the model may call. An addition of this gateway.
             tool_choice: Whether and which tool is called. An addition of this gateway.
             parallel_tool_calls: Whether several tools may be called at once. An addition of this gateway.
-            functions: Functions the model may call, in the older form of tools. The answer then has
-                function_call in place of tool_calls. An addition of this gateway.
+            functions: Functions the model may call; the older form of tools. The response then has
+                function_call instead of tool_calls. An addition of this gateway.
             function_call: Whether and which of the functions is called; the older form of tool_choice. An
                 addition of this gateway.
             response_format: Format of the response. An addition of this gateway.
             seed: Requests repeatable sampling. An addition of this gateway.
             user: An id of the end user. An addition of this gateway.
             logprobs: Whether to return log probabilities. An addition of this gateway.
-            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
             logit_bias: Bias by token id. An addition of this gateway.
-            reasoning_effort: How long the model may think. An addition of this gateway.
+            reasoning_effort: How much the model should reason. An addition of this gateway.
             metadata: Arbitrary key-value pairs, stored with the completion. An addition of this gateway.
             store: Whether the completion is stored. An addition of this gateway.
             service_tier: Processing tier. An addition of this gateway.
@@ -1109,11 +1109,11 @@ class AsyncResponsesInputItems:
 
         Args:
             response_id: The id of the response.
-            limit: Most items on one page. 1 to 100; the gateway assumes 20.
-            order: asc for the oldest first. The gateway assumes "desc".
-            after: Id of the item after which the page starts; last_id of the previous page. At most 256
-                characters.
-            before: Id of the item that the page goes up to. At most 256 characters.
+            limit: Maximum number of items per page. 1 to 100; the gateway assumes 20.
+            order: asc returns the oldest first. The gateway assumes "desc".
+            after: The page starts after the item with this id; use last_id of the previous page. At most
+                256 characters.
+            before: The page ends before the item with this id. At most 256 characters.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         An addition of this gateway.
@@ -1173,7 +1173,7 @@ class AsyncResponses:
         Args:
             model: A model id of the family this endpoint serves. At least 1 character.
             input: The prompt text, or a list of items.
-            instructions: System text put before the input. An addition of this gateway.
+            instructions: System text placed before the input. An addition of this gateway.
             max_output_tokens: Upper bound on generated tokens. At least 1. An addition of this gateway.
             stream: true switches the reply to server-sent events. The gateway assumes false. An addition of
                 this gateway.
@@ -1184,8 +1184,8 @@ class AsyncResponses:
             store: Whether the response is stored for previous_response_id. An addition of this gateway.
             temperature: Higher is more random. 0 to 2. An addition of this gateway.
             top_p: Nucleus sampling. 0 to 1. An addition of this gateway.
-            text: Form of the text. An addition of this gateway.
-            reasoning: How the model may think. An addition of this gateway.
+            text: Format of the text. An addition of this gateway.
+            reasoning: Reasoning options. An addition of this gateway.
             truncation: What happens to input that is too long. An addition of this gateway.
             include: Further output to include. An addition of this gateway.
             metadata: Arbitrary key-value pairs, stored with the response. An addition of this gateway.
@@ -1195,7 +1195,7 @@ class AsyncResponses:
             safety_identifier: A stable id of the end user that reveals nothing about them. An addition of
                 this gateway.
             max_tool_calls: Upper bound on calls of built-in tools. At least 1. An addition of this gateway.
-            top_logprobs: How many alternatives per token. 0 to 20. An addition of this gateway.
+            top_logprobs: Number of alternatives per token. 0 to 20. An addition of this gateway.
             background: Whether the response is generated in the background after the request returns. An
                 addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -1273,7 +1273,7 @@ class AsyncResponses:
     ):
         """Retrieve a response.
 
-        Returns a stored response as it is now.
+        Returns a stored response in its current state.
 
         Args:
             response_id: The id of the response.
@@ -1350,14 +1350,14 @@ class AsyncMessages:
             stream: true switches the reply to server-sent events. The gateway assumes false.
             temperature: Higher is more random. 0 to 1; the gateway assumes 1.
             top_p: Nucleus sampling. 0 to 1.
-            top_k: How many of the likeliest tokens are sampled from. At least 0.
+            top_k: Sample only from this many of the most likely tokens. At least 0.
             tools: Tools the model may call; unknown kinds pass through.
             tool_choice: Whether and which tool is called.
-            thinking: Whether and how long the model thinks before it answers.
-            metadata: On whose behalf the request is.
+            thinking: Whether and how much the model thinks before it responds.
+            metadata: On whose behalf the request is made.
             service_tier: Processing tier.
-            output_config: Effort and form of the output.
-            output_format: Form of the output; older place of output_config.format.
+            output_config: Effort and format of the output.
+            output_format: Format of the output; the older form of output_config.format.
             cache_control: Caches up to the last block that can be cached.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
@@ -1401,7 +1401,7 @@ class AsyncMessages:
     ):
         """Count the tokens of a message request.
 
-        Counts the tokens that a conversation in the messages protocol takes as input of the model.
+        Counts the input tokens of a conversation in the messages protocol.
 
         Args:
             model: A supported model id. At least 1 character.
@@ -1409,8 +1409,8 @@ class AsyncMessages:
             system: System text, as text or as blocks of text.
             tools: Tools the model may call; unknown kinds pass through.
             tool_choice: Whether and which tool is called.
-            thinking: Whether and how long the model thinks before it answers.
-            output_config: Effort and form of the output.
+            thinking: Whether and how much the model thinks before it responds.
+            output_config: Effort and format of the output.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         An addition of this gateway.
@@ -1442,7 +1442,7 @@ class AsyncModels:
     ):
         """List models.
 
-        The models that the key gives access to.
+        Lists the models that the key can use.
 
         Args:
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
@@ -1460,10 +1460,10 @@ class AsyncModels:
     ):
         """Look up a model.
 
-        One entry of the model list.
+        Returns one entry of the model list.
 
         Args:
-            model: The model id, as the list has it.
+            model: The model id, as in the model list.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         An addition of this gateway.
@@ -1493,9 +1493,9 @@ class AsyncNativeModels:
         Lists the models that the native protocol serves, page by page.
 
         Args:
-            pageSize: Most models on one page. 1 to 1000; the gateway assumes 50. An addition of this
-                gateway.
-            pageToken: nextPageToken of the page before. An addition of this gateway.
+            pageSize: Maximum number of models per page. 1 to 1000; the gateway assumes 50. An addition of
+                this gateway.
+            pageToken: nextPageToken of the previous page. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: sections 4 and 2.5 of the specification.
@@ -1511,10 +1511,10 @@ class AsyncNativeModels:
     ):
         """Look up a model, native style.
 
-        One entry of the native model list.
+        Returns one entry of the native model list.
 
         Args:
-            model: The model id, as the list has it.
+            model: The model id, as in the model list.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         An addition of this gateway.
@@ -1552,17 +1552,17 @@ class AsyncNative:
     ):
         """Generate content.
 
-        Native generate-content protocol; the model id is part of the path.
+        Generates content in the native protocol; the model id is part of the path.
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
             systemInstruction: System text. An addition of this gateway.
-            generationConfig: How to generate. An addition of this gateway.
+            generationConfig: Generation settings. An addition of this gateway.
             tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
             toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed on to the provider. An addition of this gateway.
-            cachedContent: Passed on to the provider. An addition of this gateway.
+            safetySettings: Passed through to the provider. An addition of this gateway.
+            cachedContent: Passed through to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         Source: sections 4 and 2.5 of the specification.
@@ -1602,11 +1602,11 @@ class AsyncNative:
             model: The model id. Source: section 2.5 of the specification.
             contents: The conversation. At least 1 item.
             systemInstruction: System text. An addition of this gateway.
-            generationConfig: How to generate. An addition of this gateway.
+            generationConfig: Generation settings. An addition of this gateway.
             tools: Tools the model may call; unknown kinds pass through. An addition of this gateway.
             toolConfig: Whether and which function is called. An addition of this gateway.
-            safetySettings: Passed on to the provider. An addition of this gateway.
-            cachedContent: Passed on to the provider. An addition of this gateway.
+            safetySettings: Passed through to the provider. An addition of this gateway.
+            cachedContent: Passed through to the provider. An addition of this gateway.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.
 
         An addition of this gateway.
@@ -1633,7 +1633,7 @@ class AsyncNative:
     ):
         """Count tokens.
 
-        Counts the tokens of the contents as input of the model.
+        Counts the input tokens of the contents.
 
         Args:
             model: The model id. Source: section 2.5 of the specification.
@@ -1682,7 +1682,7 @@ class AsyncVideosGenerations:
                 character.
             duration: Seconds. The range depends on the model. 3 to 15; the gateway assumes 5.
             resolution: Not every model supports every resolution. The gateway assumes "1080p".
-            aspect_ratio: Width to height. The gateway assumes "16:9".
+            aspect_ratio: Aspect ratio (width to height). The gateway assumes "16:9".
             webhook_url: Receives a POST when generation finishes, instead of polling. At most 2048
                 characters, format uri.
             options: timeout, max_retries, extra_headers, …: see `gatewright.CallOptions`.

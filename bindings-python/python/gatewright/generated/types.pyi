@@ -269,13 +269,13 @@ class StandardError(Record):
     """What went wrong; all four members are always present. An addition of this gateway."""
     @property
     def message(self) -> str:
-        """For a person."""
+        """Human-readable text."""
     @property
     def type(self) -> Literal["invalid_request_error", "rate_limit_error", "insufficient_quota", "server_error"] | str:
         """Class of the error"""
     @property
     def param(self) -> str | None:
-        """The field at fault."""
+        """The field that caused the error."""
     @property
     def code(self) -> str | None:
         """Machine-readable code; see errors.json."""
@@ -293,7 +293,7 @@ class RequestViolation(Record):
         """Keyword of the broken rule."""
     @property
     def message(self) -> str:
-        """For a person."""
+        """Human-readable text."""
     @property
     def section(self) -> str | None:
         """Section of the specification."""
@@ -311,7 +311,7 @@ class NativeError(Record):
         """HTTP status."""
     @property
     def message(self) -> str:
-        """For a person."""
+        """Human-readable text."""
     @property
     def status(self) -> Literal["INVALID_ARGUMENT", "FAILED_PRECONDITION", "PERMISSION_DENIED", "NOT_FOUND", "RESOURCE_EXHAUSTED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DEADLINE_EXCEEDED"] | str:
         """Canonical status word."""
@@ -341,7 +341,9 @@ class MessageErrorBody(Record):
         """What went wrong, messages form."""
     @property
     def request_id(self) -> str | None:
-        """Id of the request, if the service repeats it here; the header x-request-id has it."""
+        """Id of the request, if the service includes it in the body; the header x-request-id has it,
+        too.
+        """
 
 class MessageError(Record):
     """What went wrong, messages form. An addition of this gateway."""
@@ -350,10 +352,10 @@ class MessageError(Record):
         """Class of the error."""
     @property
     def message(self) -> str:
-        """For a person."""
+        """Human-readable text."""
     @property
     def param(self) -> str | None:
-        """The field at fault."""
+        """The field that caused the error."""
     @property
     def code(self) -> str | None:
         """Machine-readable code; see errors.json."""
@@ -396,8 +398,8 @@ class ChatCompletionRequest(TypedDict, total=False):
     parallel_tool_calls: bool | None
     """Whether several tools may be called at once. An addition of this gateway."""
     functions: Sequence[ChatFunctionParam | Record] | None
-    """Functions the model may call, in the older form of tools. The answer then has function_call in
-    place of tool_calls. An addition of this gateway.
+    """Functions the model may call; the older form of tools. The response then has function_call
+    instead of tool_calls. An addition of this gateway.
     """
     function_call: Literal["none", "auto"] | str | ChatToolNameParam | Record | None
     """Whether and which of the functions is called; the older form of tool_choice. An addition of this
@@ -412,11 +414,11 @@ class ChatCompletionRequest(TypedDict, total=False):
     logprobs: bool | None
     """Whether to return log probabilities. An addition of this gateway."""
     top_logprobs: int | None
-    """How many alternatives per token. 0 to 20. An addition of this gateway."""
+    """Number of alternatives per token. 0 to 20. An addition of this gateway."""
     logit_bias: Mapping[str, float] | None
     """Bias by token id. An addition of this gateway."""
     reasoning_effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
-    """How long the model may think. An addition of this gateway."""
+    """How much the model should reason. An addition of this gateway."""
     metadata: Mapping[str, str] | None
     """Arbitrary key-value pairs, stored with the completion. An addition of this gateway."""
     store: bool | None
@@ -441,8 +443,8 @@ class ChatMessageParam(TypedDict, total=False):
     tool_call_id: str | None
     """The call that a tool message responds to. An addition of this gateway."""
     function_call: ChatFunctionCallParam | Record | None
-    """The call the assistant made, in the older form of tool_calls. A message of the role function,
-    with its name, responds to it. An addition of this gateway.
+    """The call the assistant made; the older form of tool_calls. A message with the role function and
+    the name of the function responds to it. An addition of this gateway.
     """
 
 ChatContentPartParam: TypeAlias = ChatTextPartParam | ChatImagePartParam | Record
@@ -460,19 +462,19 @@ class ChatImagePartParam(TypedDict, total=False):
     type: Required[Literal["image_url"]]
     """Kind of the part."""
     image_url: Required[ChatImageUrlParam | Record]
-    """Where an image is."""
+    """Location of an image."""
 
 class ChatImageUrlParam(TypedDict, total=False):
-    """Where an image is. An addition of this gateway."""
+    """Location of an image. An addition of this gateway."""
     url: Required[str]
     """URL or data URL."""
     detail: Literal["auto", "low", "high"] | str | None
-    """How closely to look."""
+    """Level of detail at which the model sees the image."""
 
 class ChatStreamOptionsParam(TypedDict, total=False):
     """Options of a chat stream. An addition of this gateway."""
     include_usage: bool | None
-    """Adds a last chunk with empty choices and the usage."""
+    """Adds a final chunk with the usage and empty choices."""
 
 ChatToolParam: TypeAlias = ChatFunctionToolParam | ChatCustomToolParam | Record
 """A tool the model may call; unknown kinds pass through. An addition of this gateway."""
@@ -482,17 +484,17 @@ class ChatFunctionToolParam(TypedDict, total=False):
     type: Required[Literal["function"]]
     """Kind of the tool."""
     function: Required[ChatFunctionParam | Record]
-    """A function that the caller can run."""
+    """A function that is run by the caller."""
 
 class ChatCustomToolParam(TypedDict, total=False):
     """A tool that takes free text. An addition of this gateway."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     custom: Required[ChatCustomParam | Record]
-    """A tool that takes free text and that the caller can run."""
+    """A tool that takes free text and is run by the caller."""
 
 class ChatCustomParam(TypedDict, total=False):
-    """A tool that takes free text and that the caller can run. An addition of this gateway."""
+    """A tool that takes free text and is run by the caller. An addition of this gateway."""
     name: Required[str]
     """Name of the tool. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -515,21 +517,21 @@ class CustomTextFormatParam(TypedDict, total=False):
     """Kind of the format."""
 
 class ChatGrammarFormatParam(TypedDict, total=False):
-    """Text of a grammar. An addition of this gateway."""
+    """Text that follows a grammar. An addition of this gateway."""
     type: Required[Literal["grammar"]]
     """Kind of the format."""
     grammar: Required[CustomGrammarParam | Record]
-    """A grammar and how it is written."""
+    """A grammar and its syntax."""
 
 class CustomGrammarParam(TypedDict, total=False):
-    """A grammar and how it is written. An addition of this gateway."""
+    """A grammar and its syntax. An addition of this gateway."""
     syntax: Required[Literal["lark", "regex"]]
-    """How it is written."""
+    """Syntax of the grammar."""
     definition: Required[str]
     """The grammar."""
 
 class ChatFunctionParam(TypedDict, total=False):
-    """A function that the caller can run. An addition of this gateway."""
+    """A function that is run by the caller. An addition of this gateway."""
     name: Required[str]
     """Name of the function. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
@@ -582,35 +584,35 @@ class TextFormat(Record):
     """Plain text. An addition of this gateway."""
     @property
     def type(self) -> Literal["text"]:
-        """Kind of the form."""
+        """Kind of the format."""
 
 class TextFormatParam(TypedDict, total=False):
     """Plain text. An addition of this gateway."""
     type: Required[Literal["text"]]
-    """Kind of the form."""
+    """Kind of the format."""
 
 class JsonObjectFormat(Record):
     """Any JSON object. An addition of this gateway."""
     @property
     def type(self) -> Literal["json_object"]:
-        """Kind of the form."""
+        """Kind of the format."""
 
 class JsonObjectFormatParam(TypedDict, total=False):
     """Any JSON object. An addition of this gateway."""
     type: Required[Literal["json_object"]]
-    """Kind of the form."""
+    """Kind of the format."""
 
 class ChatJsonSchemaResponseFormatParam(TypedDict, total=False):
     """JSON that follows a schema. An addition of this gateway."""
     type: Required[Literal["json_schema"]]
-    """Kind of the form."""
+    """Kind of the format."""
     json_schema: Required[ChatJsonSchemaFormatParam | Record]
     """A JSON Schema that the response must follow."""
 
 class ChatJsonSchemaFormatParam(TypedDict, total=False):
     """A JSON Schema that the response must follow. An addition of this gateway."""
     name: Required[str]
-    """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    """Name of the format. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
     """What it is for."""
     schema: Required[Mapping[str, object] | None]
@@ -729,7 +731,7 @@ class ChatChoice(Record):
     """One choice. Source: section 2.2 of the specification."""
     @property
     def index(self) -> int:
-        """Place among the choices. At least 0."""
+        """Index of the choice. At least 0."""
     @property
     def message(self) -> ChatCompletionMessage:
         """The assistant's message."""
@@ -753,13 +755,13 @@ class ChatCompletionMessage(Record):
         """Why the model declined. An addition of this gateway."""
     @property
     def reasoning_content(self) -> str | None:
-        """The model's reasoning if the provider shows it. An addition of this gateway."""
+        """The model's reasoning if the provider returns it. An addition of this gateway."""
     @property
     def tool_calls(self) -> list[ChatToolCall] | None:
         """Calls of tools. An addition of this gateway."""
     @property
     def function_call(self) -> ChatFunctionCall | None:
-        """The call, where the request has functions. An addition of this gateway."""
+        """The call, if the request uses functions. An addition of this gateway."""
 
 class ChatUsage(Record):
     """Tokens used. Source: section 2.2 of the specification."""
@@ -771,22 +773,22 @@ class ChatUsage(Record):
         """Tokens generated. At least 0."""
     @property
     def total_tokens(self) -> int:
-        """Their sum. At least 0."""
+        """Sum of input and generated tokens. At least 0."""
     @property
     def prompt_tokens_details(self) -> ChatPromptTokensDetails | None:
-        """Parts of the input tokens. An addition of this gateway."""
+        """Breakdown of the input tokens. An addition of this gateway."""
     @property
     def completion_tokens_details(self) -> ChatCompletionTokensDetails | None:
-        """Parts of the generated tokens. An addition of this gateway."""
+        """Breakdown of the generated tokens. An addition of this gateway."""
 
 class ChatPromptTokensDetails(Record):
-    """Parts of the input tokens. An addition of this gateway."""
+    """Breakdown of the input tokens. An addition of this gateway."""
     @property
     def cached_tokens(self) -> int | None:
         """Read from a cache. At least 0."""
 
 class ChatCompletionTokensDetails(Record):
-    """Parts of the generated tokens. An addition of this gateway."""
+    """Breakdown of the generated tokens. An addition of this gateway."""
     @property
     def reasoning_tokens(self) -> int | None:
         """Spent on reasoning. At least 0."""
@@ -819,10 +821,10 @@ class ChatCompletionChunk(Record):
         """Processing tier used. An addition of this gateway."""
 
 class ChatChunkChoice(Record):
-    """What is new of one choice. Source: section 2.3 of the specification."""
+    """New content of one choice. Source: section 2.3 of the specification."""
     @property
     def index(self) -> int:
-        """Place among the choices. At least 0."""
+        """Index of the choice. At least 0."""
     @property
     def delta(self) -> ChatDelta:
         """The new piece; empty on the last chunk."""
@@ -834,13 +836,13 @@ class ChatChunkChoice(Record):
         """Log probabilities of the tokens; null unless requested. An addition of this gateway."""
 
 class ChatLogprobs(Record):
-    """Log probabilities of the tokens of a choice or of its new piece. An addition of this gateway."""
+    """Log probabilities of the tokens of a choice, or of its new piece. An addition of this gateway."""
     @property
     def content(self) -> list[TokenLogprob] | None:
-        """Those of the text."""
+        """Log probabilities of the text."""
     @property
     def refusal(self) -> list[TokenLogprob] | None:
-        """Those of a refusal."""
+        """Log probabilities of the refusal."""
 
 class TokenLogprob(Record):
     """The probability of a token and of its alternatives. An addition of this gateway."""
@@ -896,28 +898,28 @@ class ChatDelta(Record):
         """New text."""
     @property
     def role(self) -> Literal["assistant"] | str | None:
-        """On the first chunk. An addition of this gateway."""
+        """Present on the first chunk. An addition of this gateway."""
     @property
     def refusal(self) -> str | None:
         """New refusal text. An addition of this gateway."""
     @property
     def reasoning_content(self) -> str | None:
-        """New reasoning if the provider shows it. An addition of this gateway."""
+        """New reasoning if the provider returns it. An addition of this gateway."""
     @property
     def tool_calls(self) -> list[ChatToolCallDelta] | None:
         """New pieces of tool calls. An addition of this gateway."""
     @property
     def function_call(self) -> ChatFunctionCallDelta | None:
-        """A new piece of the call, where the request has functions. An addition of this gateway."""
+        """A new piece of the call, if the request uses functions. An addition of this gateway."""
 
 class ChatToolCallDelta(Record):
     """A piece of a tool call; pieces with the same index belong together. An addition of this gateway."""
     @property
     def index(self) -> int | None:
-        """Place among the calls. At least 0."""
+        """Index of the call. At least 0."""
     @property
     def id(self) -> str | None:
-        """On the first piece."""
+        """Present on the first piece."""
     @property
     def type(self) -> Literal["function", "custom"] | str | None:
         """Kind of the tool."""
@@ -932,7 +934,7 @@ class ChatFunctionCallDelta(Record):
     """A piece of a function call. An addition of this gateway."""
     @property
     def name(self) -> str | None:
-        """On the first piece."""
+        """Present on the first piece."""
     @property
     def arguments(self) -> str | None:
         """New piece of the arguments' JSON text."""
@@ -941,7 +943,7 @@ class ChatCustomCallDelta(Record):
     """A piece of a custom tool's call. An addition of this gateway."""
     @property
     def name(self) -> str | None:
-        """On the first piece."""
+        """Present on the first piece."""
     @property
     def input(self) -> str | None:
         """New piece of the text."""
@@ -956,7 +958,7 @@ class ResponseRequest(TypedDict, total=False):
     input: Required[str | Sequence[InputItemParam]]
     """The prompt text, or a list of items."""
     instructions: str | None
-    """System text put before the input. An addition of this gateway."""
+    """System text placed before the input. An addition of this gateway."""
     max_output_tokens: int | None
     """Upper bound on generated tokens. At least 1. An addition of this gateway."""
     stream: bool | None
@@ -978,9 +980,9 @@ class ResponseRequest(TypedDict, total=False):
     top_p: float | None
     """Nucleus sampling. 0 to 1. An addition of this gateway."""
     text: ResponseTextOptionsParam | Record | None
-    """Form of the text. An addition of this gateway."""
+    """Format of the text. An addition of this gateway."""
     reasoning: ResponseReasoningOptionsParam | Record | None
-    """How the model may think. An addition of this gateway."""
+    """Reasoning options. An addition of this gateway."""
     truncation: Literal["auto", "disabled"] | str | None
     """What happens to input that is too long. An addition of this gateway."""
     include: Sequence[str] | None
@@ -998,17 +1000,17 @@ class ResponseRequest(TypedDict, total=False):
     max_tool_calls: int | None
     """Upper bound on calls of built-in tools. At least 1. An addition of this gateway."""
     top_logprobs: int | None
-    """How many alternatives per token. 0 to 20. An addition of this gateway."""
+    """Number of alternatives per token. 0 to 20. An addition of this gateway."""
     background: bool | None
     """Whether the response is generated in the background after the request returns. An addition of
     this gateway.
     """
 
 InputItemParam: TypeAlias = InputMessageParam | FunctionCallOutputItemParam | FunctionCallItemParam | CustomToolCallOutputItemParam | CustomToolCallItemParam | ReasoningItemParam | CompactionItemParam | CompactionTriggerItemParam | Record
-"""One item of the input; unknown kinds are accepted and passed on. An addition of this gateway."""
+"""One item of the input; unknown kinds pass through. An addition of this gateway."""
 
 class InputMessageParam(TypedDict, total=False):
-    """A message; type may be left out. An addition of this gateway."""
+    """A message; type may be omitted. An addition of this gateway."""
     type: Literal["message"]
     """Kind of the item."""
     id: str | None
@@ -1027,7 +1029,7 @@ InputContentParam: TypeAlias = InputTextContentParam | InputImageContentParam | 
 """One part of a message; unknown kinds pass through. An addition of this gateway."""
 
 class InputTextContent(Record):
-    """Text of the caller. An addition of this gateway."""
+    """Text from the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["input_text"]:
         """Kind of the part."""
@@ -1036,14 +1038,14 @@ class InputTextContent(Record):
         """The text."""
 
 class InputTextContentParam(TypedDict, total=False):
-    """Text of the caller. An addition of this gateway."""
+    """Text from the caller. An addition of this gateway."""
     type: Required[Literal["input_text"]]
     """Kind of the part."""
     text: Required[str]
     """The text."""
 
 class InputImageContent(Record):
-    """An image of the caller. An addition of this gateway."""
+    """An image from the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["input_image"]:
         """Kind of the part."""
@@ -1052,19 +1054,19 @@ class InputImageContent(Record):
         """URL or data URL."""
     @property
     def detail(self) -> Literal["auto", "low", "high"] | str | None:
-        """How closely to look."""
+        """Level of detail at which the model sees the image."""
 
 class InputImageContentParam(TypedDict, total=False):
-    """An image of the caller. An addition of this gateway."""
+    """An image from the caller. An addition of this gateway."""
     type: Required[Literal["input_image"]]
     """Kind of the part."""
     image_url: str | None
     """URL or data URL."""
     detail: Literal["auto", "low", "high"] | str | None
-    """How closely to look."""
+    """Level of detail at which the model sees the image."""
 
 class OutputTextContent(Record):
-    """Text of the model. An addition of this gateway."""
+    """Text from the model. An addition of this gateway."""
     @property
     def type(self) -> Literal["output_text"]:
         """Kind of the part."""
@@ -1079,7 +1081,7 @@ class OutputTextContent(Record):
         """Log probabilities of the tokens; empty unless requested."""
 
 class OutputTextContentParam(TypedDict, total=False):
-    """Text of the model. An addition of this gateway."""
+    """Text from the model. An addition of this gateway."""
     type: Required[Literal["output_text"]]
     """Kind of the part."""
     text: Required[str]
@@ -1137,7 +1139,7 @@ class FunctionCallOutputItemParam(TypedDict, total=False):
     """State of the item."""
 
 class FunctionCallItem(Record):
-    """A function call of the model. An addition of this gateway."""
+    """A function call from the model. An addition of this gateway."""
     @property
     def type(self) -> Literal["function_call"]:
         """Kind of the item."""
@@ -1158,7 +1160,7 @@ class FunctionCallItem(Record):
         """State of the item."""
 
 class FunctionCallItemParam(TypedDict, total=False):
-    """A function call of the model. An addition of this gateway."""
+    """A function call from the model. An addition of this gateway."""
     type: Required[Literal["function_call"]]
     """Kind of the item."""
     id: str | None
@@ -1173,7 +1175,7 @@ class FunctionCallItemParam(TypedDict, total=False):
     """State of the item."""
 
 class ReasoningItem(Record):
-    """What the model thought. An addition of this gateway."""
+    """The model's reasoning. An addition of this gateway."""
     @property
     def type(self) -> Literal["reasoning"]:
         """Kind of the item."""
@@ -1191,7 +1193,7 @@ class ReasoningItem(Record):
         """State of the item."""
 
 class ReasoningItemParam(TypedDict, total=False):
-    """What the model thought. An addition of this gateway."""
+    """The model's reasoning. An addition of this gateway."""
     type: Required[Literal["reasoning"]]
     """Kind of the item."""
     id: str | None
@@ -1305,7 +1307,7 @@ ResponseToolParam: TypeAlias = ResponseFunctionToolParam | ResponseCustomToolPar
 """A tool; unknown kinds pass through. An addition of this gateway."""
 
 class ResponseFunctionTool(Record):
-    """A function that the caller can run. An addition of this gateway."""
+    """A function that is run by the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["function"]:
         """Kind of the tool."""
@@ -1323,7 +1325,7 @@ class ResponseFunctionTool(Record):
         """Whether arguments must follow the schema exactly."""
 
 class ResponseFunctionToolParam(TypedDict, total=False):
-    """A function that the caller can run. An addition of this gateway."""
+    """A function that is run by the caller. An addition of this gateway."""
     type: Required[Literal["function"]]
     """Kind of the tool."""
     name: Required[str]
@@ -1336,7 +1338,7 @@ class ResponseFunctionToolParam(TypedDict, total=False):
     """Whether arguments must follow the schema exactly."""
 
 class ResponseCustomTool(Record):
-    """A tool that takes free text and that the caller can run. An addition of this gateway."""
+    """A tool that takes free text and is run by the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["custom"]:
         """Kind of the tool."""
@@ -1351,7 +1353,7 @@ class ResponseCustomTool(Record):
         """Format of the text; any text if absent. Unknown kinds pass through."""
 
 class ResponseCustomToolParam(TypedDict, total=False):
-    """A tool that takes free text and that the caller can run. An addition of this gateway."""
+    """A tool that takes free text and is run by the caller. An addition of this gateway."""
     type: Required[Literal["custom"]]
     """Kind of the tool."""
     name: Required[str]
@@ -1368,23 +1370,23 @@ ResponseCustomFormatParam: TypeAlias = CustomTextFormatParam | ResponseGrammarFo
 """Format of the text; any text if absent. Unknown kinds pass through. An addition of this gateway."""
 
 class ResponseGrammarFormat(Record):
-    """Text of a grammar. An addition of this gateway."""
+    """Text that follows a grammar. An addition of this gateway."""
     @property
     def type(self) -> Literal["grammar"]:
         """Kind of the format."""
     @property
     def syntax(self) -> Literal["lark", "regex"]:
-        """How the grammar is written."""
+        """Syntax of the grammar."""
     @property
     def definition(self) -> str:
         """The grammar."""
 
 class ResponseGrammarFormatParam(TypedDict, total=False):
-    """Text of a grammar. An addition of this gateway."""
+    """Text that follows a grammar. An addition of this gateway."""
     type: Required[Literal["grammar"]]
     """Kind of the format."""
     syntax: Required[Literal["lark", "regex"]]
-    """How the grammar is written."""
+    """Syntax of the grammar."""
     definition: Required[str]
     """The grammar."""
 
@@ -1426,20 +1428,20 @@ class ResponseAllowedToolsChoiceParam(TypedDict, total=False):
     """The tools, named as in a choice that forces one. At least 1 item."""
 
 class ResponseTextOptions(Record):
-    """Form of the text. An addition of this gateway."""
+    """Format of the text. An addition of this gateway."""
     @property
     def format(self) -> ResponseTextFormat | None:
         """Format of the response; unknown kinds pass through."""
     @property
     def verbosity(self) -> Literal["low", "medium", "high"] | str | None:
-        """How long responses are."""
+        """Level of detail of responses."""
 
 class ResponseTextOptionsParam(TypedDict, total=False):
-    """Form of the text. An addition of this gateway."""
+    """Format of the text. An addition of this gateway."""
     format: ResponseTextFormatParam | None
     """Format of the response; unknown kinds pass through."""
     verbosity: Literal["low", "medium", "high"] | str | None
-    """How long responses are."""
+    """Level of detail of responses."""
 
 ResponseTextFormat: TypeAlias = TextFormat | JsonObjectFormat | ResponseJsonSchemaFormat
 """Format of the response; unknown kinds pass through. An addition of this gateway."""
@@ -1451,10 +1453,10 @@ class ResponseJsonSchemaFormat(Record):
     """JSON that follows a schema. An addition of this gateway."""
     @property
     def type(self) -> Literal["json_schema"]:
-        """Kind of the form."""
+        """Kind of the format."""
     @property
     def name(self) -> str:
-        """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+        """Name of the format. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     @property
     def description(self) -> str | None:
         """What it is for."""
@@ -1468,9 +1470,9 @@ class ResponseJsonSchemaFormat(Record):
 class ResponseJsonSchemaFormatParam(TypedDict, total=False):
     """JSON that follows a schema. An addition of this gateway."""
     type: Required[Literal["json_schema"]]
-    """Kind of the form."""
+    """Kind of the format."""
     name: Required[str]
-    """Name of the form. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
+    """Name of the format. Matches `^[a-zA-Z0-9_-]{1,64}$`."""
     description: str | None
     """What it is for."""
     schema: Required[Mapping[str, object] | None]
@@ -1479,18 +1481,18 @@ class ResponseJsonSchemaFormatParam(TypedDict, total=False):
     """Whether it must be followed exactly."""
 
 class ResponseReasoningOptions(Record):
-    """How the model may think. An addition of this gateway."""
+    """Reasoning options. An addition of this gateway."""
     @property
     def effort(self) -> Literal["none", "minimal", "low", "medium", "high"] | str | None:
-        """How long."""
+        """How much the model reasons."""
     @property
     def summary(self) -> Literal["auto", "concise", "detailed"] | str | None:
         """How detailed it is."""
 
 class ResponseReasoningOptionsParam(TypedDict, total=False):
-    """How the model may think. An addition of this gateway."""
+    """Reasoning options. An addition of this gateway."""
     effort: Literal["none", "minimal", "low", "medium", "high"] | str | None
-    """How long."""
+    """How much the model reasons."""
     summary: Literal["auto", "concise", "detailed"] | str | None
     """How detailed it is."""
 
@@ -1513,7 +1515,7 @@ class Response(Record):
         """Model id."""
     @property
     def output(self) -> list[OutputItem]:
-        """What the model made, in order."""
+        """What the model generated, in order."""
     @property
     def error(self) -> ResponseError | None:
         """Why it failed."""
@@ -1549,7 +1551,7 @@ class Response(Record):
         """The response that this one continues."""
     @property
     def store(self) -> bool | None:
-        """Whether the response is kept."""
+        """Whether the response is stored."""
     @property
     def truncation(self) -> str | None:
         """As requested."""
@@ -1564,7 +1566,7 @@ class Response(Record):
         """Tokens used; null until known."""
     @property
     def background(self) -> bool | None:
-        """Whether it is made in the background."""
+        """Whether it is generated in the background."""
     @property
     def max_tool_calls(self) -> int | None:
         """As requested."""
@@ -1594,7 +1596,7 @@ class ResponseError(Record):
         """Machine-readable code."""
     @property
     def message(self) -> str:
-        """For a person."""
+        """Human-readable text."""
 
 class ResponseIncompleteDetails(Record):
     """Why a response is incomplete. An addition of this gateway."""
@@ -1609,19 +1611,19 @@ class ResponseUsage(Record):
         """Tokens of the input. At least 0."""
     @property
     def input_tokens_details(self) -> ResponseInputTokensDetails | None:
-        """Parts of the input tokens."""
+        """Breakdown of the input tokens."""
     @property
     def output_tokens(self) -> int:
         """Tokens generated. At least 0."""
     @property
     def output_tokens_details(self) -> ResponseOutputTokensDetails | None:
-        """Parts of the generated tokens."""
+        """Breakdown of the generated tokens."""
     @property
     def total_tokens(self) -> int:
-        """Their sum. At least 0."""
+        """Sum of input and generated tokens. At least 0."""
 
 class ResponseInputTokensDetails(Record):
-    """Parts of the input tokens. An addition of this gateway."""
+    """Breakdown of the input tokens. An addition of this gateway."""
     @property
     def cached_tokens(self) -> int | None:
         """Read from a cache. At least 0."""
@@ -1630,7 +1632,7 @@ class ResponseInputTokensDetails(Record):
         """Written to a cache. At least 0."""
 
 class ResponseOutputTokensDetails(Record):
-    """Parts of the generated tokens. An addition of this gateway."""
+    """Breakdown of the generated tokens. An addition of this gateway."""
     @property
     def reasoning_tokens(self) -> int | None:
         """Spent on reasoning. At least 0."""
@@ -1639,7 +1641,7 @@ OutputItem: TypeAlias = OutputMessage | FunctionCallItem | ReasoningItem | Custo
 """One item of the output; unknown kinds pass through. An addition of this gateway."""
 
 class OutputMessage(Record):
-    """A message of the model. An addition of this gateway."""
+    """A message from the model. An addition of this gateway."""
     @property
     def type(self) -> Literal["message"]:
         """Kind of the item."""
@@ -1701,7 +1703,7 @@ class ResponseItemList(Record):
         """Id of the first item; null on an empty page."""
     @property
     def last_id(self) -> str | None:
-        """Id of the last item, and so after of the next page; null on an empty page."""
+        """Id of the last item; use it as after for the next page. Null on an empty page."""
     @property
     def has_more(self) -> bool:
         """Whether another page follows."""
@@ -1747,25 +1749,25 @@ ResponseStreamEvent: TypeAlias = ResponseCreatedEvent | ResponseInProgressEvent 
 """One event of a responses stream; unknown types pass through. An addition of this gateway."""
 
 class ResponseCreatedEvent(Record):
-    """The response exists. An addition of this gateway."""
+    """The response was created. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.created"]:
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def response(self) -> Response:
         """A response."""
 
 class ResponseInProgressEvent(Record):
-    """The model works. An addition of this gateway."""
+    """The model is generating. An addition of this gateway."""
     @property
     def type(self) -> Literal["response.in_progress"]:
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def response(self) -> Response:
         """A response."""
@@ -1777,7 +1779,7 @@ class ResponseCompletedEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def response(self) -> Response:
         """A response."""
@@ -1789,7 +1791,7 @@ class ResponseFailedEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def response(self) -> Response:
         """A response."""
@@ -1801,7 +1803,7 @@ class ResponseIncompleteEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def response(self) -> Response:
         """A response."""
@@ -1813,10 +1815,10 @@ class ResponseOutputItemAddedEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def item(self) -> OutputItem:
         """One item of the output; unknown kinds pass through."""
@@ -1828,10 +1830,10 @@ class ResponseOutputItemDoneEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def item(self) -> OutputItem:
         """One item of the output; unknown kinds pass through."""
@@ -1843,16 +1845,16 @@ class ResponseContentPartAddedEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def content_index(self) -> int:
-        """Place among the parts. At least 0."""
+        """Index of the part. At least 0."""
     @property
     def part(self) -> OutputContent:
         """One part of an output message; unknown kinds pass through."""
@@ -1864,16 +1866,16 @@ class ResponseContentPartDoneEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def content_index(self) -> int:
-        """Place among the parts. At least 0."""
+        """Index of the part. At least 0."""
     @property
     def part(self) -> OutputContent:
         """One part of an output message; unknown kinds pass through."""
@@ -1885,16 +1887,16 @@ class ResponseTextDeltaEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def content_index(self) -> int:
-        """Place among the parts. At least 0."""
+        """Index of the part. At least 0."""
     @property
     def delta(self) -> str:
         """The new text."""
@@ -1909,16 +1911,16 @@ class ResponseTextDoneEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def content_index(self) -> int:
-        """Place among the parts. At least 0."""
+        """Index of the part. At least 0."""
     @property
     def text(self) -> str:
         """The whole text."""
@@ -1933,13 +1935,13 @@ class ResponseFunctionCallArgumentsDeltaEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def delta(self) -> str:
         """The new piece of JSON text."""
@@ -1951,13 +1953,13 @@ class ResponseFunctionCallArgumentsDoneEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def name(self) -> str | None:
         """Name of the function."""
@@ -1972,13 +1974,13 @@ class ResponseCustomToolCallInputDeltaEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def delta(self) -> str:
         """The new piece."""
@@ -1990,13 +1992,13 @@ class ResponseCustomToolCallInputDoneEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def item_id(self) -> str:
         """Id of the item."""
     @property
     def output_index(self) -> int:
-        """Place among the output items. At least 0."""
+        """Index of the output item. At least 0."""
     @property
     def input(self) -> str:
         """The whole text."""
@@ -2008,16 +2010,16 @@ class ResponseErrorEvent(Record):
         """Name of the event."""
     @property
     def sequence_number(self) -> int | None:
-        """Rises strictly over the stream. At least 0."""
+        """Strictly increasing within the stream. At least 0."""
     @property
     def code(self) -> str | None:
         """Machine-readable code."""
     @property
     def message(self) -> str | None:
-        """For a person."""
+        """Human-readable text."""
     @property
     def param(self) -> str | None:
-        """The field at fault."""
+        """The field that caused the error."""
     @property
     def error(self) -> Any:
         """The nested form."""
@@ -2041,26 +2043,26 @@ class MessageRequest(TypedDict, total=False):
     top_p: float | None
     """Nucleus sampling. 0 to 1."""
     top_k: int | None
-    """How many of the likeliest tokens are sampled from. At least 0."""
+    """Sample only from this many of the most likely tokens. At least 0."""
     tools: Sequence[MessageToolParam] | None
     """Tools the model may call; unknown kinds pass through."""
     tool_choice: MessageToolChoiceParam | None
     """Whether and which tool is called."""
     thinking: MessageThinkingParam | None
-    """Whether and how long the model thinks before it answers."""
+    """Whether and how much the model thinks before it responds."""
     metadata: MessageMetadataParam | Record | None
-    """On whose behalf the request is."""
+    """On whose behalf the request is made."""
     service_tier: Literal["auto", "standard_only"] | str | None
     """Processing tier."""
     output_config: MessageOutputConfigParam | Record | None
-    """Effort and form of the output."""
+    """Effort and format of the output."""
     output_format: MessageOutputFormatParam | None
-    """Form of the output; older place of output_config.format."""
+    """Format of the output; the older form of output_config.format."""
     cache_control: MessageCacheControlParam | Record | None
     """Caches up to the last block that can be cached."""
 
 class CountMessageTokensRequest(TypedDict, total=False):
-    """What to count; members as in a message request. An addition of this gateway."""
+    """What to count; the members are those of a message request. An addition of this gateway."""
     model: Required[str]
     """A supported model id. At least 1 character."""
     messages: Required[Sequence[MessageTurnParam | Record]]
@@ -2072,9 +2074,9 @@ class CountMessageTokensRequest(TypedDict, total=False):
     tool_choice: MessageToolChoiceParam | None
     """Whether and which tool is called."""
     thinking: MessageThinkingParam | None
-    """Whether and how long the model thinks before it answers."""
+    """Whether and how much the model thinks before it responds."""
     output_config: MessageOutputConfigParam | Record | None
-    """Effort and form of the output."""
+    """Effort and format of the output."""
 
 class CountMessageTokensResponse(Record):
     """The count. An addition of this gateway."""
@@ -2126,40 +2128,40 @@ class MessageTextBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageImageBlock(Record):
-    """An image of the caller. An addition of this gateway."""
+    """An image from the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["image"]:
         """Kind of the block."""
     @property
     def source(self) -> MessageSource:
-        """Where an image or a document is; unknown kinds pass through."""
+        """Source of an image or a document; unknown kinds pass through."""
     @property
     def cache_control(self) -> MessageCacheControl | None:
         """Caches up to this block."""
 
 class MessageImageBlockParam(TypedDict, total=False):
-    """An image of the caller. An addition of this gateway."""
+    """An image from the caller. An addition of this gateway."""
     type: Required[Literal["image"]]
     """Kind of the block."""
     source: Required[MessageSourceParam]
-    """Where an image or a document is; unknown kinds pass through."""
+    """Source of an image or a document; unknown kinds pass through."""
     cache_control: MessageCacheControlParam | Record | None
     """Caches up to this block."""
 
 class MessageDocumentBlock(Record):
-    """A document of the caller. An addition of this gateway."""
+    """A document from the caller. An addition of this gateway."""
     @property
     def type(self) -> Literal["document"]:
         """Kind of the block."""
     @property
     def source(self) -> MessageSource:
-        """Where an image or a document is; unknown kinds pass through."""
+        """Source of an image or a document; unknown kinds pass through."""
     @property
     def title(self) -> str | None:
         """Title of the document."""
     @property
     def context(self) -> str | None:
-        """What the model is told of the document and does not cite."""
+        """Context about the document that the model reads but doesn't cite."""
     @property
     def citations(self) -> Mapping[str, Any] | None:
         """Whether the text may cite the document: {enabled: true}."""
@@ -2168,25 +2170,25 @@ class MessageDocumentBlock(Record):
         """Caches up to this block."""
 
 class MessageDocumentBlockParam(TypedDict, total=False):
-    """A document of the caller. An addition of this gateway."""
+    """A document from the caller. An addition of this gateway."""
     type: Required[Literal["document"]]
     """Kind of the block."""
     source: Required[MessageSourceParam]
-    """Where an image or a document is; unknown kinds pass through."""
+    """Source of an image or a document; unknown kinds pass through."""
     title: str | None
     """Title of the document."""
     context: str | None
-    """What the model is told of the document and does not cite."""
+    """Context about the document that the model reads but doesn't cite."""
     citations: Mapping[str, object] | None
     """Whether the text may cite the document: {enabled: true}."""
     cache_control: MessageCacheControlParam | Record | None
     """Caches up to this block."""
 
 MessageSource: TypeAlias = MessageBase64Source | MessageUrlSource | MessageFileSource | MessageTextSource
-"""Where an image or a document is; unknown kinds pass through. An addition of this gateway."""
+"""Source of an image or a document; unknown kinds pass through. An addition of this gateway."""
 
 MessageSourceParam: TypeAlias = MessageBase64SourceParam | MessageUrlSourceParam | MessageFileSourceParam | MessageTextSourceParam | Record
-"""Where an image or a document is; unknown kinds pass through. An addition of this gateway."""
+"""Source of an image or a document; unknown kinds pass through. An addition of this gateway."""
 
 class MessageBase64Source(Record):
     """Data with its media type. An addition of this gateway."""
@@ -2210,23 +2212,23 @@ class MessageBase64SourceParam(TypedDict, total=False):
     """The data in base64."""
 
 class MessageUrlSource(Record):
-    """An address. An addition of this gateway."""
+    """A URL. An addition of this gateway."""
     @property
     def type(self) -> Literal["url"]:
         """Kind of the source."""
     @property
     def url(self) -> str:
-        """The address."""
+        """The URL."""
 
 class MessageUrlSourceParam(TypedDict, total=False):
-    """An address. An addition of this gateway."""
+    """A URL. An addition of this gateway."""
     type: Required[Literal["url"]]
     """Kind of the source."""
     url: Required[str]
-    """The address."""
+    """The URL."""
 
 class MessageFileSource(Record):
-    """A file that the provider keeps. An addition of this gateway."""
+    """A file stored by the provider. An addition of this gateway."""
     @property
     def type(self) -> Literal["file"]:
         """Kind of the source."""
@@ -2235,7 +2237,7 @@ class MessageFileSource(Record):
         """Id of the file."""
 
 class MessageFileSourceParam(TypedDict, total=False):
-    """A file that the provider keeps. An addition of this gateway."""
+    """A file stored by the provider. An addition of this gateway."""
     type: Required[Literal["file"]]
     """Kind of the source."""
     file_id: Required[str]
@@ -2275,7 +2277,7 @@ class MessageToolUseBlock(Record):
         """Name of the tool."""
     @property
     def input(self) -> Mapping[str, Any]:
-        """The arguments. Where they were cut short, those that arrived whole."""
+        """The arguments. If they were cut off, those that arrived completely."""
     @property
     def cache_control(self) -> MessageCacheControl | None:
         """Caches up to this block."""
@@ -2289,7 +2291,7 @@ class MessageToolUseBlockParam(TypedDict, total=False):
     name: Required[str]
     """Name of the tool."""
     input: Required[Mapping[str, object]]
-    """The arguments. Where they were cut short, those that arrived whole."""
+    """The arguments. If they were cut off, those that arrived completely."""
     cache_control: MessageCacheControlParam | Record | None
     """Caches up to this block."""
 
@@ -2325,7 +2327,7 @@ class MessageToolResultBlockParam(TypedDict, total=False):
     """Caches up to this block."""
 
 class MessageThinkingBlock(Record):
-    """What the model thought. An addition of this gateway."""
+    """The model's reasoning. An addition of this gateway."""
     @property
     def type(self) -> Literal["thinking"]:
         """Kind of the block."""
@@ -2337,7 +2339,7 @@ class MessageThinkingBlock(Record):
         """Opaque; send it back unchanged."""
 
 class MessageThinkingBlockParam(TypedDict, total=False):
-    """What the model thought. An addition of this gateway."""
+    """The model's reasoning. An addition of this gateway."""
     type: Required[Literal["thinking"]]
     """Kind of the block."""
     thinking: Required[str]
@@ -2346,7 +2348,7 @@ class MessageThinkingBlockParam(TypedDict, total=False):
     """Opaque; send it back unchanged."""
 
 class MessageRedactedThinkingBlock(Record):
-    """What the model thought and does not show. An addition of this gateway."""
+    """Thinking that the model doesn't show. An addition of this gateway."""
     @property
     def type(self) -> Literal["redacted_thinking"]:
         """Kind of the block."""
@@ -2355,7 +2357,7 @@ class MessageRedactedThinkingBlock(Record):
         """Opaque; send it back unchanged."""
 
 class MessageRedactedThinkingBlockParam(TypedDict, total=False):
-    """What the model thought and does not show. An addition of this gateway."""
+    """Thinking that the model doesn't show. An addition of this gateway."""
     type: Required[Literal["redacted_thinking"]]
     """Kind of the block."""
     data: Required[str]
@@ -2368,20 +2370,20 @@ class MessageCacheControl(Record):
         """Kind of the cache."""
     @property
     def ttl(self) -> Literal["5m", "1h"] | str | None:
-        """How long it is kept."""
+        """How long the cache entry lives."""
 
 class MessageCacheControlParam(TypedDict, total=False):
     """Marks the end of a prefix to cache. An addition of this gateway."""
     type: Required[Literal["ephemeral"] | str]
     """Kind of the cache."""
     ttl: Literal["5m", "1h"] | str | None
-    """How long it is kept."""
+    """How long the cache entry lives."""
 
 MessageToolParam: TypeAlias = MessageCustomToolParam | Record
 """A tool the model may call; unknown kinds pass through. An addition of this gateway."""
 
 class MessageCustomToolParam(TypedDict, total=False):
-    """A tool that the caller can run; type may be left out. An addition of this gateway."""
+    """A tool that is run by the caller; type may be omitted. An addition of this gateway."""
     type: Literal["custom"]
     """Kind of the tool."""
     name: Required[str]
@@ -2403,14 +2405,14 @@ class MessageAutoToolChoiceParam(TypedDict, total=False):
     type: Required[Literal["auto"]]
     """Kind of the choice."""
     disable_parallel_tool_use: bool | None
-    """true for at most one call."""
+    """True allows at most one call."""
 
 class MessageAnyToolChoiceParam(TypedDict, total=False):
     """The model calls a tool. An addition of this gateway."""
     type: Required[Literal["any"]]
     """Kind of the choice."""
     disable_parallel_tool_use: bool | None
-    """true for exactly one call."""
+    """True forces exactly one call."""
 
 class MessageNamedToolChoiceParam(TypedDict, total=False):
     """The model calls this tool. An addition of this gateway."""
@@ -2419,7 +2421,7 @@ class MessageNamedToolChoiceParam(TypedDict, total=False):
     name: Required[str]
     """Name of the tool."""
     disable_parallel_tool_use: bool | None
-    """true for exactly one call."""
+    """True forces exactly one call."""
 
 class MessageNoToolChoiceParam(TypedDict, total=False):
     """The model calls no tool. An addition of this gateway."""
@@ -2427,53 +2429,53 @@ class MessageNoToolChoiceParam(TypedDict, total=False):
     """Kind of the choice."""
 
 MessageThinkingParam: TypeAlias = MessageEnabledThinkingParam | MessageAdaptiveThinkingParam | MessageDisabledThinkingParam | Record
-"""Whether and how long the model thinks; unknown kinds pass through. An addition of this gateway."""
+"""Whether and how much the model thinks; unknown kinds pass through. An addition of this gateway."""
 
 class MessageEnabledThinkingParam(TypedDict, total=False):
     """The model thinks, within a budget. An addition of this gateway."""
     type: Required[Literal["enabled"]]
     """Kind of thinking."""
     budget_tokens: Required[int]
-    """Upper bound on the tokens of its thoughts, below max_tokens. At least 1024."""
+    """Upper bound on the thinking tokens; must be below max_tokens. At least 1024."""
     display: Literal["summarized", "omitted"] | str | None
-    """How the thoughts are shown."""
+    """How the thinking is shown."""
 
 class MessageAdaptiveThinkingParam(TypedDict, total=False):
-    """The model decides how long it thinks. An addition of this gateway."""
+    """The model decides how much it thinks. An addition of this gateway."""
     type: Required[Literal["adaptive"]]
     """Kind of thinking."""
     display: Literal["summarized", "omitted"] | str | None
-    """How the thoughts are shown."""
+    """How the thinking is shown."""
 
 class MessageDisabledThinkingParam(TypedDict, total=False):
-    """The model does not think first. An addition of this gateway."""
+    """The model doesn't think before responding. An addition of this gateway."""
     type: Required[Literal["disabled"]]
     """Kind of thinking."""
 
 class MessageMetadataParam(TypedDict, total=False):
-    """On whose behalf a request is. An addition of this gateway."""
+    """On whose behalf a request is made. An addition of this gateway."""
     user_id: str | None
     """A stable id of the end user that reveals nothing about them."""
 
 class MessageOutputConfigParam(TypedDict, total=False):
-    """Effort and form of the output. An addition of this gateway."""
+    """Effort and format of the output. An addition of this gateway."""
     effort: Literal["low", "medium", "high", "xhigh", "max"] | str | None
     """How thorough the model is."""
     format: MessageOutputFormatParam | None
-    """Form of the output."""
+    """Format of the output."""
 
 MessageOutputFormatParam: TypeAlias = MessageJsonSchemaFormatParam | Record
-"""Form of the output; unknown kinds pass through. An addition of this gateway."""
+"""Format of the output; unknown kinds pass through. An addition of this gateway."""
 
 class MessageJsonSchemaFormatParam(TypedDict, total=False):
     """JSON that follows a schema. An addition of this gateway."""
     type: Required[Literal["json_schema"]]
-    """Kind of the form."""
+    """Kind of the format."""
     schema: Required[Mapping[str, object]]
     """The JSON Schema."""
 
 class Message(Record):
-    """A message of the model. An addition of this gateway."""
+    """A message from the model. An addition of this gateway."""
     @property
     def id(self) -> str:
         """Id of the message."""
@@ -2488,10 +2490,10 @@ class Message(Record):
         """Model id."""
     @property
     def content(self) -> list[MessageBlock]:
-        """What the model made, in order."""
+        """What the model generated, in order."""
     @property
     def stop_reason(self) -> Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"] | str | None:
-        """Why generation ended; null until it has."""
+        """Why generation ended; null until it ends."""
     @property
     def stop_sequence(self) -> str | None:
         """The stop sequence that ended it."""
@@ -2508,7 +2510,7 @@ class MessageUsage(Record):
     """
     @property
     def input_tokens(self) -> int:
-        """Tokens of the input that no cache holds. At least 0."""
+        """Input tokens that were neither read from nor written to a cache. At least 0."""
     @property
     def output_tokens(self) -> int:
         """Tokens generated. At least 0."""
@@ -2520,10 +2522,10 @@ class MessageUsage(Record):
         """Read from a cache. At least 0."""
     @property
     def cache_creation(self) -> MessageCacheCreation | None:
-        """Tokens written, by how long the cache keeps them."""
+        """Tokens written, by lifetime of the cache entry."""
     @property
     def server_tool_use(self) -> Mapping[str, Any] | None:
-        """How often each tool of the provider ran."""
+        """Number of runs of each provider tool."""
     @property
     def service_tier(self) -> Literal["standard", "priority", "batch"] | str | None:
         """Processing tier used."""
@@ -2532,22 +2534,22 @@ class MessageCacheCreation(Record):
     """Tokens written to a cache. An addition of this gateway."""
     @property
     def ephemeral_5m_input_tokens(self) -> int | None:
-        """Kept for five minutes. At least 0."""
+        """Cached for five minutes. At least 0."""
     @property
     def ephemeral_1h_input_tokens(self) -> int | None:
-        """Kept for an hour. At least 0."""
+        """Cached for an hour. At least 0."""
 
 MessageStreamEvent: TypeAlias = MessageStartEvent | MessageBlockStartEvent | MessageBlockDeltaEvent | MessageBlockStopEvent | MessageDeltaEvent | MessageStopEvent | MessagePingEvent | MessageErrorBody
 """One event of a messages stream; unknown types pass through. An addition of this gateway."""
 
 class MessageStartEvent(Record):
-    """The message exists; its content is empty. An addition of this gateway."""
+    """The message was created; its content is empty. An addition of this gateway."""
     @property
     def type(self) -> Literal["message_start"]:
         """Name of the event."""
     @property
     def message(self) -> Message:
-        """A message of the model."""
+        """A message from the model."""
 
 class MessageBlockStartEvent(Record):
     """A new block. An addition of this gateway."""
@@ -2556,7 +2558,7 @@ class MessageBlockStartEvent(Record):
         """Name of the event."""
     @property
     def index(self) -> int:
-        """Place among the blocks. At least 0."""
+        """Index of the block. At least 0."""
     @property
     def content_block(self) -> MessageBlock:
         """One block of a message's content, the same in requests and responses, so that a response's
@@ -2570,10 +2572,10 @@ class MessageBlockDeltaEvent(Record):
         """Name of the event."""
     @property
     def index(self) -> int:
-        """Place among the blocks. At least 0."""
+        """Index of the block. At least 0."""
     @property
     def delta(self) -> MessageBlockDelta:
-        """What is new."""
+        """The new piece."""
 
 MessageBlockDelta: TypeAlias = MessageTextDelta | MessageInputJsonDelta | MessageThinkingDelta | MessageSignatureDelta | MessageCitationsDelta
 """A piece of a block; unknown kinds pass through. An addition of this gateway."""
@@ -2597,7 +2599,7 @@ class MessageInputJsonDelta(Record):
         """The new piece of JSON text."""
 
 class MessageThinkingDelta(Record):
-    """New text of the model's thoughts. An addition of this gateway."""
+    """New text of the model's thinking. An addition of this gateway."""
     @property
     def type(self) -> Literal["thinking_delta"]:
         """Kind of the piece."""
@@ -2606,7 +2608,7 @@ class MessageThinkingDelta(Record):
         """The new text."""
 
 class MessageSignatureDelta(Record):
-    """The signature of the thoughts before it. An addition of this gateway."""
+    """The signature of the preceding thinking. An addition of this gateway."""
     @property
     def type(self) -> Literal["signature_delta"]:
         """Kind of the piece."""
@@ -2615,7 +2617,7 @@ class MessageSignatureDelta(Record):
         """The whole signature."""
 
 class MessageCitationsDelta(Record):
-    """What the text before it cites. An addition of this gateway."""
+    """A citation of the preceding text. An addition of this gateway."""
     @property
     def type(self) -> Literal["citations_delta"]:
         """Kind of the piece."""
@@ -2630,22 +2632,22 @@ class MessageBlockStopEvent(Record):
         """Name of the event."""
     @property
     def index(self) -> int:
-        """Place among the blocks. At least 0."""
+        """Index of the block. At least 0."""
 
 class MessageDeltaEvent(Record):
-    """What changed of the message itself. An addition of this gateway."""
+    """Changes to the message itself. An addition of this gateway."""
     @property
     def type(self) -> Literal["message_delta"]:
         """Name of the event."""
     @property
     def delta(self) -> MessageDelta:
-        """What is new."""
+        """The new piece."""
     @property
     def usage(self) -> MessageDeltaUsage | None:
-        """Tokens used so far; a member that is there replaces the one of message_start."""
+        """Tokens used so far; its members replace those of message_start."""
 
 class MessageDelta(Record):
-    """Members of the message that are now known. An addition of this gateway."""
+    """Members of the message that have become known. An addition of this gateway."""
     @property
     def stop_reason(self) -> Literal["end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal"] | str | None:
         """Why generation ended."""
@@ -2657,7 +2659,7 @@ class MessageDeltaUsage(Record):
     """Tokens used so far. An addition of this gateway."""
     @property
     def input_tokens(self) -> int | None:
-        """Tokens of the input that no cache holds. At least 0."""
+        """Input tokens that were neither read from nor written to a cache. At least 0."""
     @property
     def output_tokens(self) -> int | None:
         """Tokens generated. At least 0."""
@@ -2669,7 +2671,7 @@ class MessageDeltaUsage(Record):
         """Read from a cache. At least 0."""
     @property
     def server_tool_use(self) -> Mapping[str, Any] | None:
-        """How often each tool of the provider ran."""
+        """Number of runs of each provider tool."""
 
 class MessageStopEvent(Record):
     """Terminal: the message is complete. An addition of this gateway."""
@@ -2678,7 +2680,7 @@ class MessageStopEvent(Record):
         """Name of the event."""
 
 class MessagePingEvent(Record):
-    """A sign of life. An addition of this gateway."""
+    """A keep-alive event. An addition of this gateway."""
     @property
     def type(self) -> Literal["ping"]:
         """Name of the event."""
@@ -2710,11 +2712,11 @@ class Model(Record):
         """The provider family."""
     @property
     def kind(self) -> str | None:
-        """What it makes: text, image or video. Not every server says it."""
+        """Output of the model: text, image or video. Not every server reports it."""
     @property
     def protocols(self) -> list[str] | None:
-        """The protocols that serve it, of chat, responses, messages, native and media. Not every
-        server says it.
+        """The protocols that serve it, out of chat, responses, messages, native and media. Not every
+        server reports them.
         """
 
 class GenerateContentRequest(TypedDict, total=False):
@@ -2726,15 +2728,15 @@ class GenerateContentRequest(TypedDict, total=False):
     systemInstruction: NativeContentParam | Record | None
     """System text. An addition of this gateway."""
     generationConfig: NativeGenerationConfigParam | Record | None
-    """How to generate. An addition of this gateway."""
+    """Generation settings. An addition of this gateway."""
     tools: Sequence[NativeToolParam | Record] | None
     """Tools the model may call; unknown kinds pass through. An addition of this gateway."""
     toolConfig: NativeToolConfigParam | Record | None
     """Whether and which function is called. An addition of this gateway."""
     safetySettings: Sequence[Mapping[str, object]] | None
-    """Passed on to the provider. An addition of this gateway."""
+    """Passed through to the provider. An addition of this gateway."""
     cachedContent: str | None
-    """Passed on to the provider. An addition of this gateway."""
+    """Passed through to the provider. An addition of this gateway."""
 
 class NativeContent(Record):
     """One turn. Source: section 2.5 of the specification."""
@@ -2743,18 +2745,14 @@ class NativeContent(Record):
         """The parts. At least 1 item."""
     @property
     def role(self) -> Literal["user", "model", "function", "system"] | str | None:
-        """Role of the speaker; user if absent. Turns are by user, model or function. An addition of
-        this gateway.
-        """
+        """Role of the speaker: user, model or function; user if absent. An addition of this gateway."""
 
 class NativeContentParam(TypedDict, total=False):
     """One turn. Source: section 2.5 of the specification."""
     parts: Required[Sequence[NativePartParam | Record]]
     """The parts. At least 1 item."""
     role: Literal["user", "model", "function", "system"] | str | None
-    """Role of the speaker; user if absent. Turns are by user, model or function. An addition of this
-    gateway.
-    """
+    """Role of the speaker: user, model or function; user if absent. An addition of this gateway."""
 
 class NativePart(Record):
     """One part. The specification shows text; the other members are additions of this gateway, and
@@ -2771,10 +2769,10 @@ class NativePart(Record):
         """Opaque; send it back unchanged. An addition of this gateway."""
     @property
     def inlineData(self) -> NativeBlob | None:
-        """Data inside the request. An addition of this gateway."""
+        """Inline data. An addition of this gateway."""
     @property
     def functionCall(self) -> NativeFunctionCall | None:
-        """A call of the model. An addition of this gateway."""
+        """A call from the model. An addition of this gateway."""
     @property
     def functionResponse(self) -> NativeFunctionResponse | None:
         """The result of a call. An addition of this gateway."""
@@ -2790,9 +2788,9 @@ class NativePartParam(TypedDict, total=False):
     thoughtSignature: str | None
     """Opaque; send it back unchanged. An addition of this gateway."""
     inlineData: NativeBlobParam | Record | None
-    """Data inside the request. An addition of this gateway."""
+    """Inline data. An addition of this gateway."""
     functionCall: NativeFunctionCallParam | Record | None
-    """A call of the model. An addition of this gateway."""
+    """A call from the model. An addition of this gateway."""
     functionResponse: NativeFunctionResponseParam | Record | None
     """The result of a call. An addition of this gateway."""
 
@@ -2861,10 +2859,10 @@ class NativeFunctionResponseParam(TypedDict, total=False):
 class NativeToolParam(TypedDict, total=False):
     """Tools; kinds other than functions pass through. An addition of this gateway."""
     functionDeclarations: Sequence[NativeFunctionDeclarationParam | Record] | None
-    """Functions that the caller can run."""
+    """Functions that are run by the caller."""
 
 class NativeFunctionDeclarationParam(TypedDict, total=False):
-    """A function that the caller can run. An addition of this gateway."""
+    """A function that is run by the caller. An addition of this gateway."""
     name: Required[str]
     """Name of the function."""
     description: str | None
@@ -2887,19 +2885,19 @@ class NativeFunctionCallingConfigParam(TypedDict, total=False):
     """The functions that ANY may call."""
 
 class NativeGenerationConfigParam(TypedDict, total=False):
-    """How to generate. An addition of this gateway."""
+    """Generation settings. An addition of this gateway."""
     temperature: float | None
     """Higher is more random. 0 to 2."""
     topP: float | None
     """Nucleus sampling. 0 to 1."""
     topK: float | None
-    """How many tokens to sample from. At least 0."""
+    """Sample only from this many of the most likely tokens. At least 0."""
     candidateCount: int | None
     """Number of candidates. 1 to 128."""
     maxOutputTokens: int | None
     """Upper bound on generated tokens. At least 1."""
     stopSequences: Sequence[str] | None
-    """Where to stop. At most 5 items."""
+    """Stop sequences. At most 5 items."""
     responseMimeType: Literal["text/plain", "application/json", "text/x.enum"] | str | None
     """Media type of the response; text/x.enum is one bare value of the schema's enum."""
     responseSchema: NativeSchemaParam | Record | None
@@ -2916,7 +2914,7 @@ class NativeSchemaParam(TypedDict, total=False):
     format: str | None
     """Format of the value."""
     title: str | None
-    """For a person."""
+    """Human-readable text."""
     description: str | None
     """What the value is."""
     nullable: bool | None
@@ -2930,31 +2928,31 @@ class NativeSchemaParam(TypedDict, total=False):
     propertyOrdering: Sequence[str] | None
     """Order in which members are written."""
     minProperties: int | None
-    """Least number of members. At least 0."""
+    """Minimum number of members. At least 0."""
     maxProperties: int | None
-    """Most members. At least 0."""
+    """Maximum number of members. At least 0."""
     items: NativeSchemaParam | Record | None
     """Items of an array."""
     minItems: int | None
-    """Least number of items. At least 0."""
+    """Minimum number of items. At least 0."""
     maxItems: int | None
-    """Most items. At least 0."""
+    """Maximum number of items. At least 0."""
     anyOf: Sequence[NativeSchemaParam | Record] | None
-    """The value fits one of these."""
+    """The value must match one of these."""
     minLength: int | None
-    """Least characters. At least 0."""
+    """Minimum number of characters. At least 0."""
     maxLength: int | None
-    """Most characters. At least 0."""
+    """Maximum number of characters. At least 0."""
     pattern: str | None
     """Regular expression of the string."""
     minimum: float | None
-    """Least number."""
+    """Minimum value."""
     maximum: float | None
-    """Greatest number."""
+    """Maximum value."""
     example: object
-    """A value."""
+    """Example value."""
     default: object
-    """What is meant where the value is missing."""
+    """Default value."""
 
 class GenerateContentResponse(Record):
     """Native response, or one event of a native stream. An addition of this gateway."""
@@ -2996,7 +2994,7 @@ class NativeUsage(Record):
         """Tokens generated. At least 0."""
     @property
     def totalTokenCount(self) -> int | None:
-        """Their sum. At least 0."""
+        """Sum of input and generated tokens. At least 0."""
     @property
     def cachedContentTokenCount(self) -> int | None:
         """Read from a cache. At least 0."""
@@ -3032,7 +3030,7 @@ class NativeModel(Record):
     """A model of the native list. An addition of this gateway."""
     @property
     def name(self) -> str:
-        """models/ and the model id."""
+        """The model id, prefixed with models/."""
     @property
     def baseModelId(self) -> str | None:
         """Model id."""
@@ -3041,16 +3039,16 @@ class NativeModel(Record):
         """Version."""
     @property
     def displayName(self) -> str | None:
-        """For a person."""
+        """Human-readable text."""
     @property
     def description(self) -> str | None:
-        """For a person."""
+        """Human-readable text."""
     @property
     def inputTokenLimit(self) -> int | None:
-        """Most input tokens. At least 0."""
+        """Maximum number of input tokens. At least 0."""
     @property
     def outputTokenLimit(self) -> int | None:
-        """Most generated tokens. At least 0."""
+        """Maximum number of generated tokens. At least 0."""
     @property
     def supportedGenerationMethods(self) -> list[str] | None:
         """Methods the model serves."""
@@ -3066,7 +3064,7 @@ class VideoGenerationRequest(TypedDict, total=False):
     resolution: Literal["720p", "1080p"] | None
     """Not every model supports every resolution. The gateway assumes "1080p"."""
     aspect_ratio: Literal["16:9", "9:16", "1:1"] | None
-    """Width to height. The gateway assumes "16:9"."""
+    """Aspect ratio (width to height). The gateway assumes "16:9"."""
     webhook_url: str | None
     """Receives a POST when generation finishes, instead of polling. At most 2048 characters, format
     uri.
@@ -3119,7 +3117,7 @@ class VideoError(Record):
     """
     @property
     def message(self) -> str:
-        """For a person."""
+        """Human-readable text."""
     @property
     def code(self) -> str | None:
         """Machine-readable code. An addition of this gateway."""

@@ -124,7 +124,7 @@ closed_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChoice {
-    /// Place among the choices.
+    /// Index of the choice.
     pub index: i64,
     pub message: ChatCompletionMessage,
     /// Why generation ended.
@@ -150,7 +150,7 @@ open_words! {
         FUNCTION_CALL = "function_call",
     }
 }
-/// What is new of one choice.
+/// New content of one choice.
 ///
 /// ```
 /// use gatewright::types::ChatChunkChoice;
@@ -162,7 +162,7 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatChunkChoice {
-    /// Place among the choices.
+    /// Index of the choice.
     pub index: i64,
     pub delta: ChatDelta,
     /// null on content chunks; the reason on the last chunk.
@@ -296,13 +296,13 @@ pub struct ChatCompletionMessage {
     /// Why the model declined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// The model's reasoning if the provider shows it.
+    /// The model's reasoning if the provider returns it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// Calls of tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCall>,
-    /// The call, where the request has functions.
+    /// The call, if the request uses functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_call: Option<ChatFunctionCall>,
     #[serde(flatten)]
@@ -381,7 +381,7 @@ pub struct ChatCompletionRequest {
     /// Whether several tools may be called at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// Functions the model may call, in the older form of tools. The answer then has function_call in place of tool_calls.
+    /// Functions the model may call; the older form of tools. The response then has function_call instead of tool_calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub functions: Option<Vec<ChatFunction>>,
     /// Whether and which of the functions is called; the older form of tool_choice.
@@ -399,13 +399,13 @@ pub struct ChatCompletionRequest {
     /// Whether to return log probabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logprobs: Option<bool>,
-    /// How many alternatives per token.
+    /// Number of alternatives per token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_logprobs: Option<i64>,
     /// Bias by token id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logit_bias: Option<IndexMap<String, f64>>,
-    /// How long the model may think.
+    /// How much the model should reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ChatCompletionRequestReasoningEffort>,
     /// Arbitrary key-value pairs, stored with the completion.
@@ -689,7 +689,7 @@ untagged! {
     ChatCompletionRequestFunctionCall { String(String), ChatToolName(ChatToolName) }
 }
 open_words! {
-    /// How long the model may think.
+    /// How much the model should reason.
     ///
     /// ```
     /// use gatewright::types::ChatCompletionRequestReasoningEffort;
@@ -732,7 +732,7 @@ untagged! {
     /// ```
     ChatCompletionRequestToolChoice { String(String), ChatToolChoice(ChatToolChoice) }
 }
-/// Parts of the generated tokens.
+/// Breakdown of the generated tokens.
 ///
 /// ```
 /// use gatewright::types::ChatCompletionTokensDetails;
@@ -806,7 +806,7 @@ setters! { ChatContentPart {
     /// ```
     with_image_url(image_url: ChatImageUrl),
 } }
-/// A tool that takes free text and that the caller can run.
+/// A tool that takes free text and is run by the caller.
 ///
 /// ```
 /// use gatewright::types::ChatCustom;
@@ -902,7 +902,7 @@ constructor! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatCustomCallDelta {
-    /// On the first piece.
+    /// Present on the first piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// New piece of the text.
@@ -1035,26 +1035,26 @@ pub struct ChatDelta {
     /// New text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<String>,
-    /// On the first chunk.
+    /// Present on the first chunk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<ChatDeltaRole>,
     /// New refusal text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
-    /// New reasoning if the provider shows it.
+    /// New reasoning if the provider returns it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_content: Option<String>,
     /// New pieces of tool calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ChatToolCallDelta>,
-    /// A new piece of the call, where the request has functions.
+    /// A new piece of the call, if the request uses functions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_call: Option<ChatFunctionCallDelta>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 open_words! {
-    /// On the first chunk.
+    /// Present on the first chunk.
     ///
     /// ```
     /// use gatewright::types::ChatDeltaRole;
@@ -1065,7 +1065,7 @@ open_words! {
     /// ```
     ChatDeltaRole { ASSISTANT = "assistant" }
 }
-/// A function that the caller can run.
+/// A function that is run by the caller.
 ///
 /// ```
 /// use gatewright::types::ChatFunction;
@@ -1178,7 +1178,7 @@ constructor! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatFunctionCallDelta {
-    /// On the first piece.
+    /// Present on the first piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// New piece of the arguments' JSON text.
@@ -1257,7 +1257,7 @@ closed_words! {
     /// ```
     ChatFunctionToolType { Function = "function" }
 }
-/// Text of a grammar.
+/// Text that follows a grammar.
 ///
 /// ```
 /// use gatewright::types::ChatGrammarFormat;
@@ -1321,7 +1321,7 @@ closed_words! {
     /// ```
     ChatImagePartType { ImageUrl = "image_url" }
 }
-/// Where an image is.
+/// Location of an image.
 ///
 /// ```
 /// use gatewright::types::{ChatImageUrl, ChatImageUrlDetail};
@@ -1336,7 +1336,7 @@ closed_words! {
 pub struct ChatImageUrl {
     /// URL or data URL.
     pub url: String,
-    /// How closely to look.
+    /// Level of detail at which the model sees the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<ChatImageUrlDetail>,
     #[serde(flatten)]
@@ -1364,7 +1364,7 @@ setters! { ChatImageUrl {
     with_detail(detail: impl Into<ChatImageUrlDetail>),
 } }
 open_words! {
-    /// How closely to look.
+    /// Level of detail at which the model sees the image.
     ///
     /// ```
     /// use gatewright::types::ChatImageUrlDetail;
@@ -1401,7 +1401,7 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatJsonSchemaFormat {
-    /// Name of the form.
+    /// Name of the format.
     pub name: String,
     /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1500,7 +1500,7 @@ setters! { ChatJsonSchemaFormat {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatJsonSchemaResponseFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: ChatJsonSchemaResponseFormatType,
     pub json_schema: ChatJsonSchemaFormat,
@@ -1508,7 +1508,7 @@ pub struct ChatJsonSchemaResponseFormat {
     pub extra: Map<String, Value>,
 }
 closed_words! {
-    /// Kind of the form.
+    /// Kind of the format.
     ///
     /// ```
     /// use gatewright::types::ChatJsonSchemaResponseFormatType;
@@ -1519,7 +1519,7 @@ closed_words! {
     /// ```
     ChatJsonSchemaResponseFormatType { JsonSchema = "json_schema" }
 }
-/// Log probabilities of the tokens of a choice or of its new piece.
+/// Log probabilities of the tokens of a choice, or of its new piece.
 ///
 /// ```
 /// use gatewright::types::ChatLogprobs;
@@ -1531,10 +1531,10 @@ closed_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatLogprobs {
-    /// Those of the text.
+    /// Log probabilities of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Vec<TokenLogprob>>,
-    /// Those of a refusal.
+    /// Log probabilities of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<Vec<TokenLogprob>>,
     #[serde(flatten)]
@@ -1567,7 +1567,7 @@ pub struct ChatMessage {
     /// The call that a tool message responds to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// The call the assistant made, in the older form of tool_calls. A message of the role function, with its name, responds to it.
+    /// The call the assistant made; the older form of tool_calls. A message with the role function and the name of the function responds to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function_call: Option<ChatFunctionCall>,
     #[serde(flatten)]
@@ -1723,7 +1723,7 @@ closed_words! {
     /// ```
     ChatNamedToolChoiceType { Function = "function" }
 }
-/// Parts of the input tokens.
+/// Breakdown of the input tokens.
 ///
 /// ```
 /// use gatewright::types::ChatPromptTokensDetails;
@@ -1753,7 +1753,7 @@ pub struct ChatPromptTokensDetails {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatResponseFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -1805,7 +1805,7 @@ setters! { ChatResponseFormat {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatStreamOptions {
-    /// Adds a last chunk with empty choices and the usage.
+    /// Adds a final chunk with the usage and empty choices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include_usage: Option<bool>,
     #[serde(flatten)]
@@ -1984,10 +1984,10 @@ setters! { ChatToolCall {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ChatToolCallDelta {
-    /// Place among the calls.
+    /// Index of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
-    /// On the first piece.
+    /// Present on the first piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Kind of the tool.
@@ -2131,12 +2131,12 @@ pub struct ChatUsage {
     pub prompt_tokens: i64,
     /// Tokens generated.
     pub completion_tokens: i64,
-    /// Their sum.
+    /// Sum of input and generated tokens.
     pub total_tokens: i64,
-    /// Parts of the input tokens.
+    /// Breakdown of the input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt_tokens_details: Option<ChatPromptTokensDetails>,
-    /// Parts of the generated tokens.
+    /// Breakdown of the generated tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub completion_tokens_details: Option<ChatCompletionTokensDetails>,
     #[serde(flatten)]
@@ -2330,7 +2330,7 @@ closed_words! {
     /// ```
     CompactionTriggerItemType { CompactionTrigger = "compaction_trigger" }
 }
-/// What to count; members as in a message request.
+/// What to count; the members are those of a message request.
 ///
 /// ```
 /// use gatewright::types::{CountMessageTokensRequest, MessageTurn, MessageTurnRole};
@@ -2364,10 +2364,10 @@ pub struct CountMessageTokensRequest {
     /// Whether and which tool is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<MessageToolChoice>,
-    /// Whether and how long the model thinks before it answers.
+    /// Whether and how much the model thinks before it responds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<MessageThinking>,
-    /// Effort and form of the output.
+    /// Effort and format of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_config: Option<MessageOutputConfig>,
     #[serde(flatten)]
@@ -2559,7 +2559,7 @@ pub struct CountTokensResponse {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// A grammar and how it is written.
+/// A grammar and its syntax.
 ///
 /// ```
 /// use gatewright::types::{CustomGrammar, CustomGrammarSyntax};
@@ -2572,7 +2572,7 @@ pub struct CountTokensResponse {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct CustomGrammar {
-    /// How it is written.
+    /// Syntax of the grammar.
     pub syntax: CustomGrammarSyntax,
     /// The grammar.
     pub definition: String,
@@ -2591,7 +2591,7 @@ constructor! {
     extra,
 }
 closed_words! {
-    /// How it is written.
+    /// Syntax of the grammar.
     ///
     /// ```
     /// use gatewright::types::CustomGrammarSyntax;
@@ -2765,7 +2765,7 @@ open_words! {
     /// ```
     DeletedResponseObject { RESPONSE = "response" }
 }
-/// A function call of the model.
+/// A function call from the model.
 ///
 /// ```
 /// use gatewright::types::FunctionCallItem;
@@ -2900,7 +2900,7 @@ pub struct GenerateContentRequest {
     /// System text.
     #[serde(rename = "systemInstruction", skip_serializing_if = "Option::is_none")]
     pub system_instruction: Option<NativeContent>,
-    /// How to generate.
+    /// Generation settings.
     #[serde(rename = "generationConfig", skip_serializing_if = "Option::is_none")]
     pub generation_config: Option<NativeGenerationConfig>,
     /// Tools the model may call; unknown kinds pass through.
@@ -2909,10 +2909,10 @@ pub struct GenerateContentRequest {
     /// Whether and which function is called.
     #[serde(rename = "toolConfig", skip_serializing_if = "Option::is_none")]
     pub tool_config: Option<NativeToolConfig>,
-    /// Passed on to the provider.
+    /// Passed through to the provider.
     #[serde(rename = "safetySettings", skip_serializing_if = "Option::is_none")]
     pub safety_settings: Option<Vec<Map<String, Value>>>,
-    /// Passed on to the provider.
+    /// Passed through to the provider.
     #[serde(rename = "cachedContent", skip_serializing_if = "Option::is_none")]
     pub cached_content: Option<String>,
     #[serde(flatten)]
@@ -3223,7 +3223,7 @@ pub struct InputContent {
     /// URL or data URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_url: Option<String>,
-    /// How closely to look.
+    /// Level of detail at which the model sees the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<InputContentDetail>,
     /// Notes on the text.
@@ -3311,7 +3311,7 @@ setters! { InputContent {
     with_refusal(refusal: impl Into<String>),
 } }
 open_words! {
-    /// How closely to look.
+    /// Level of detail at which the model sees the image.
     ///
     /// ```
     /// use gatewright::types::InputContentDetail;
@@ -3322,7 +3322,7 @@ open_words! {
     /// ```
     InputContentDetail { AUTO = "auto", LOW = "low", HIGH = "high" }
 }
-/// An image of the caller.
+/// An image from the caller.
 ///
 /// ```
 /// use gatewright::types::InputImageContent;
@@ -3341,14 +3341,14 @@ pub struct InputImageContent {
     /// URL or data URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_url: Option<String>,
-    /// How closely to look.
+    /// Level of detail at which the model sees the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<InputImageContentDetail>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 open_words! {
-    /// How closely to look.
+    /// Level of detail at which the model sees the image.
     ///
     /// ```
     /// use gatewright::types::InputImageContentDetail;
@@ -3371,7 +3371,7 @@ closed_words! {
     /// ```
     InputImageContentType { InputImage = "input_image" }
 }
-/// One item of the input; unknown kinds are accepted and passed on.
+/// One item of the input; unknown kinds pass through.
 ///
 /// ```
 /// use gatewright::types::{InputItem, InputItemRole};
@@ -3598,7 +3598,7 @@ closed_words! {
     /// ```
     InputItemRole { User = "user", Assistant = "assistant", System = "system", Developer = "developer" }
 }
-/// A message; type may be left out.
+/// A message; type may be omitted.
 ///
 /// ```
 /// use gatewright::types::{InputMessage, InputMessageRole};
@@ -3666,7 +3666,7 @@ closed_words! {
     /// ```
     InputMessageType { Message = "message" }
 }
-/// Text of the caller.
+/// Text from the caller.
 ///
 /// ```
 /// use gatewright::types::InputTextContent;
@@ -3710,14 +3710,14 @@ closed_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct JsonObjectFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: JsonObjectFormatType,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 closed_words! {
-    /// Kind of the form.
+    /// Kind of the format.
     ///
     /// ```
     /// use gatewright::types::JsonObjectFormatType;
@@ -3740,7 +3740,7 @@ closed_words! {
     /// ```
     ListResponseInputItemsOrder { Asc = "asc", Desc = "desc" }
 }
-/// A message of the model.
+/// A message from the model.
 ///
 /// ```
 /// use gatewright::types::Message;
@@ -3771,9 +3771,9 @@ pub struct Message {
     pub role: MessageRole,
     /// Model id.
     pub model: String,
-    /// What the model made, in order.
+    /// What the model generated, in order.
     pub content: Vec<MessageBlock>,
-    /// Why generation ended; null until it has.
+    /// Why generation ended; null until it ends.
     #[serde(deserialize_with = "Option::deserialize")]
     pub stop_reason: Option<MessageStopReason>,
     /// The stop sequence that ended it.
@@ -3783,7 +3783,7 @@ pub struct Message {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// The model decides how long it thinks.
+/// The model decides how much it thinks.
 ///
 /// ```
 /// use gatewright::types::MessageAdaptiveThinking;
@@ -3798,14 +3798,14 @@ pub struct MessageAdaptiveThinking {
     /// Kind of thinking.
     #[serde(rename = "type")]
     pub type_: MessageAdaptiveThinkingType,
-    /// How the thoughts are shown.
+    /// How the thinking is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display: Option<MessageAdaptiveThinkingDisplay>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 open_words! {
-    /// How the thoughts are shown.
+    /// How the thinking is shown.
     ///
     /// ```
     /// use gatewright::types::MessageAdaptiveThinkingDisplay;
@@ -3843,7 +3843,7 @@ pub struct MessageAnyToolChoice {
     /// Kind of the choice.
     #[serde(rename = "type")]
     pub type_: MessageAnyToolChoiceType,
-    /// true for exactly one call.
+    /// True forces exactly one call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_parallel_tool_use: Option<bool>,
     #[serde(flatten)]
@@ -3876,7 +3876,7 @@ pub struct MessageAutoToolChoice {
     /// Kind of the choice.
     #[serde(rename = "type")]
     pub type_: MessageAutoToolChoiceType,
-    /// true for at most one call.
+    /// True allows at most one call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_parallel_tool_use: Option<bool>,
     #[serde(flatten)]
@@ -3959,7 +3959,7 @@ pub struct MessageBlock {
     /// Title of the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the model is told of the document and does not cite.
+    /// Context about the document that the model reads but doesn't cite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// Send it back with the result.
@@ -3968,7 +3968,7 @@ pub struct MessageBlock {
     /// Name of the tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The arguments. Where they were cut short, those that arrived whole.
+    /// The arguments. If they were cut off, those that arrived completely.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub input: Map<String, Value>,
     /// Id of the call.
@@ -4217,9 +4217,9 @@ pub struct MessageBlockDeltaEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Place among the blocks.
+    /// Index of the block.
     pub index: i64,
-    /// What is new.
+    /// The new piece.
     pub delta: MessageBlockDelta,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -4244,7 +4244,7 @@ pub struct MessageBlockStartEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Place among the blocks.
+    /// Index of the block.
     pub index: i64,
     pub content_block: MessageBlock,
     #[serde(flatten)]
@@ -4265,7 +4265,7 @@ pub struct MessageBlockStopEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Place among the blocks.
+    /// Index of the block.
     pub index: i64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -4287,7 +4287,7 @@ pub struct MessageCacheControl {
     /// Kind of the cache.
     #[serde(rename = "type")]
     pub type_: MessageCacheControlType,
-    /// How long it is kept.
+    /// How long the cache entry lives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<MessageCacheControlTtl>,
     #[serde(flatten)]
@@ -4316,7 +4316,7 @@ setters! { MessageCacheControl {
     with_ttl(ttl: impl Into<MessageCacheControlTtl>),
 } }
 open_words! {
-    /// How long it is kept.
+    /// How long the cache entry lives.
     ///
     /// ```
     /// use gatewright::types::MessageCacheControlTtl;
@@ -4351,16 +4351,16 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageCacheCreation {
-    /// Kept for five minutes.
+    /// Cached for five minutes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ephemeral_5m_input_tokens: Option<i64>,
-    /// Kept for an hour.
+    /// Cached for an hour.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ephemeral_1h_input_tokens: Option<i64>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// What the text before it cites.
+/// A citation of the preceding text.
 ///
 /// ```
 /// use gatewright::types::MessageCitationsDelta;
@@ -4381,7 +4381,7 @@ pub struct MessageCitationsDelta {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// A tool that the caller can run; type may be left out.
+/// A tool that is run by the caller; type may be omitted.
 ///
 /// ```
 /// use gatewright::types::MessageCustomTool;
@@ -4428,7 +4428,7 @@ closed_words! {
     /// ```
     MessageCustomToolType { Custom = "custom" }
 }
-/// Members of the message that are now known.
+/// Members of the message that have become known.
 ///
 /// ```
 /// use gatewright::types::MessageDelta;
@@ -4449,7 +4449,7 @@ pub struct MessageDelta {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// What changed of the message itself.
+/// Changes to the message itself.
 ///
 /// ```
 /// use gatewright::types::MessageDeltaEvent;
@@ -4464,9 +4464,9 @@ pub struct MessageDeltaEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// What is new.
+    /// The new piece.
     pub delta: MessageDelta,
-    /// Tokens used so far; a member that is there replaces the one of message_start.
+    /// Tokens used so far; its members replace those of message_start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<MessageDeltaUsage>,
     #[serde(flatten)]
@@ -4499,7 +4499,7 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageDeltaUsage {
-    /// Tokens of the input that no cache holds.
+    /// Input tokens that were neither read from nor written to a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<i64>,
     /// Tokens generated.
@@ -4511,13 +4511,13 @@ pub struct MessageDeltaUsage {
     /// Read from a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read_input_tokens: Option<i64>,
-    /// How often each tool of the provider ran.
+    /// Number of runs of each provider tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_tool_use: Option<Map<String, Value>>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// The model does not think first.
+/// The model doesn't think before responding.
 ///
 /// ```
 /// use gatewright::types::{MessageDisabledThinking, MessageDisabledThinkingType};
@@ -4547,7 +4547,7 @@ closed_words! {
     /// ```
     MessageDisabledThinkingType { Disabled = "disabled" }
 }
-/// A document of the caller.
+/// A document from the caller.
 ///
 /// ```
 /// use gatewright::types::MessageDocumentBlock;
@@ -4570,7 +4570,7 @@ pub struct MessageDocumentBlock {
     /// Title of the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the model is told of the document and does not cite.
+    /// Context about the document that the model reads but doesn't cite.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<String>,
     /// Whether the text may cite the document: {enabled: true}.
@@ -4609,16 +4609,16 @@ pub struct MessageEnabledThinking {
     /// Kind of thinking.
     #[serde(rename = "type")]
     pub type_: MessageEnabledThinkingType,
-    /// Upper bound on the tokens of its thoughts, below max_tokens.
+    /// Upper bound on the thinking tokens; must be below max_tokens.
     pub budget_tokens: i64,
-    /// How the thoughts are shown.
+    /// How the thinking is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display: Option<MessageEnabledThinkingDisplay>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 open_words! {
-    /// How the thoughts are shown.
+    /// How the thinking is shown.
     ///
     /// ```
     /// use gatewright::types::MessageEnabledThinkingDisplay;
@@ -4657,9 +4657,9 @@ pub struct MessageError {
     /// Class of the error.
     #[serde(rename = "type")]
     pub type_: MessageErrorType,
-    /// For a person.
+    /// Human-readable text.
     pub message: String,
-    /// The field at fault.
+    /// The field that caused the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
     /// Machine-readable code; see errors.json.
@@ -4691,7 +4691,7 @@ pub struct MessageErrorBody {
     #[serde(rename = "type")]
     pub type_: String,
     pub error: MessageError,
-    /// Id of the request, if the service repeats it here; the header x-request-id has it.
+    /// Id of the request, if the service includes it in the body; the header x-request-id has it, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     #[serde(flatten)]
@@ -4714,7 +4714,7 @@ open_words! {
         TIMEOUT_ERROR = "timeout_error", API_ERROR = "api_error", OVERLOADED_ERROR = "overloaded_error",
     }
 }
-/// A file that the provider keeps.
+/// A file stored by the provider.
 ///
 /// ```
 /// use gatewright::types::MessageFileSource;
@@ -4746,7 +4746,7 @@ closed_words! {
     /// ```
     MessageFileSourceType { File = "file" }
 }
-/// An image of the caller.
+/// An image from the caller.
 ///
 /// ```
 /// use gatewright::types::MessageImageBlock;
@@ -4817,7 +4817,7 @@ pub struct MessageInputJsonDelta {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageJsonSchemaFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: MessageJsonSchemaFormatType,
     /// The JSON Schema.
@@ -4826,7 +4826,7 @@ pub struct MessageJsonSchemaFormat {
     pub extra: Map<String, Value>,
 }
 closed_words! {
-    /// Kind of the form.
+    /// Kind of the format.
     ///
     /// ```
     /// use gatewright::types::MessageJsonSchemaFormatType;
@@ -4837,7 +4837,7 @@ closed_words! {
     /// ```
     MessageJsonSchemaFormatType { JsonSchema = "json_schema" }
 }
-/// On whose behalf a request is.
+/// On whose behalf a request is made.
 ///
 /// ```
 /// use gatewright::types::MessageMetadata;
@@ -4882,7 +4882,7 @@ pub struct MessageNamedToolChoice {
     pub type_: MessageNamedToolChoiceType,
     /// Name of the tool.
     pub name: String,
-    /// true for exactly one call.
+    /// True forces exactly one call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_parallel_tool_use: Option<bool>,
     #[serde(flatten)]
@@ -4930,7 +4930,7 @@ closed_words! {
     /// ```
     MessageNoToolChoiceType { None = "none" }
 }
-/// Effort and form of the output.
+/// Effort and format of the output.
 ///
 /// ```
 /// use gatewright::types::{MessageOutputConfig, MessageOutputConfigEffort};
@@ -4945,7 +4945,7 @@ pub struct MessageOutputConfig {
     /// How thorough the model is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<MessageOutputConfigEffort>,
-    /// Form of the output.
+    /// Format of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<MessageOutputFormat>,
     #[serde(flatten)]
@@ -4991,7 +4991,7 @@ open_words! {
     /// ```
     MessageOutputConfigEffort { LOW = "low", MEDIUM = "medium", HIGH = "high", XHIGH = "xhigh", MAX = "max" }
 }
-/// Form of the output; unknown kinds pass through.
+/// Format of the output; unknown kinds pass through.
 ///
 /// ```
 /// use gatewright::types::MessageOutputFormat;
@@ -5014,7 +5014,7 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageOutputFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: String,
     /// The JSON Schema.
@@ -5041,7 +5041,7 @@ constructor! {
     MessageOutputFormat: pub fn new(type_: impl Into<String>, schema: Map<String, Value>);
     extra,
 }
-/// A sign of life.
+/// A keep-alive event.
 ///
 /// ```
 /// use gatewright::types::MessagePingEvent;
@@ -5059,7 +5059,7 @@ pub struct MessagePingEvent {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// What the model thought and does not show.
+/// Thinking that the model doesn't show.
 ///
 /// ```
 /// use gatewright::types::MessageRedactedThinkingBlock;
@@ -5135,7 +5135,7 @@ pub struct MessageRequest {
     /// Nucleus sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// How many of the likeliest tokens are sampled from.
+    /// Sample only from this many of the most likely tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_k: Option<i64>,
     /// Tools the model may call; unknown kinds pass through.
@@ -5144,19 +5144,19 @@ pub struct MessageRequest {
     /// Whether and which tool is called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<MessageToolChoice>,
-    /// Whether and how long the model thinks before it answers.
+    /// Whether and how much the model thinks before it responds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<MessageThinking>,
-    /// On whose behalf the request is.
+    /// On whose behalf the request is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<MessageMetadata>,
     /// Processing tier.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_tier: Option<MessageRequestServiceTier>,
-    /// Effort and form of the output.
+    /// Effort and format of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_config: Option<MessageOutputConfig>,
-    /// Form of the output; older place of output_config.format.
+    /// Format of the output; the older form of output_config.format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_format: Option<MessageOutputFormat>,
     /// Caches up to the last block that can be cached.
@@ -5434,7 +5434,7 @@ open_words! {
     /// ```
     MessageRole { ASSISTANT = "assistant" }
 }
-/// The signature of the thoughts before it.
+/// The signature of the preceding thinking.
 ///
 /// ```
 /// use gatewright::types::MessageSignatureDelta;
@@ -5454,7 +5454,7 @@ pub struct MessageSignatureDelta {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// Where an image or a document is; unknown kinds pass through.
+/// Source of an image or a document; unknown kinds pass through.
 ///
 /// ```
 /// use gatewright::types::MessageSource;
@@ -5476,7 +5476,7 @@ pub struct MessageSource {
     /// The data in base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<String>,
-    /// The address.
+    /// The URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Id of the file.
@@ -5530,7 +5530,7 @@ setters! { MessageSource {
     /// ```
     with_file_id(file_id: impl Into<String>),
 } }
-/// The message exists; its content is empty.
+/// The message was created; its content is empty.
 ///
 /// ```
 /// use gatewright::types::MessageStartEvent;
@@ -5581,7 +5581,7 @@ pub struct MessageStopEvent {
     pub extra: Map<String, Value>,
 }
 open_words! {
-    /// Why generation ended; null until it has.
+    /// Why generation ended; null until it ends.
     ///
     /// ```
     /// use gatewright::types::MessageStopReason;
@@ -5625,26 +5625,26 @@ pub struct MessageStreamEvent {
     pub type_: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<Message>,
-    /// Place among the blocks.
+    /// Index of the block.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_block: Option<MessageBlock>,
-    /// What is new.
+    /// The new piece.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<MessageStreamEventDelta>,
-    /// Tokens used so far; a member that is there replaces the one of message_start.
+    /// Tokens used so far; its members replace those of message_start.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<MessageDeltaUsage>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<MessageError>,
-    /// Id of the request, if the service repeats it here; the header x-request-id has it.
+    /// Id of the request, if the service includes it in the body; the header x-request-id has it, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// What is new.
+/// The new piece.
 ///
 /// ```
 /// use gatewright::types::MessageStreamEventDelta;
@@ -5829,7 +5829,7 @@ closed_words! {
     /// ```
     MessageTextSourceType { Text = "text" }
 }
-/// Whether and how long the model thinks; unknown kinds pass through.
+/// Whether and how much the model thinks; unknown kinds pass through.
 ///
 /// ```
 /// use gatewright::types::{MessageThinking, MessageThinkingDisplay};
@@ -5847,10 +5847,10 @@ pub struct MessageThinking {
     /// Kind of thinking.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Upper bound on the tokens of its thoughts, below max_tokens.
+    /// Upper bound on the thinking tokens; must be below max_tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_tokens: Option<i64>,
-    /// How the thoughts are shown.
+    /// How the thinking is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub display: Option<MessageThinkingDisplay>,
     #[serde(flatten)]
@@ -5887,7 +5887,7 @@ setters! { MessageThinking {
     /// ```
     with_display(display: impl Into<MessageThinkingDisplay>),
 } }
-/// What the model thought.
+/// The model's reasoning.
 ///
 /// ```
 /// use gatewright::types::MessageThinkingBlock;
@@ -5922,7 +5922,7 @@ closed_words! {
     /// ```
     MessageThinkingBlockType { Thinking = "thinking" }
 }
-/// New text of the model's thoughts.
+/// New text of the model's thinking.
 ///
 /// ```
 /// use gatewright::types::MessageThinkingDelta;
@@ -5943,7 +5943,7 @@ pub struct MessageThinkingDelta {
     pub extra: Map<String, Value>,
 }
 open_words! {
-    /// How the thoughts are shown.
+    /// How the thinking is shown.
     ///
     /// ```
     /// use gatewright::types::MessageThinkingDisplay;
@@ -6105,7 +6105,7 @@ pub struct MessageToolChoice {
     /// Kind of the choice.
     #[serde(rename = "type")]
     pub type_: String,
-    /// true for at most one call.
+    /// True allows at most one call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disable_parallel_tool_use: Option<bool>,
     /// Name of the tool.
@@ -6220,7 +6220,7 @@ pub struct MessageToolUseBlock {
     pub id: String,
     /// Name of the tool.
     pub name: String,
-    /// The arguments. Where they were cut short, those that arrived whole.
+    /// The arguments. If they were cut off, those that arrived completely.
     pub input: Map<String, Value>,
     /// Caches up to this block.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -6297,7 +6297,7 @@ closed_words! {
     /// ```
     MessageTurnRole { User = "user", Assistant = "assistant", System = "system" }
 }
-/// An address.
+/// A URL.
 ///
 /// ```
 /// use gatewright::types::MessageUrlSource;
@@ -6312,7 +6312,7 @@ pub struct MessageUrlSource {
     /// Kind of the source.
     #[serde(rename = "type")]
     pub type_: MessageUrlSourceType,
-    /// The address.
+    /// The URL.
     pub url: String,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -6341,7 +6341,7 @@ closed_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct MessageUsage {
-    /// Tokens of the input that no cache holds.
+    /// Input tokens that were neither read from nor written to a cache.
     pub input_tokens: i64,
     /// Tokens generated.
     pub output_tokens: i64,
@@ -6351,10 +6351,10 @@ pub struct MessageUsage {
     /// Read from a cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_read_input_tokens: Option<i64>,
-    /// Tokens written, by how long the cache keeps them.
+    /// Tokens written, by lifetime of the cache entry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_creation: Option<MessageCacheCreation>,
-    /// How often each tool of the provider ran.
+    /// Number of runs of each provider tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_tool_use: Option<Map<String, Value>>,
     /// Processing tier used.
@@ -6396,10 +6396,10 @@ pub struct Model {
     pub created: i64,
     /// The provider family.
     pub owned_by: String,
-    /// What it makes: text, image or video. Not every server says it.
+    /// Output of the model: text, image or video. Not every server reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// The protocols that serve it, of chat, responses, messages, native and media. Not every server says it.
+    /// The protocols that serve it, out of chat, responses, messages, native and media. Not every server reports them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub protocols: Vec<String>,
     #[serde(flatten)]
@@ -6514,7 +6514,7 @@ open_words! {
 pub struct NativeContent {
     /// The parts.
     pub parts: Vec<NativePart>,
-    /// Role of the speaker; user if absent. Turns are by user, model or function.
+    /// Role of the speaker: user, model or function; user if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<NativeContentRole>,
     #[serde(flatten)]
@@ -6543,7 +6543,7 @@ setters! { NativeContent {
     with_role(role: impl Into<NativeContentRole>),
 } }
 open_words! {
-    /// Role of the speaker; user if absent. Turns are by user, model or function.
+    /// Role of the speaker: user, model or function; user if absent.
     ///
     /// ```
     /// use gatewright::types::NativeContentRole;
@@ -6569,7 +6569,7 @@ open_words! {
 pub struct NativeError {
     /// HTTP status.
     pub code: i64,
-    /// For a person.
+    /// Human-readable text.
     pub message: String,
     /// Canonical status word.
     pub status: NativeErrorStatus,
@@ -6608,7 +6608,7 @@ pub struct NativeErrorBody {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeErrorDetail {
-    /// Type address.
+    /// URL that identifies the type.
     #[serde(rename = "@type", skip_serializing_if = "Option::is_none")]
     pub type_: Option<String>,
     /// Machine-readable reason.
@@ -6748,7 +6748,7 @@ open_words! {
     /// ```
     NativeFunctionCallingConfigMode { AUTO = "AUTO", ANY = "ANY", NONE = "NONE" }
 }
-/// A function that the caller can run.
+/// A function that is run by the caller.
 ///
 /// ```
 /// use gatewright::types::NativeFunctionDeclaration;
@@ -6878,7 +6878,7 @@ setters! { NativeFunctionResponse {
     /// ```
     with_id(id: impl Into<String>),
 } }
-/// How to generate.
+/// Generation settings.
 ///
 /// ```
 /// use gatewright::types::NativeGenerationConfig;
@@ -6896,7 +6896,7 @@ pub struct NativeGenerationConfig {
     /// Nucleus sampling.
     #[serde(rename = "topP", skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// How many tokens to sample from.
+    /// Sample only from this many of the most likely tokens.
     #[serde(rename = "topK", skip_serializing_if = "Option::is_none")]
     pub top_k: Option<f64>,
     /// Number of candidates.
@@ -6905,7 +6905,7 @@ pub struct NativeGenerationConfig {
     /// Upper bound on generated tokens.
     #[serde(rename = "maxOutputTokens", skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<i64>,
-    /// Where to stop.
+    /// Stop sequences.
     #[serde(rename = "stopSequences", skip_serializing_if = "Option::is_none")]
     pub stop_sequences: Option<Vec<String>>,
     /// Media type of the response; text/x.enum is one bare value of the schema's enum.
@@ -7026,7 +7026,7 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeModel {
-    /// models/ and the model id.
+    /// The model id, prefixed with models/.
     pub name: String,
     /// Model id.
     #[serde(rename = "baseModelId", skip_serializing_if = "Option::is_none")]
@@ -7034,16 +7034,16 @@ pub struct NativeModel {
     /// Version.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// For a person.
+    /// Human-readable text.
     #[serde(rename = "displayName", skip_serializing_if = "Option::is_none")]
     pub display_name: Option<String>,
-    /// For a person.
+    /// Human-readable text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Most input tokens.
+    /// Maximum number of input tokens.
     #[serde(rename = "inputTokenLimit", skip_serializing_if = "Option::is_none")]
     pub input_token_limit: Option<i64>,
-    /// Most generated tokens.
+    /// Maximum number of generated tokens.
     #[serde(rename = "outputTokenLimit", skip_serializing_if = "Option::is_none")]
     pub output_token_limit: Option<i64>,
     /// Methods the model serves.
@@ -7097,10 +7097,10 @@ pub struct NativePart {
     /// Opaque; send it back unchanged.
     #[serde(rename = "thoughtSignature", skip_serializing_if = "Option::is_none")]
     pub thought_signature: Option<String>,
-    /// Data inside the request.
+    /// Inline data.
     #[serde(rename = "inlineData", skip_serializing_if = "Option::is_none")]
     pub inline_data: Option<NativeBlob>,
-    /// A call of the model.
+    /// A call from the model.
     #[serde(rename = "functionCall", skip_serializing_if = "Option::is_none")]
     pub function_call: Option<NativeFunctionCall>,
     /// The result of a call.
@@ -7187,7 +7187,7 @@ pub struct NativeSchema {
     /// Format of the value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
-    /// For a person.
+    /// Human-readable text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What the value is.
@@ -7208,43 +7208,43 @@ pub struct NativeSchema {
     /// Order in which members are written.
     #[serde(rename = "propertyOrdering", skip_serializing_if = "Option::is_none")]
     pub property_ordering: Option<Vec<String>>,
-    /// Least number of members.
+    /// Minimum number of members.
     #[serde(rename = "minProperties", skip_serializing_if = "Option::is_none")]
     pub min_properties: Option<i64>,
-    /// Most members.
+    /// Maximum number of members.
     #[serde(rename = "maxProperties", skip_serializing_if = "Option::is_none")]
     pub max_properties: Option<i64>,
     /// Items of an array.
     #[serde(default)]
     pub items: Box<Option<NativeSchema>>,
-    /// Least number of items.
+    /// Minimum number of items.
     #[serde(rename = "minItems", skip_serializing_if = "Option::is_none")]
     pub min_items: Option<i64>,
-    /// Most items.
+    /// Maximum number of items.
     #[serde(rename = "maxItems", skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
-    /// The value fits one of these.
+    /// The value must match one of these.
     #[serde(rename = "anyOf", skip_serializing_if = "Option::is_none")]
     pub any_of: Option<Vec<NativeSchema>>,
-    /// Least characters.
+    /// Minimum number of characters.
     #[serde(rename = "minLength", skip_serializing_if = "Option::is_none")]
     pub min_length: Option<i64>,
-    /// Most characters.
+    /// Maximum number of characters.
     #[serde(rename = "maxLength", skip_serializing_if = "Option::is_none")]
     pub max_length: Option<i64>,
     /// Regular expression of the string.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
-    /// Least number.
+    /// Minimum value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<f64>,
-    /// Greatest number.
+    /// Maximum value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub maximum: Option<f64>,
-    /// A value.
+    /// Example value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub example: Option<Value>,
-    /// What is meant where the value is missing.
+    /// Default value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     #[serde(flatten)]
@@ -7460,7 +7460,7 @@ setters! { NativeSchema {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct NativeTool {
-    /// Functions that the caller can run.
+    /// Functions that are run by the caller.
     #[serde(rename = "functionDeclarations", skip_serializing_if = "Option::is_none")]
     pub function_declarations: Option<Vec<NativeFunctionDeclaration>>,
     #[serde(flatten)]
@@ -7537,7 +7537,7 @@ pub struct NativeUsage {
     /// Tokens generated.
     #[serde(rename = "candidatesTokenCount", skip_serializing_if = "Option::is_none")]
     pub candidates_token_count: Option<i64>,
-    /// Their sum.
+    /// Sum of input and generated tokens.
     #[serde(rename = "totalTokenCount", skip_serializing_if = "Option::is_none")]
     pub total_token_count: Option<i64>,
     /// Read from a cache.
@@ -7646,7 +7646,7 @@ open_words! {
     /// ```
     OutputItemRole { ASSISTANT = "assistant" }
 }
-/// A message of the model.
+/// A message from the model.
 ///
 /// ```
 /// use gatewright::types::OutputMessage;
@@ -7703,7 +7703,7 @@ open_words! {
     /// ```
     OutputMessageStatus { IN_PROGRESS = "in_progress", COMPLETED = "completed", INCOMPLETE = "incomplete" }
 }
-/// Text of the model.
+/// Text from the model.
 ///
 /// ```
 /// use gatewright::types::OutputTextContent;
@@ -7741,7 +7741,7 @@ closed_words! {
     /// ```
     OutputTextContentType { OutputText = "output_text" }
 }
-/// What the model thought.
+/// The model's reasoning.
 ///
 /// ```
 /// use gatewright::types::ReasoningItem;
@@ -7832,7 +7832,7 @@ pub struct RequestViolation {
     pub pointer: String,
     /// Keyword of the broken rule.
     pub rule: String,
-    /// For a person.
+    /// Human-readable text.
     pub message: String,
     /// Section of the specification.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -7879,7 +7879,7 @@ pub struct Response {
     pub status: Option<ResponseStatus>,
     /// Model id.
     pub model: String,
-    /// What the model made, in order.
+    /// What the model generated, in order.
     pub output: Vec<OutputItem>,
     /// Why it failed.
     #[serde(deserialize_with = "Option::deserialize")]
@@ -7910,7 +7910,7 @@ pub struct Response {
     /// The response that this one continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub previous_response_id: Option<String>,
-    /// Whether the response is kept.
+    /// Whether the response is stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<bool>,
     /// As requested.
@@ -7925,7 +7925,7 @@ pub struct Response {
     /// Tokens used; null until known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<ResponseUsage>,
-    /// Whether it is made in the background.
+    /// Whether it is generated in the background.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub background: Option<bool>,
     /// As requested.
@@ -8034,7 +8034,7 @@ pub struct ResponseCompletedEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8063,14 +8063,14 @@ pub struct ResponseContentPartAddedEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
-    /// Place among the parts.
+    /// Index of the part.
     pub content_index: i64,
     pub part: OutputContent,
     #[serde(flatten)]
@@ -8098,20 +8098,20 @@ pub struct ResponseContentPartDoneEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
-    /// Place among the parts.
+    /// Index of the part.
     pub content_index: i64,
     pub part: OutputContent,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// The response exists.
+/// The response was created.
 ///
 /// ```
 /// use gatewright::types::ResponseCreatedEvent;
@@ -8145,7 +8145,7 @@ pub struct ResponseCreatedEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8167,7 +8167,7 @@ pub struct ResponseCustomFormat {
     /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: String,
-    /// How the grammar is written.
+    /// Syntax of the grammar.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syntax: Option<ResponseCustomFormatSyntax>,
     /// The grammar.
@@ -8210,7 +8210,7 @@ setters! { ResponseCustomFormat {
     with_definition(definition: impl Into<String>),
 } }
 closed_words! {
-    /// How the grammar is written.
+    /// Syntax of the grammar.
     ///
     /// ```
     /// use gatewright::types::ResponseCustomFormatSyntax;
@@ -8221,7 +8221,7 @@ closed_words! {
     /// ```
     ResponseCustomFormatSyntax { Lark = "lark", Regex = "regex" }
 }
-/// A tool that takes free text and that the caller can run.
+/// A tool that takes free text and is run by the caller.
 ///
 /// ```
 /// use gatewright::types::ResponseCustomTool;
@@ -8267,12 +8267,12 @@ pub struct ResponseCustomToolCallInputDeltaEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
     /// The new piece.
     pub delta: String,
@@ -8300,12 +8300,12 @@ pub struct ResponseCustomToolCallInputDoneEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
     /// The whole text.
     pub input: String,
@@ -8340,7 +8340,7 @@ pub struct ResponseError {
     /// Machine-readable code.
     #[serde(deserialize_with = "Option::deserialize")]
     pub code: Option<String>,
-    /// For a person.
+    /// Human-readable text.
     pub message: String,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -8360,16 +8360,16 @@ pub struct ResponseErrorEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Machine-readable code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// For a person.
+    /// Human-readable text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The field at fault.
+    /// The field that caused the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
     /// The nested form.
@@ -8412,7 +8412,7 @@ pub struct ResponseFailedEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8440,12 +8440,12 @@ pub struct ResponseFunctionCallArgumentsDeltaEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
     /// The new piece of JSON text.
     pub delta: String,
@@ -8473,12 +8473,12 @@ pub struct ResponseFunctionCallArgumentsDoneEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
     /// Name of the function.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -8488,7 +8488,7 @@ pub struct ResponseFunctionCallArgumentsDoneEvent {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// A function that the caller can run.
+/// A function that is run by the caller.
 ///
 /// ```
 /// use gatewright::types::ResponseFunctionTool;
@@ -8529,7 +8529,7 @@ closed_words! {
     /// ```
     ResponseFunctionToolType { Function = "function" }
 }
-/// Text of a grammar.
+/// Text that follows a grammar.
 ///
 /// ```
 /// use gatewright::types::ResponseGrammarFormat;
@@ -8545,7 +8545,7 @@ pub struct ResponseGrammarFormat {
     /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: ResponseGrammarFormatType,
-    /// How the grammar is written.
+    /// Syntax of the grammar.
     pub syntax: ResponseGrammarFormatSyntax,
     /// The grammar.
     pub definition: String,
@@ -8553,7 +8553,7 @@ pub struct ResponseGrammarFormat {
     pub extra: Map<String, Value>,
 }
 closed_words! {
-    /// How the grammar is written.
+    /// Syntax of the grammar.
     ///
     /// ```
     /// use gatewright::types::ResponseGrammarFormatSyntax;
@@ -8576,7 +8576,7 @@ closed_words! {
     /// ```
     ResponseGrammarFormatType { Grammar = "grammar" }
 }
-/// The model works.
+/// The model is generating.
 ///
 /// ```
 /// use gatewright::types::ResponseInProgressEvent;
@@ -8610,7 +8610,7 @@ pub struct ResponseInProgressEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
@@ -8683,14 +8683,14 @@ pub struct ResponseIncompleteEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     pub response: Response,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// Parts of the input tokens.
+/// Breakdown of the input tokens.
 ///
 /// ```
 /// use gatewright::types::ResponseInputTokensDetails;
@@ -8801,7 +8801,7 @@ pub struct ResponseItemList {
     /// Id of the first item; null on an empty page.
     #[serde(deserialize_with = "Option::deserialize")]
     pub first_id: Option<String>,
-    /// Id of the last item, and so after of the next page; null on an empty page.
+    /// Id of the last item; use it as after for the next page. Null on an empty page.
     #[serde(deserialize_with = "Option::deserialize")]
     pub last_id: Option<String>,
     /// Whether another page follows.
@@ -8854,10 +8854,10 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseJsonSchemaFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: ResponseJsonSchemaFormatType,
-    /// Name of the form.
+    /// Name of the format.
     pub name: String,
     /// What it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -8872,7 +8872,7 @@ pub struct ResponseJsonSchemaFormat {
     pub extra: Map<String, Value>,
 }
 closed_words! {
-    /// Kind of the form.
+    /// Kind of the format.
     ///
     /// ```
     /// use gatewright::types::ResponseJsonSchemaFormatType;
@@ -9020,10 +9020,10 @@ pub struct ResponseOutputItemAddedEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
     pub item: OutputItem,
     #[serde(flatten)]
@@ -9055,16 +9055,16 @@ pub struct ResponseOutputItemDoneEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
     pub item: OutputItem,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// Parts of the generated tokens.
+/// Breakdown of the generated tokens.
 ///
 /// ```
 /// use gatewright::types::ResponseOutputTokensDetails;
@@ -9082,7 +9082,7 @@ pub struct ResponseOutputTokensDetails {
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
-/// How the model may think.
+/// Reasoning options.
 ///
 /// ```
 /// use gatewright::types::{ResponseReasoningOptions, ResponseReasoningOptionsEffort};
@@ -9094,7 +9094,7 @@ pub struct ResponseOutputTokensDetails {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseReasoningOptions {
-    /// How long.
+    /// How much the model reasons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<ResponseReasoningOptionsEffort>,
     /// How detailed it is.
@@ -9123,7 +9123,7 @@ setters! { ResponseReasoningOptions {
     with_summary(summary: impl Into<ResponseReasoningOptionsSummary>),
 } }
 open_words! {
-    /// How long.
+    /// How much the model reasons.
     ///
     /// ```
     /// use gatewright::types::ResponseReasoningOptionsEffort;
@@ -9166,7 +9166,7 @@ pub struct ResponseRequest {
     pub model: String,
     /// The prompt text, or a list of items.
     pub input: ResponseRequestInput,
-    /// System text put before the input.
+    /// System text placed before the input.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Upper bound on generated tokens.
@@ -9196,10 +9196,10 @@ pub struct ResponseRequest {
     /// Nucleus sampling.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// Form of the text.
+    /// Format of the text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<ResponseTextOptions>,
-    /// How the model may think.
+    /// Reasoning options.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<ResponseReasoningOptions>,
     /// What happens to input that is too long.
@@ -9226,7 +9226,7 @@ pub struct ResponseRequest {
     /// Upper bound on calls of built-in tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_calls: Option<i64>,
-    /// How many alternatives per token.
+    /// Number of alternatives per token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub top_logprobs: Option<i64>,
     /// Whether the response is generated in the background after the request returns.
@@ -9539,12 +9539,12 @@ pub struct ResponseStreamEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Response>,
-    /// Place among the output items.
+    /// Index of the output item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_index: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -9552,7 +9552,7 @@ pub struct ResponseStreamEvent {
     /// Id of the item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item_id: Option<String>,
-    /// Place among the parts.
+    /// Index of the part.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_index: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -9578,10 +9578,10 @@ pub struct ResponseStreamEvent {
     /// Machine-readable code.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// For a person.
+    /// Human-readable text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The field at fault.
+    /// The field that caused the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
     /// The nested form.
@@ -9612,14 +9612,14 @@ pub struct ResponseTextDeltaEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
-    /// Place among the parts.
+    /// Index of the part.
     pub content_index: i64,
     /// The new text.
     pub delta: String,
@@ -9651,14 +9651,14 @@ pub struct ResponseTextDoneEvent {
     /// Name of the event.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Rises strictly over the stream.
+    /// Strictly increasing within the stream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sequence_number: Option<i64>,
     /// Id of the item.
     pub item_id: String,
-    /// Place among the output items.
+    /// Index of the output item.
     pub output_index: i64,
-    /// Place among the parts.
+    /// Index of the part.
     pub content_index: i64,
     /// The whole text.
     pub text: String,
@@ -9680,10 +9680,10 @@ pub struct ResponseTextDoneEvent {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct ResponseTextFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: String,
-    /// Name of the form.
+    /// Name of the format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// What it is for.
@@ -9781,7 +9781,7 @@ setters! { ResponseTextFormat {
     /// ```
     with_strict(strict: bool),
 } }
-/// Form of the text.
+/// Format of the text.
 ///
 /// ```
 /// use gatewright::types::{ResponseTextOptions, ResponseTextOptionsVerbosity};
@@ -9795,7 +9795,7 @@ setters! { ResponseTextFormat {
 pub struct ResponseTextOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<ResponseTextFormat>,
-    /// How long responses are.
+    /// Level of detail of responses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbosity: Option<ResponseTextOptionsVerbosity>,
     #[serde(flatten)]
@@ -9821,7 +9821,7 @@ setters! { ResponseTextOptions {
     with_verbosity(verbosity: impl Into<ResponseTextOptionsVerbosity>),
 } }
 open_words! {
-    /// How long responses are.
+    /// Level of detail of responses.
     ///
     /// ```
     /// use gatewright::types::ResponseTextOptionsVerbosity;
@@ -10035,7 +10035,7 @@ pub struct ResponseUsage {
     pub output_tokens: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens_details: Option<ResponseOutputTokensDetails>,
-    /// Their sum.
+    /// Sum of input and generated tokens.
     pub total_tokens: i64,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
@@ -10088,12 +10088,12 @@ closed_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct StandardError {
-    /// For a person.
+    /// Human-readable text.
     pub message: String,
     /// Class of the error
     #[serde(rename = "type")]
     pub type_: StandardErrorType,
-    /// The field at fault.
+    /// The field that caused the error.
     #[serde(deserialize_with = "Option::deserialize")]
     pub param: Option<String>,
     /// Machine-readable code; see errors.json.
@@ -10156,14 +10156,14 @@ open_words! {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq, Default)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct TextFormat {
-    /// Kind of the form.
+    /// Kind of the format.
     #[serde(rename = "type")]
     pub type_: TextFormatType,
     #[serde(flatten)]
     pub extra: Map<String, Value>,
 }
 closed_words! {
-    /// Kind of the form.
+    /// Kind of the format.
     ///
     /// ```
     /// use gatewright::types::TextFormatType;
@@ -10307,7 +10307,7 @@ setters! { TopLogprob {
 #[derive(Deserialize, Serialize, Clone, Debug, PartialEq)]
 #[cfg_attr(test, derive(::schemars::JsonSchema))]
 pub struct VideoError {
-    /// For a person.
+    /// Human-readable text.
     pub message: String,
     /// Machine-readable code.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -10338,7 +10338,7 @@ pub struct VideoGenerationRequest {
     /// Not every model supports every resolution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resolution: Option<VideoGenerationRequestResolution>,
-    /// Width to height.
+    /// Aspect ratio (width to height).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
     /// Receives a POST when generation finishes, instead of polling.
@@ -10396,7 +10396,7 @@ setters! { VideoGenerationRequest {
     with_webhook_url(webhook_url: impl Into<String>),
 } }
 closed_words! {
-    /// Width to height.
+    /// Aspect ratio (width to height).
     ///
     /// ```
     /// use gatewright::types::VideoGenerationRequestAspectRatio;

@@ -302,7 +302,7 @@ impl Responses<'_> {
 
     /// Retrieve a response.
     ///
-    /// Returns a stored response as it is now.
+    /// Returns a stored response in its current state.
     ///
     /// response_id: The id of the response.
     ///
@@ -388,13 +388,13 @@ impl ResponsesInputItems<'_> {
     ///
     /// response_id: The id of the response.
     ///
-    /// limit: Most items on one page.
+    /// limit: Maximum number of items per page.
     ///
-    /// order: asc for the oldest first.
+    /// order: asc returns the oldest first.
     ///
-    /// after: Id of the item after which the page starts; last_id of the previous page.
+    /// after: The page starts after the item with this id; use last_id of the previous page.
     ///
-    /// before: Id of the item that the page goes up to.
+    /// before: The page ends before the item with this id.
     ///
     /// An addition of this gateway.
     ///
@@ -491,7 +491,7 @@ impl Messages<'_> {
 
     /// Count the tokens of a message request.
     ///
-    /// Counts the tokens that a conversation in the messages protocol takes as input of the model.
+    /// Counts the input tokens of a conversation in the messages protocol.
     ///
     /// An addition of this gateway.
     ///
@@ -534,7 +534,7 @@ pub struct Models<'c> {
 impl Models<'_> {
     /// List models.
     ///
-    /// The models that the key gives access to.
+    /// Lists the models that the key can use.
     ///
     /// Source: sections 4 and 2.4 of the specification.
     ///
@@ -551,9 +551,9 @@ impl Models<'_> {
 
     /// Look up a model.
     ///
-    /// One entry of the model list.
+    /// Returns one entry of the model list.
     ///
-    /// model: The model id, as the list has it.
+    /// model: The model id, as in the model list.
     ///
     /// An addition of this gateway.
     ///
@@ -587,7 +587,7 @@ pub struct Native<'c> {
 impl Native<'_> {
     /// Generate content.
     ///
-    /// Native generate-content protocol; the model id is part of the path.
+    /// Generates content in the native protocol; the model id is part of the path.
     ///
     /// model: The model id.
     ///
@@ -650,7 +650,7 @@ impl Native<'_> {
 
     /// Count tokens.
     ///
-    /// Counts the tokens of the contents as input of the model.
+    /// Counts the input tokens of the contents.
     ///
     /// model: The model id.
     ///
@@ -715,9 +715,9 @@ impl NativeModels<'_> {
     ///
     /// Lists the models that the native protocol serves, page by page.
     ///
-    /// page_size: Most models on one page.
+    /// page_size: Maximum number of models per page.
     ///
-    /// page_token: nextPageToken of the page before.
+    /// page_token: nextPageToken of the previous page.
     ///
     /// Source: sections 4 and 2.5 of the specification.
     ///
@@ -734,9 +734,9 @@ impl NativeModels<'_> {
 
     /// Look up a model, native style.
     ///
-    /// One entry of the native model list.
+    /// Returns one entry of the native model list.
     ///
-    /// model: The model id, as the list has it.
+    /// model: The model id, as in the model list.
     ///
     /// An addition of this gateway.
     ///

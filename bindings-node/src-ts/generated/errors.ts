@@ -31,7 +31,7 @@ export class AuthenticationError extends APIStatusError {
 }
 
 /**
- * The API key is valid but may not do this.
+ * The API key is valid but lacks the permission for this.
  *
  * HTTP status 403.
  */
@@ -94,7 +94,7 @@ export class RateLimitError extends APIStatusError {
 }
 
 /**
- * The gateway or the provider behind it failed (any 5xx that has no kind of its own).
+ * The gateway or the provider behind it failed (any 5xx without a kind of its own).
  *
  * HTTP status 500, 502, 503, 504. The client retries it.
  */
@@ -139,12 +139,12 @@ export class DecodeError extends APIError {
   declare readonly kind: "decode";
 }
 
-/** The stream ended before a finish reason or its terminator; the error holds what had arrived. */
+/** The stream ended before a finish reason or its terminator; the error contains what had arrived. */
 export class StreamTruncatedError extends APIError {
   declare readonly kind: "stream_truncated";
 }
 
-/** The stream carried an error; the error holds what had arrived. */
+/** The stream carried an error; the error contains what had arrived. */
 export class StreamError extends APIError {
   declare readonly kind: "stream";
 }

@@ -8,10 +8,10 @@
 export interface Report {
   /** Version of this document format. */
   schema_version: "1.0";
-  /** The check kit that made the report. */
+  /** The check kit that generated the report. */
   kit: Kit;
   /**
-   * When the report was made, RFC 3339.
+   * When the report was generated (RFC 3339).
    *
    * Format date-time.
    */
@@ -22,17 +22,17 @@ export interface Report {
    * Format uri.
    */
   endpoint: string;
-  /** What the kit was told to do. */
+  /** Configuration of the run. */
   configuration: Configuration;
   /** Where the kit ran. */
   environment: Environment;
   /**
-   * One entry per cell of check and model.
+   * One entry per check and model.
    *
    * At least 1 item.
    */
   checks: Check[];
-  /** How many checks had which result. */
+  /** Number of checks per result. */
   summary: Summary;
   /** `pass` when no check failed, else `fail`. */
   overall_status: OverallStatus;
@@ -46,7 +46,7 @@ export interface Report {
 export type OverallStatus = "pass" | "fail";
 
 /**
- * The check kit that made the report.
+ * The check kit that generated the report.
  *
  * Source: section 2.12 of the specification.
  */
@@ -62,13 +62,13 @@ export interface Kit {
 }
 
 /**
- * What the kit was told to do.
+ * Configuration of the run.
  *
  * Source: section 2.12 of the specification.
  */
 export interface Configuration {
   /**
-   * Path under the endpoint that the API's paths are appended to.
+   * Path under the endpoint to which the API's paths are appended.
    *
    * Matches `^/`.
    */
@@ -81,7 +81,7 @@ export interface Configuration {
   agent_timeout_ms: number;
   /** Which models the agent check runs on. */
   agent_mode: AgentMode;
-  /** Every check on every model. */
+  /** Whether every check runs on every model. */
   full: boolean;
   /**
    * Models under test, in the order they are checked.
@@ -89,7 +89,7 @@ export interface Configuration {
    * At least 1 item, unique items.
    */
   models: TestedModel[];
-  /** How often a request is repeated: a check kit shows what a service does at the first attempt. */
+  /** Number of retries per request; always 0, because the kit shows what a service does at the first attempt. */
   retries: Retries;
   /**
    * Time limit of a whole request, in milliseconds.
@@ -107,7 +107,7 @@ export interface Configuration {
 export type AgentMode = "skipped" | "one-model" | "all-models";
 
 /**
- * How often a request is repeated: a check kit shows what a service does at the first attempt.
+ * Number of retries per request; always 0, because the kit shows what a service does at the first attempt.
  *
  * Source: section 2.12 of the specification.
  */
@@ -133,7 +133,7 @@ export interface Environment {
    */
   architecture: string;
   /**
-   * Names of the environment variables handed on to the agent; never their values.
+   * Names of the environment variables passed to the agent, never their values.
    *
    * Unique items.
    */
@@ -162,7 +162,7 @@ export interface Environment {
 export type TestedModel = "model-sol" | "model-terra" | "model-luna" | (string & {});
 
 /**
- * Id of the model under test; null for a check of no particular model.
+ * Id of the model under test; null if the check isn't about a particular model.
  *
  * Source: section 2.12 of the specification.
  */
@@ -178,7 +178,7 @@ export interface Check {
   id: CheckId;
   /** Whether the API was called or an agent was run. */
   layer: Layer;
-  /** Id of the model under test; null for a check of no particular model. */
+  /** Id of the model under test; null if the check isn't about a particular model. */
   model: TestedModelOrNone;
   /** Result of the check. */
   status: Status;
@@ -202,25 +202,25 @@ export interface Check {
   http_status?: number;
   /** Model id the service reported. */
   reported_model?: string | null;
-  /** Headers of the response that help to find the request again or to plan the next. */
+  /** Response headers that help to trace the request or to schedule the next one. */
   response_headers?: ResponseHeaders;
-  /** Id of the response, as the service reported it. */
+  /** Id of the response, as reported by the service. */
   response_id?: string | null;
-  /** Tokens a check used, as the service reported them; a part it did not report is null, never 0. */
+  /** Tokens used by a check, as reported by the service; a number that it didn't report is null, never 0. */
   usage?: Usage | null;
-  /** The output held what was asked for. */
+  /** The output contained what the check requested. */
   output_verified?: boolean;
-  /** The reported model is the one asked for. */
+  /** The reported model is the requested one. */
   model_verified?: boolean;
-  /** The content type is the one the protocol wants. */
+  /** The content type is the one that the protocol requires. */
   content_type_verified?: boolean;
   /** The stream had a completed event. */
   completed_event?: boolean;
   /** The completed event was the stream's last and only one. */
   terminal_completed_event?: boolean;
-  /** The function call had the name asked for. */
+  /** The function call had the requested name. */
   call_name_verified?: boolean;
-  /** The function call had the arguments asked for. */
+  /** The function call had the requested arguments. */
   arguments_verified?: boolean;
   /** Content type of the response. */
   content_type?: string | null;
@@ -244,9 +244,9 @@ export interface Check {
   signal?: string | null;
   /** The agent was stopped at its time limit. */
   timed_out?: boolean;
-  /** The agent did something it was not asked to. */
+  /** The agent did something that the check didn't request. */
   unexpected_item_detected?: boolean;
-  /** What went wrong first. */
+  /** The first thing that went wrong. */
   error?: CheckError;
 }
 
@@ -272,7 +272,7 @@ export type Layer = "api" | "agent";
 export type Status = "pass" | "fail" | "skip";
 
 /**
- * Headers of the response that help to find the request again or to plan the next.
+ * Response headers that help to trace the request or to schedule the next one.
  *
  * Source: section 2.12 of the specification.
  */
@@ -300,7 +300,7 @@ export interface ResponseHeaders {
 }
 
 /**
- * Tokens a check used, as the service reported them; a part it did not report is null, never 0.
+ * Tokens used by a check, as reported by the service; a number that it didn't report is null, never 0.
  *
  * Source: section 2.12 of the specification.
  */
@@ -312,13 +312,13 @@ export interface Usage {
    */
   input_tokens: number | null;
   /**
-   * Tokens of the answer.
+   * Tokens of the response.
    *
    * At least 0.
    */
   output_tokens: number | null;
   /**
-   * Tokens in all.
+   * Total tokens.
    *
    * At least 0.
    */
@@ -336,7 +336,7 @@ export interface Usage {
    */
   cache_write_tokens: number | null;
   /**
-   * Tokens of the answer spent on reasoning.
+   * Tokens of the response spent on reasoning.
    *
    * At least 0.
    */
@@ -344,7 +344,7 @@ export interface Usage {
 }
 
 /**
- * What went wrong first.
+ * The first thing that went wrong.
  *
  * Source: section 2.12 of the specification.
  */
@@ -355,22 +355,22 @@ export interface CheckError {
    * At least 1 character.
    */
   category: string;
-  /** Error code, as the service reported it. */
+  /** Error code, as reported by the service. */
   code: string | null;
   /**
-   * What happened, with no secret in it; lengths count code points.
+   * What happened, without secrets; its length is counted in code points.
    *
    * 1 to 2000 characters.
    */
   message: string;
-  /** Parameter at fault, as the service reported it. */
+  /** Parameter that caused the error, as reported by the service. */
   param: string | null;
-  /** Error type, as the service reported it. */
+  /** Error type, as reported by the service. */
   type: string | null;
 }
 
 /**
- * How many checks had which result.
+ * Number of checks per result.
  *
  * Source: section 2.12 of the specification.
  */

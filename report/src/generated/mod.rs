@@ -52,19 +52,19 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Report {
     /// Version of this document format.
     pub schema_version: String,
-    /// The check kit that made the report.
+    /// The check kit that generated the report.
     pub kit: Kit,
-    /// When the report was made, RFC 3339.
+    /// When the report was generated (RFC 3339).
     pub generated_at: String,
     /// Absolute URI of the tested service.
     pub endpoint: String,
-    /// What the kit was told to do.
+    /// Configuration of the run.
     pub configuration: Configuration,
     /// Where the kit ran.
     pub environment: Environment,
-    /// One entry per cell of check and model.
+    /// One entry per check and model.
     pub checks: Vec<Check>,
-    /// How many checks had which result.
+    /// Number of checks per result.
     pub summary: Summary,
     /// `pass` when no check failed, else `fail`.
     pub overall_status: OverallStatus,
@@ -120,7 +120,7 @@ impl fmt::Display for OverallStatus {
     }
 }
 
-/// The check kit that made the report.
+/// The check kit that generated the report.
 ///
 /// ```
 /// use gatewright_report::Kit;
@@ -138,7 +138,7 @@ pub struct Kit {
     pub version: String,
 }
 
-/// What the kit was told to do.
+/// Configuration of the run.
 ///
 /// ```
 /// use gatewright_report::Configuration;
@@ -158,17 +158,18 @@ pub struct Kit {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Path under the endpoint that the API's paths are appended to.
+    /// Path under the endpoint to which the API's paths are appended.
     pub base_path: String,
     /// Time limit of an agent's run, in milliseconds.
     pub agent_timeout_ms: u64,
     /// Which models the agent check runs on.
     pub agent_mode: AgentMode,
-    /// Every check on every model.
+    /// Whether every check runs on every model.
     pub full: bool,
     /// Models under test, in the order they are checked.
     pub models: Vec<String>,
-    /// How often a request is repeated: a check kit shows what a service does at the first attempt.
+    /// Number of retries per request; always 0, because the kit shows what a service does at the first
+    /// attempt.
     pub retries: Retries,
     /// Time limit of a whole request, in milliseconds.
     pub timeout_ms: u64,
@@ -228,7 +229,7 @@ impl fmt::Display for AgentMode {
     }
 }
 
-/// How often a request is repeated: a check kit shows what a service does at the first attempt.
+/// Number of retries per request; always 0, because the kit shows what a service does at the first attempt.
 ///
 /// ```
 /// use gatewright_report::Retries;
@@ -268,7 +269,7 @@ pub struct Retries {
 pub struct Environment {
     /// Processor architecture.
     pub architecture: String,
-    /// Names of the environment variables handed on to the agent; never their values.
+    /// Names of the environment variables passed to the agent, never their values.
     pub agent_passthrough_env: Vec<String>,
     /// Version of the agent; null when there is none.
     pub agent_version: Option<String>,
@@ -294,7 +295,7 @@ pub struct Check {
     pub id: CheckId,
     /// Whether the API was called or an agent was run.
     pub layer: Layer,
-    /// Id of the model under test; null for a check of no particular model.
+    /// Id of the model under test; null if the check isn't about a particular model.
     pub model: Option<String>,
     /// Result of the check.
     pub status: Status,
@@ -310,22 +311,22 @@ pub struct Check {
     /// Model id the service reported.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub reported_model: Option<Option<String>>,
-    /// Headers of the response that help to find the request again or to plan the next.
+    /// Response headers that help to trace the request or to schedule the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_headers: Option<BTreeMap<String, String>>,
-    /// Id of the response, as the service reported it.
+    /// Id of the response, as reported by the service.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub response_id: Option<Option<String>>,
-    /// Tokens a check used, as the service reported them; a part it did not report is null, never 0.
+    /// Tokens used by a check, as reported by the service; a number that it didn't report is null, never 0.
     #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
     pub usage: Option<Option<Usage>>,
-    /// The output held what was asked for.
+    /// The output contained what the check requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_verified: Option<bool>,
-    /// The reported model is the one asked for.
+    /// The reported model is the requested one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_verified: Option<bool>,
-    /// The content type is the one the protocol wants.
+    /// The content type is the one that the protocol requires.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub content_type_verified: Option<bool>,
     /// The stream had a completed event.
@@ -334,10 +335,10 @@ pub struct Check {
     /// The completed event was the stream's last and only one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub terminal_completed_event: Option<bool>,
-    /// The function call had the name asked for.
+    /// The function call had the requested name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call_name_verified: Option<bool>,
-    /// The function call had the arguments asked for.
+    /// The function call had the requested arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments_verified: Option<bool>,
     /// Content type of the response.
@@ -361,10 +362,10 @@ pub struct Check {
     /// The agent was stopped at its time limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<bool>,
-    /// The agent did something it was not asked to.
+    /// The agent did something that the check didn't request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unexpected_item_detected: Option<bool>,
-    /// What went wrong first.
+    /// The first thing that went wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<CheckError>,
 }
@@ -564,7 +565,7 @@ impl fmt::Display for Status {
     }
 }
 
-/// Tokens a check used, as the service reported them; a part it did not report is null, never 0.
+/// Tokens used by a check, as reported by the service; a number that it didn't report is null, never 0.
 ///
 /// ```
 /// use gatewright_report::Usage;
@@ -585,19 +586,19 @@ impl fmt::Display for Status {
 pub struct Usage {
     /// Tokens of the prompt.
     pub input_tokens: Option<u64>,
-    /// Tokens of the answer.
+    /// Tokens of the response.
     pub output_tokens: Option<u64>,
-    /// Tokens in all.
+    /// Total tokens.
     pub total_tokens: Option<u64>,
     /// Tokens of the prompt read from a cache.
     pub cached_tokens: Option<u64>,
     /// Tokens of the prompt written to a cache.
     pub cache_write_tokens: Option<u64>,
-    /// Tokens of the answer spent on reasoning.
+    /// Tokens of the response spent on reasoning.
     pub reasoning_tokens: Option<u64>,
 }
 
-/// What went wrong first.
+/// The first thing that went wrong.
 ///
 /// ```
 /// use gatewright_report::CheckError;
@@ -617,18 +618,18 @@ pub struct Usage {
 pub struct CheckError {
     /// Kind of failure.
     pub category: String,
-    /// Error code, as the service reported it.
+    /// Error code, as reported by the service.
     pub code: Option<String>,
-    /// What happened, with no secret in it; lengths count code points.
+    /// What happened, without secrets; its length is counted in code points.
     pub message: String,
-    /// Parameter at fault, as the service reported it.
+    /// Parameter that caused the error, as reported by the service.
     pub param: Option<String>,
-    /// Error type, as the service reported it.
+    /// Error type, as reported by the service.
     #[serde(rename = "type")]
     pub error_type: Option<String>,
 }
 
-/// How many checks had which result.
+/// Number of checks per result.
 ///
 /// ```
 /// use gatewright_report::Summary;

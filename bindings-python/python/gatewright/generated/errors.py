@@ -87,7 +87,7 @@ class DecodeError(APIError):
 
 
 class StreamTruncatedError(APIError):
-    """The stream ended before a finish reason or its terminator; the error holds what had arrived."""
+    """The stream ended before a finish reason or its terminator; the error contains what had arrived."""
 
     __module__ = "gatewright"
     kind = "stream_truncated"
@@ -95,7 +95,7 @@ class StreamTruncatedError(APIError):
 
 
 class StreamError(APIError):
-    """The stream carried an error; the error holds what had arrived."""
+    """The stream carried an error; the error contains what had arrived."""
 
     __module__ = "gatewright"
     kind = "stream"
@@ -175,7 +175,7 @@ class AuthenticationError(APIStatusError):
 
 
 class PermissionDeniedError(APIStatusError):
-    """The API key is valid but may not do this."""
+    """The API key is valid but lacks the permission for this."""
 
     __module__ = "gatewright"
     kind = "permission_denied"
@@ -233,7 +233,7 @@ class RateLimitError(APIStatusError):
 
 
 class InternalServerError(APIStatusError):
-    """The gateway or the provider behind it failed (any 5xx that has no kind of its own)."""
+    """The gateway or the provider behind it failed (any 5xx without a kind of its own)."""
 
     __module__ = "gatewright"
     kind = "internal_server"

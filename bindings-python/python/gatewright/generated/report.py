@@ -35,8 +35,8 @@ TestedModel: TypeAlias = Literal["model-sol", "model-terra", "model-luna"] | str
 """Id of a model under test. Source: section 2.12 of the specification."""
 
 TestedModelOrNone: TypeAlias = Literal["model-sol", "model-terra", "model-luna"] | str | None
-"""Id of the model under test; null for a check of no particular model. Source: section 2.12 of the
-specification.
+"""Id of the model under test; null if the check isn't about a particular model. Source: section 2.12
+of the specification.
 """
 
 CheckId: TypeAlias = Literal["models_endpoint", "model_access", "responses_text", "responses_stream", "responses_function_tool", "agent_cli_smoke"]
@@ -57,25 +57,25 @@ class Report(TypedDict):
     schema_version: Literal["1.0"]
     """Version of this document format."""
     kit: Kit
-    """The check kit that made the report."""
+    """The check kit that generated the report."""
     generated_at: str
-    """When the report was made, RFC 3339. Format date-time."""
+    """When the report was generated (RFC 3339). Format date-time."""
     endpoint: str
     """Absolute URI of the tested service. Format uri."""
     configuration: Configuration
-    """What the kit was told to do."""
+    """Configuration of the run."""
     environment: Environment
     """Where the kit ran."""
     checks: list[Check]
-    """One entry per cell of check and model. At least 1 item."""
+    """One entry per check and model. At least 1 item."""
     summary: Summary
-    """How many checks had which result."""
+    """Number of checks per result."""
     overall_status: OverallStatus
     """`pass` when no check failed, else `fail`."""
 
 
 class Kit(TypedDict):
-    """The check kit that made the report. Source: section 2.12 of the specification."""
+    """The check kit that generated the report. Source: section 2.12 of the specification."""
 
     name: Literal["gatewright-checkkit"] | str
     """Name of the kit."""
@@ -84,27 +84,29 @@ class Kit(TypedDict):
 
 
 class Configuration(TypedDict):
-    """What the kit was told to do. Source: section 2.12 of the specification."""
+    """Configuration of the run. Source: section 2.12 of the specification."""
 
     base_path: str
-    """Path under the endpoint that the API's paths are appended to. Matches `^/`."""
+    """Path under the endpoint to which the API's paths are appended. Matches `^/`."""
     agent_timeout_ms: int
     """Time limit of an agent's run, in milliseconds. 5000 to 300000."""
     agent_mode: AgentMode
     """Which models the agent check runs on."""
     full: bool
-    """Every check on every model."""
+    """Whether every check runs on every model."""
     models: list[TestedModel]
     """Models under test, in the order they are checked. At least 1 item, unique items."""
     retries: Retries
-    """How often a request is repeated: a check kit shows what a service does at the first attempt."""
+    """Number of retries per request; always 0, because the kit shows what a service does at the first
+    attempt.
+    """
     timeout_ms: int
     """Time limit of a whole request, in milliseconds. 1000 to 120000."""
 
 
 class Retries(TypedDict):
-    """How often a request is repeated: a check kit shows what a service does at the first attempt.
-    Source: section 2.12 of the specification.
+    """Number of retries per request; always 0, because the kit shows what a service does at the first
+    attempt. Source: section 2.12 of the specification.
     """
 
     api: Literal[0]
@@ -121,7 +123,7 @@ class Environment(TypedDict):
     architecture: str
     """Processor architecture. At least 1 character."""
     agent_passthrough_env: list[str]
-    """Names of the environment variables handed on to the agent; never their values. Unique items."""
+    """Names of the environment variables passed to the agent, never their values. Unique items."""
     agent_version: str | None
     """Version of the agent; null when there is none."""
     runtime_version: str
@@ -138,7 +140,7 @@ class _RequiredCheck(TypedDict):
     layer: Layer
     """Whether the API was called or an agent was run."""
     model: TestedModelOrNone
-    """Id of the model under test; null for a check of no particular model."""
+    """Id of the model under test; null if the check isn't about a particular model."""
     status: Status
     """Result of the check."""
 
@@ -155,25 +157,27 @@ class Check(_RequiredCheck, total=False):
     reported_model: str | None
     """Model id the service reported."""
     response_headers: ResponseHeaders
-    """Headers of the response that help to find the request again or to plan the next."""
+    """Response headers that help to trace the request or to schedule the next one."""
     response_id: str | None
-    """Id of the response, as the service reported it."""
+    """Id of the response, as reported by the service."""
     usage: Usage | None
-    """Tokens a check used, as the service reported them; a part it did not report is null, never 0."""
+    """Tokens used by a check, as reported by the service; a number that it didn't report is null,
+    never 0.
+    """
     output_verified: bool
-    """The output held what was asked for."""
+    """The output contained what the check requested."""
     model_verified: bool
-    """The reported model is the one asked for."""
+    """The reported model is the requested one."""
     content_type_verified: bool
-    """The content type is the one the protocol wants."""
+    """The content type is the one that the protocol requires."""
     completed_event: bool
     """The stream had a completed event."""
     terminal_completed_event: bool
     """The completed event was the stream's last and only one."""
     call_name_verified: bool
-    """The function call had the name asked for."""
+    """The function call had the requested name."""
     arguments_verified: bool
-    """The function call had the arguments asked for."""
+    """The function call had the requested arguments."""
     content_type: str | None
     """Content type of the response."""
     event_count: int
@@ -189,9 +193,9 @@ class Check(_RequiredCheck, total=False):
     timed_out: bool
     """The agent was stopped at its time limit."""
     unexpected_item_detected: bool
-    """The agent did something it was not asked to."""
+    """The agent did something that the check didn't request."""
     error: CheckError
-    """What went wrong first."""
+    """The first thing that went wrong."""
 
 
 ResponseHeaders = TypedDict(
@@ -210,47 +214,47 @@ ResponseHeaders = TypedDict(
     },
     total=False,
 )
-"""Headers of the response that help to find the request again or to plan the next. Source: section
-2.12 of the specification.
+"""Response headers that help to trace the request or to schedule the next one. Source: section 2.12 of
+the specification.
 """
 
 
 class Usage(TypedDict):
-    """Tokens a check used, as the service reported them; a part it did not report is null, never 0.
-    Source: section 2.12 of the specification.
+    """Tokens used by a check, as reported by the service; a number that it didn't report is null,
+    never 0. Source: section 2.12 of the specification.
     """
 
     input_tokens: int | None
     """Tokens of the prompt. At least 0."""
     output_tokens: int | None
-    """Tokens of the answer. At least 0."""
+    """Tokens of the response. At least 0."""
     total_tokens: int | None
-    """Tokens in all. At least 0."""
+    """Total tokens. At least 0."""
     cached_tokens: int | None
     """Tokens of the prompt read from a cache. At least 0."""
     cache_write_tokens: int | None
     """Tokens of the prompt written to a cache. At least 0."""
     reasoning_tokens: int | None
-    """Tokens of the answer spent on reasoning. At least 0."""
+    """Tokens of the response spent on reasoning. At least 0."""
 
 
 class CheckError(TypedDict):
-    """What went wrong first. Source: section 2.12 of the specification."""
+    """The first thing that went wrong. Source: section 2.12 of the specification."""
 
     category: str
     """Kind of failure. At least 1 character."""
     code: str | None
-    """Error code, as the service reported it."""
+    """Error code, as reported by the service."""
     message: str
-    """What happened, with no secret in it; lengths count code points. 1 to 2000 characters."""
+    """What happened, without secrets; its length is counted in code points. 1 to 2000 characters."""
     param: str | None
-    """Parameter at fault, as the service reported it."""
+    """Parameter that caused the error, as reported by the service."""
     type: str | None
-    """Error type, as the service reported it."""
+    """Error type, as reported by the service."""
 
 
 class Summary(TypedDict):
-    """How many checks had which result. Source: section 2.12 of the specification."""
+    """Number of checks per result. Source: section 2.12 of the specification."""
 
     passed: int
     """Checks that passed. At least 0."""

@@ -12,19 +12,20 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Family {
-    /// Its id: the owner of its models in model lists.
+    /// Its id, which model lists give as the owner of its models.
     pub id: &'static str,
-    /// For a person.
+    /// Human-readable.
     pub title: &'static str,
     /// Wire protocols that serve its models: `chat`, `responses`, `messages`, `native`.
     pub protocols: &'static [&'static str],
-    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
+    /// Members whose value this gateway chose, in whole or in part, because the specification does not state
+    /// it.
     pub ours: &'static [&'static str],
     /// Sections of the specification that the values come from.
     pub source: &'static str,
 }
 
-/// A model that makes text.
+/// A text model.
 ///
 /// ```
 /// use gatewright::catalog::TEXT_MODELS;
@@ -39,13 +40,14 @@ pub struct TextModel {
     pub id: &'static str,
     /// Id of its family.
     pub family: &'static str,
-    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
+    /// Members whose value this gateway chose, in whole or in part, because the specification does not state
+    /// it.
     pub ours: &'static [&'static str],
     /// Sections of the specification that the values come from.
     pub source: &'static str,
 }
 
-/// A model that makes videos, and its limits; `None`: not stated.
+/// A video model and its limits; `None`: not stated.
 ///
 /// ```
 /// use gatewright::catalog::VIDEO_MODELS;
@@ -62,19 +64,20 @@ pub struct VideoModel {
     pub min_duration_s: Option<u32>,
     /// Longest duration in seconds.
     pub max_duration_s: Option<u32>,
-    /// Values of `resolution` it takes.
+    /// Values of `resolution` that it accepts.
     pub resolutions: &'static [&'static str],
-    /// Values of `aspect_ratio` it takes.
+    /// Values of `aspect_ratio` that it accepts.
     pub aspect_ratios: &'static [&'static str],
-    /// For a person.
+    /// Human-readable.
     pub features: &'static [&'static str],
-    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
+    /// Members whose value this gateway chose, in whole or in part, because the specification does not state
+    /// it.
     pub ours: &'static [&'static str],
     /// Sections of the specification that the values come from.
     pub source: &'static str,
 }
 
-/// A model that makes images, and its limits; `None`: not stated.
+/// An image model and its limits; `None`: not stated.
 ///
 /// ```
 /// use gatewright::catalog::IMAGE_MODELS;
@@ -87,7 +90,7 @@ pub struct VideoModel {
 pub struct ImageModel {
     /// Model id.
     pub id: &'static str,
-    /// Values of `size` it takes; `None`: any up to the maximum.
+    /// Values of `size` that it accepts; `None`: any up to the maximum.
     pub sizes: Option<&'static [&'static str]>,
     /// Largest width in pixels.
     pub max_width: u32,
@@ -95,19 +98,20 @@ pub struct ImageModel {
     pub max_height: u32,
     /// Largest resolution as the specification writes it: width x height.
     pub max_resolution: &'static str,
-    /// Most images of one request.
+    /// Maximum number of images per request.
     pub max_n: u32,
     /// Longest prompt in characters.
     pub max_prompt_characters: Option<u32>,
-    /// Whether it takes `quality`.
+    /// Whether it accepts `quality`.
     pub quality: bool,
-    /// Whether it takes `style`.
+    /// Whether it accepts `style`.
     pub style: bool,
-    /// Whether answers in url form carry `revised_prompt`.
+    /// Whether responses in url form have `revised_prompt`.
     pub revises_prompt: bool,
-    /// For a person.
+    /// Human-readable.
     pub features: &'static [&'static str],
-    /// Members whose value this gateway chose, in whole or in part: the specification does not state it.
+    /// Members whose value this gateway chose, in whole or in part, because the specification does not state
+    /// it.
     pub ours: &'static [&'static str],
     /// Sections of the specification that the values come from.
     pub source: &'static str,
@@ -145,7 +149,7 @@ pub static FAMILIES: &[Family] = &[
     },
 ];
 
-/// All models that make text.
+/// All text models.
 ///
 /// ```
 /// use gatewright::catalog::TEXT_MODELS;
@@ -192,7 +196,7 @@ pub static TEXT_MODELS: &[TextModel] = &[
     },
 ];
 
-/// All models that make videos.
+/// All video models.
 ///
 /// ```
 /// use gatewright::catalog::VIDEO_MODELS;
@@ -243,7 +247,7 @@ pub static VIDEO_MODELS: &[VideoModel] = &[
     },
 ];
 
-/// All models that make images.
+/// All image models.
 ///
 /// ```
 /// use gatewright::catalog::IMAGE_MODELS;
@@ -329,7 +333,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
     },
 ];
 
-/// Seconds between two look-ups of a video task. Source: section 3 of the specification.
+/// Seconds between two polls of a video task. Source: section 3 of the specification.
 ///
 /// ```
 /// use std::time::Duration;
@@ -340,7 +344,7 @@ pub static IMAGE_MODELS: &[ImageModel] = &[
 /// let time = Duration::from_secs(VIDEO_POLL_INTERVAL_S.into());
 /// ```
 pub const VIDEO_POLL_INTERVAL_S: u32 = 5;
-/// Seconds that the address of an image is valid. Source: sections 2.11 and 8 of the specification.
+/// Seconds for which the URL of an image is valid. Source: sections 2.11 and 8 of the specification.
 ///
 /// ```
 /// use std::time::Duration;

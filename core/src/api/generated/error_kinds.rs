@@ -10,7 +10,7 @@ error_kinds! {
         Authentication = "authentication", "AuthenticationError", retryable: false,
             "The API key is missing or not valid.";
         PermissionDenied = "permission_denied", "PermissionDeniedError", retryable: false,
-            "The API key is valid but may not do this.";
+            "The API key is valid but lacks the permission for this.";
         NotFound = "not_found", "NotFoundError", retryable: false,
             "The path, the model or the task does not exist.";
         RequestTimeout = "request_timeout", "RequestTimeoutError", retryable: true,
@@ -24,7 +24,7 @@ error_kinds! {
         RateLimit = "rate_limit", "RateLimitError", retryable: true,
             "Too many requests or too many tokens; retry_after says when to try again. A used-up quota (code insufficient_quota) is never retried.";
         InternalServer = "internal_server", "InternalServerError", retryable: true,
-            "The gateway or the provider behind it failed (any 5xx that has no kind of its own).";
+            "The gateway or the provider behind it failed (any 5xx without a kind of its own).";
         NotImplemented = "not_implemented", "NotImplementedByGatewayError", retryable: false,
             "The gateway routes the operation but does not implement it.";
         Status = "status", "APIStatusError", retryable: false,
@@ -38,9 +38,9 @@ error_kinds! {
         Decode = "decode", "DecodeError", retryable: false,
             "The response had a successful status but could not be decoded as the operation's result.";
         StreamTruncated = "stream_truncated", "StreamTruncatedError", retryable: false,
-            "The stream ended before a finish reason or its terminator; the error holds what had arrived.";
+            "The stream ended before a finish reason or its terminator; the error contains what had arrived.";
         Stream = "stream", "StreamError", retryable: false,
-            "The stream carried an error; the error holds what had arrived.";
+            "The stream carried an error; the error contains what had arrived.";
         TaskFailed = "task_failed", "TaskFailedError", retryable: false,
             "A video task ended as failed; the message is the task's own.";
         Cancelled = "cancelled", "CancelledError", retryable: false,
@@ -78,7 +78,7 @@ error_codes! {
     INVALID_API_KEY = "invalid_api_key", "invalid_request_error", 401; "INVALID_ARGUMENT", 400, Some("API_KEY_INVALID"); "authentication_error";
         "The API key is not one that the gateway issued.";
     PERMISSION_DENIED = "permission_denied", "invalid_request_error", 403; "PERMISSION_DENIED", 403, None; "permission_error";
-        "The API key may not do this.";
+        "The API key lacks the permission for this.";
     INVALID_JSON = "invalid_json", "invalid_request_error", 400; "INVALID_ARGUMENT", 400, None; "invalid_request_error";
         "The body is not one JSON document.";
     INVALID_VALUE = "invalid_value", "invalid_request_error", 400; "INVALID_ARGUMENT", 400, None; "invalid_request_error";
@@ -94,17 +94,17 @@ error_codes! {
     UNSUPPORTED_MEDIA_TYPE = "unsupported_media_type", "invalid_request_error", 415; "INVALID_ARGUMENT", 415, None; "invalid_request_error";
         "The body is not application/json.";
     MODEL_NOT_FOUND = "model_not_found", "invalid_request_error", 404; "NOT_FOUND", 404, None; "not_found_error";
-        "No such model, or not on this endpoint.";
+        "The model does not exist, or not on this endpoint.";
     NOT_FOUND = "not_found", "invalid_request_error", 404; "NOT_FOUND", 404, None; "not_found_error";
-        "No such path, task, response or file.";
+        "The path, task, response or file does not exist.";
     PREVIOUS_RESPONSE_NOT_FOUND = "previous_response_not_found", "invalid_request_error", 400; "INVALID_ARGUMENT", 400, None; "invalid_request_error";
         "previous_response_id does not name a stored response.";
     METHOD_NOT_ALLOWED = "method_not_allowed", "invalid_request_error", 405; "INVALID_ARGUMENT", 405, None; "invalid_request_error";
-        "The path exists, the method does not.";
+        "The path exists, but the method does not.";
     FILE_EXPIRED = "file_expired", "invalid_request_error", 410; "FAILED_PRECONDITION", 410, None; "invalid_request_error";
-        "The file's address has expired, after one hour.";
+        "The file's URL has expired, after one hour.";
     INVALID_SIGNATURE = "invalid_signature", "invalid_request_error", 403; "PERMISSION_DENIED", 403, None; "permission_error";
-        "The file's address is not signed by this gateway.";
+        "The file's URL is not signed by this gateway.";
     REQUEST_TOO_LARGE = "request_too_large", "invalid_request_error", 413; "INVALID_ARGUMENT", 413, None; "request_too_large";
         "The body is larger than the gateway accepts.";
     REQUEST_TIMEOUT = "request_timeout", "invalid_request_error", 408; "DEADLINE_EXCEEDED", 408, None; "timeout_error";
@@ -120,7 +120,7 @@ error_codes! {
     RATE_LIMIT_EXCEEDED = "rate_limit_exceeded", "rate_limit_error", 429; "RESOURCE_EXHAUSTED", 429, None; "rate_limit_error";
         "Too many requests; see retry-after.";
     TOO_MANY_CONNECTIONS = "too_many_connections", "rate_limit_error", 429; "RESOURCE_EXHAUSTED", 429, None; "rate_limit_error";
-        "The client's address has reached its limit of connections.";
+        "The client's address has reached its connection limit.";
     INSUFFICIENT_QUOTA = "insufficient_quota", "insufficient_quota", 429; "RESOURCE_EXHAUSTED", 429, None; "rate_limit_error";
         "The quota is used up; retrying does not help.";
     SERVER_ERROR = "server_error", "server_error", 500; "INTERNAL", 500, None; "api_error";

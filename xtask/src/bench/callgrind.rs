@@ -33,7 +33,7 @@ pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> 
         // Ours comes first in every row.
         if !row.turns.first().is_some_and(|ours| is_countable(ours.way)) {
             eprintln!(
-                "\n{}: not counted, for ours is not compiled code that runs at its own pace",
+                "\n{}: not counted, because ours isn't compiled code or runs at the pace of the server",
                 row.row.title
             );
             continue;
@@ -43,7 +43,7 @@ pub(super) fn count(rows: &[Measured<'_>], setting: &Setting) -> Result<String> 
             counted.push((&turn.name, instructions(turn.way, turn.ours, setting)?));
         }
         let (_, ours) = counted[0];
-        let mut table = format!("| {} | instructions | ours takes |\n|---|---|---|\n", row.row.title);
+        let mut table = format!("| {} | instructions | ours / this |\n|---|---|---|\n", row.row.title);
         for (name, instructions) in &counted {
             let _ = writeln!(table, "| {name} | {instructions:.0} | {:.3} |", ours / instructions);
         }
@@ -82,5 +82,5 @@ fn collected(way: &Way, ours: &Ours, setting: &Setting, count: u32) -> Result<f6
     let Some((_, number)) = line.filter(|_| ended.status.success()) else {
         bail!("{} ended with {}\n{told}", shown(&valgrind), ended.status);
     };
-    number.trim().parse().with_context(|| format!("no number of instructions: {number}"))
+    number.trim().parse().with_context(|| format!("not a number of instructions: {number}"))
 }

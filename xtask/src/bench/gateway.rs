@@ -32,7 +32,7 @@ const MEASURES: &[Measure] = &[
         name: "latency",
         model: "plain",
         count: 2000,
-        figures: &[("p50_us", "µs, one at a time, p50"), ("cpu_us", "µs of processor a request")],
+        figures: &[("p50_us", "µs, one at a time, p50"), ("cpu_us", "µs of CPU time per request")],
     },
     Measure {
         name: "throughput",
@@ -50,13 +50,16 @@ const MEASURES: &[Measure] = &[
         name: "chunks",
         model: "chunks-2000",
         count: 10,
-        figures: &[("cpu_us", "µs of processor a chunk")],
+        figures: &[("cpu_us", "µs of CPU time per chunk")],
     },
     Measure {
         name: "crowd",
         model: "paced-50-20",
         count: 1000,
-        figures: &[("memory_mb", "MB, 1,000 streams at once"), ("longest_gap_ms", "ms, longest gap of them")],
+        figures: &[
+            ("memory_mb", "MB, 1,000 streams at once"),
+            ("longest_gap_ms", "ms, longest gap among them"),
+        ],
     },
 ];
 
@@ -81,7 +84,7 @@ pub(super) fn run_gateway(
     awake: bool,
     rounds: usize,
 ) -> Result<()> {
-    let program = step("build the gateway as the packages have it", program)?;
+    let program = step("build the gateway as packaged", program)?;
     build_load()?;
     let stub = start_stub()?;
     let ours = || command(&program);
@@ -89,7 +92,7 @@ pub(super) fn run_gateway(
     gateways.push(start_ours(ours, "translated", &relaying(&stub, "messages"), CHAT)?);
     if with_peers {
         let title =
-            if is_installed() { "start the peers" } else { "install and start the peers: some minutes" };
+            if is_installed() { "start the peers" } else { "install and start the peers (takes minutes)" };
         step(title, || {
             for start in [peers::tensorzero, peers::portkey, peers::litellm] {
                 gateways.push(start(&stub.host)?);
@@ -198,7 +201,7 @@ fn measure(gateways: &mut [Running], figures: &mut Figures) -> Result<()> {
             let told: Value = match output(&mut load) {
                 Ok(told) => serde_json::from_str(&told)?,
                 Err(error) => {
-                    eprintln!("    {} does not finish {}: {error}", gateway.name, measure.name);
+                    eprintln!("    {} did not finish {}: {error}", gateway.name, measure.name);
                     continue;
                 }
             };

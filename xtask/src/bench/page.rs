@@ -14,8 +14,7 @@ pub(super) fn write(subject: Subject, rows: &[Measured<'_>], rounds: usize) -> R
     let name = subject.name();
     let picture = format!("pictures/bench-{name}.svg");
     fs::write(root().join("docs").join(&picture), picture::draw(rows))?;
-    let note =
-        format!("Medians of {rounds} rounds; the spread is half the way from the lowest to the highest.");
+    let note = format!("Medians of {rounds} rounds; the spread is half of the range from lowest to highest.");
     let run = format!("{name} --rounds {rounds} --write");
     let mut text = format!("{}\n\n![{name}]({picture})\n\n", circumstances(&run, &note)?);
     text.push_str("| what | ours | target | measured | |\n|---|---|---|---|---|\n");
@@ -44,8 +43,7 @@ pub(super) fn write(subject: Subject, rows: &[Measured<'_>], rounds: usize) -> R
 /// Writes the instruction counts of one subject. `tables`: a table for each row.
 pub(super) fn write_counts(subject: Subject, tables: &str) -> Result<()> {
     let run = format!("{} --callgrind --write", subject.name());
-    let text =
-        format!("{}\n{tables}", circumstances(&run, "Of one run: the start of the process is subtracted.")?);
+    let text = format!("{}\n{tables}", circumstances(&run, "One run; process startup is subtracted.")?);
     put(&format!("{} instructions", subject.name()), &text)
 }
 
@@ -64,10 +62,10 @@ fn circumstances(run: &str, note: &str) -> Result<String> {
     let commit = line("git", &["rev-parse", "--short=9", "HEAD"])?;
     // The tables and pictures of other subjects from the same run don't affect the measurements.
     let status = line("git", &["status", "--porcelain", "--", ".", ":!docs"])?;
-    let changed = if status.is_empty() { "" } else { ", with changes" };
+    let changed = if status.is_empty() { "" } else { ", with local changes" };
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    let model = model.map_or("an unnamed processor", |(_, model)| model.trim());
+    let model = model.map_or("unknown CPU", |(_, model)| model.trim());
     let cores = std::thread::available_parallelism()?;
     let system = line("uname", &["-sr"])?;
     let versions = [line("rustc", &["--version"])?, line("python3", &["--version"])?, {
@@ -107,7 +105,7 @@ const PYTHON: [&str; 5] = ["openai", "httpx", "orjson", "fastjsonschema", "jsons
 /// The page with the text between a subject's markers replaced.
 fn replace(page: &str, name: &str, text: &str) -> Result<String> {
     let (begin, end) = (format!("<!-- bench {name} -->\n"), format!("<!-- /bench {name} -->\n"));
-    let missing = || format!("docs/benchmarks.md lacks the markers of {name}");
+    let missing = || format!("docs/benchmarks.md has no markers for {name}");
     let (before, rest) = page.split_once(&begin).with_context(missing)?;
     let (_, after) = rest.split_once(&end).with_context(missing)?;
     Ok([before, &begin, "\n", text.trim_end(), "\n\n", &end, after].concat())

@@ -55,7 +55,7 @@ pub(super) fn draw(rows: &[Measured<'_>]) -> String {
     y += 24.0;
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH:.0} {y:.0}\" width=\"{WIDTH:.0}\" role=\"img\">\n\
-         <style>{STYLE}</style>\n{body}<text class=\"quiet\" x=\"8\" y=\"{:.0}\">processor time of an operation, on a \
+         <style>{STYLE}</style>\n{body}<text class=\"quiet\" x=\"8\" y=\"{:.0}\">CPU time per operation, on a \
          logarithmic scale within each row; shorter is faster</text>\n</svg>\n",
         y - 8.0
     )

@@ -26,14 +26,16 @@ pub(super) fn run_rounds(subject: Subject, settings: &Settings) -> Result<()> {
         ROWS.iter().filter(|row| row.subject == subject && is_chosen(row, &settings.only)).collect();
     if rows.is_empty() {
         let titles: Vec<_> = ROWS.iter().filter(|row| row.subject == subject).map(|row| row.title).collect();
-        bail!("no row has all these words; the rows are:\n  {}", titles.join("\n  "));
+        bail!("no row contains all these words; the rows are:\n  {}", titles.join("\n  "));
     }
     let whole = settings.rounds >= ROUNDS && settings.only.is_empty() && settings.scale >= 1.0;
     if settings.write && (!whole || settings.compare.is_some()) {
-        bail!("docs/ takes whole runs: all rows with their peers, {ROUNDS} rounds, unscaled");
+        bail!(
+            "docs/ only accepts complete runs: all rows with their peers, at least {ROUNDS} rounds, unscaled"
+        );
     }
     if settings.callgrind {
-        ensure!(subject != Subject::Start, "--callgrind counts no start: leave it out");
+        ensure!(subject != Subject::Start, "--callgrind can't measure startup; omit it");
         callgrind::check()?;
     }
     let here = Ours::here();
@@ -108,7 +110,7 @@ fn measure_row(row: &mut Measured<'_>, round: usize, scale: f64, setting: &Setti
         let expected = answers.entry(turn.way.subject()).or_insert(figure.answer);
         ensure!(
             *expected == figure.answer,
-            "{title}: {} read something else than the others: {} instead of {expected}",
+            "{title}: {} read something different from the others: {} instead of {expected}",
             turn.name,
             figure.answer
         );

@@ -29,7 +29,7 @@ fn times(ratio: f64) -> String {
 /// The row with all its ways, and its targets below.
 pub(super) fn of_row(measured: &Measured<'_>) -> String {
     let mut text = format!(
-        "| {} | processor | spread | wall | peak | ours takes |\n|---|---|---|---|---|---|\n",
+        "| {} | CPU time | spread | wall time | peak | ours / this |\n|---|---|---|---|---|---|\n",
         measured.row.title
     );
     let ours = measured.turns.first().map_or(f64::NAN, |turn| turn.samples.cpu_us());
@@ -84,15 +84,15 @@ fn verdict(target: &Target, ours: &Samples, measured: &Measured<'_>) -> Option<V
         }
         Target::WallTimes(bound, of) => {
             let ratio = wall(ours) / wall(measured.of(of)?);
-            at_most(format!("≤ {} × {of}, on the wall", times(bound)), times(ratio), ratio, bound)
+            at_most(format!("≤ {} × {of}, wall time", times(bound)), times(ratio), ratio, bound)
         }
         Target::Rate(bound) => {
             let rate = ours.bytes() / ours.cpu_us() / 1000.0;
-            at_most(format!("≥ {bound} GB/s a core"), format!("{rate:.2} GB/s"), -rate, -bound)
+            at_most(format!("≥ {bound} GB/s per core"), format!("{rate:.2} GB/s"), -rate, -bound)
         }
         Target::WallRate(bound) => {
             let rate = ours.bytes() / wall(ours) / 1000.0;
-            at_most(format!("≥ {bound} GB/s on the wall"), format!("{rate:.2} GB/s"), -rate, -bound)
+            at_most(format!("≥ {bound} GB/s, wall time"), format!("{rate:.2} GB/s"), -rate, -bound)
         }
         Target::MillisecondsMore(bound, than) => {
             let more = (ours.cpu_us() - measured.of(than)?.cpu_us()) / 1000.0;

@@ -9,7 +9,7 @@ use gatewright::webhook::Secret;
 use http::header;
 
 use crate::access::{ApiKey, Authenticator, Changed, Data, Registry, Writer, start};
-use crate::bounds::room::{Room, Share};
+use crate::bounds::room::{MemoryBudget, Share};
 use crate::config::{Config, Model, Upstream};
 use crate::counters::Counters;
 use crate::fault::FailedOnce;
@@ -59,8 +59,8 @@ pub(crate) struct App {
     pub(crate) history: Arc<History>,
     /// Writes stored responses, and which upstreams store them, into the store.
     pub(crate) history_keeper: Arc<HistoryKeeper>,
-    /// The memory of responses in progress.
-    pub(crate) room: Arc<Room>,
+    /// The memory of requests and answers in progress.
+    pub(crate) memory: Arc<MemoryBudget>,
     pub(crate) blocking_pool: BlockingPool,
     /// The workers that draw images: an image takes a processor for longer than other work.
     pub(crate) image_pool: BlockingPool,
@@ -151,7 +151,7 @@ impl App {
             task_runner: Arc::new(crew),
             history,
             history_keeper,
-            room: Room::new(config.max_held_bytes),
+            memory: MemoryBudget::new(config.max_held_bytes),
             blocking_pool: BlockingPool::default(),
             image_pool: BlockingPool::default(),
             metrics,
@@ -188,9 +188,9 @@ impl App {
         config.key.as_ref().or_else(|| self.config.key.is_none().then_some(&self.key))
     }
 
-    /// A share of the response memory, still empty.
+    /// A share of the memory of requests and answers, of nothing yet.
     pub(crate) fn share_of(&self, caller: &Caller) -> Share {
-        self.room.share_of(caller.held(), self.hundredths_of_key())
+        self.memory.share_of(caller.held(), self.hundredths_of_key())
     }
 
     /// Reserves space for an API key's files, before the work that produces them. `bytes`: an estimate.

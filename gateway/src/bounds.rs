@@ -1,7 +1,8 @@
-//! Limits on the cost of a single request, and on the memory of all responses.
+//! Limits on the cost of one request, and on the memory of all requests and answers.
 
 pub(crate) mod budget;
 pub(crate) mod client_schema;
+pub(crate) mod gathering;
 pub(crate) mod pace;
 pub(crate) mod room;
 pub(crate) mod tree;

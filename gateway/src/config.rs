@@ -145,8 +145,8 @@ pub struct Config {
     /// Maximum size of all generated images and videos together, each kept for an hour (8); requests that need more are
     /// rejected. Default: 256 MiB.
     pub max_file_bytes: usize,
-    /// Maximum memory of all responses in progress, complete ones and events that must be read to their end; requests
-    /// whose responses need more fail. Default: 512 MiB.
+    /// Maximum memory of all requests and answers in progress: bodies of requests and what is made of them, whole answers, events
+    /// that have to be read to their end, and what waits to be sent; requests that need more fail. Default: 512 MiB.
     pub max_held_bytes: usize,
     /// How many answers per operation a database keeps for repeated requests with an idempotency key; all of them together
     /// may take 8 KiB each. Without a database, at most 1,000. Default: 10,000.

@@ -68,6 +68,8 @@ use crate::{models, stored_responses};
 
 /// Larger bodies are checked on the blocking pool, so that they don't delay other requests.
 const LONG_BODY: usize = 64 * 1024;
+/// Buffers of a stream above this size aren't kept for its next event, which may be small and long in coming.
+const MAX_SPARE: usize = 64 * 1024;
 
 /// A client's request, and what the gateway knows about it before it chooses an upstream.
 struct RequestContext {
@@ -138,6 +140,8 @@ impl RequestContext {
             _ => Framing::Events,
         };
         let Some(mut meta) = RequestMeta::read(&call.body) else { return Ok(None) };
+        // It is a copy if the client's has duplicate members.
+        meta.body = prepare::charged(app, call, meta.body, &call.body)?;
         let action = action(meta.stream && protocol != Protocol::Native);
         if protocol == Protocol::Native {
             models::native_id(call).clone_into(&mut meta.model);

@@ -21,7 +21,7 @@ pub(super) struct Limits {
     #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_FILE_BYTES", hide_env_values = true)]
     max_file_bytes: Option<NonZeroU64>,
-    /// Maximum memory of all answers under way; requests whose answers need more fail [default: 536870912]
+    /// Maximum memory of all requests and answers in progress; requests that need more fail [default: 536870912]
     #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_HELD_BYTES", hide_env_values = true)]
     max_held_bytes: Option<NonZeroU32>,

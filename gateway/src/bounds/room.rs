@@ -1,28 +1,30 @@
-//! One account of the memory that answers under way take, shared by all requests.
+//! One account of the memory that requests and answers in progress take, by capacity. All requests share it.
 //!
-//! Nobody waits for room: requests that each hold a part of what they need would wait for each other forever. The answers
-//! of one key take no more than their part of it, so that they leave room for those of others.
+//! Nobody waits for memory: requests that each hold a part of what they need would wait for each other forever. The requests
+//! of one key take no more than their part of it, so that they leave memory for those of others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The memory that all answers may take together.
+use bytes::Bytes;
+
+/// The memory that all requests and answers may take together.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct MemoryBudget {
     most: usize,
     taken: AtomicUsize,
 }
 
-/// What one answer takes of the room, until it is dropped.
+/// What a request or an answer takes of the budget, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
-    room: Arc<Room>,
+    budget: Arc<MemoryBudget>,
     holder: Option<Holder>,
     bytes: usize,
 }
 
-/// Whose answers have a part of the room.
-#[derive(Debug)]
+/// Whose requests have a part of the budget.
+#[derive(Debug, Clone)]
 struct Holder {
     /// What all of them take.
     taken: Arc<AtomicUsize>,
@@ -32,13 +34,13 @@ struct Holder {
 /// Why there is no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// All answers together take too much.
+    /// All requests and answers together take too much.
     Whole,
     /// Those of the same key do.
     Part,
 }
 
-impl Room {
+impl MemoryBudget {
     /// `most`: in bytes.
     pub(crate) fn new(most: usize) -> Arc<Self> {
         Arc::new(Self { most, taken: AtomicUsize::new(0) })
@@ -46,21 +48,21 @@ impl Room {
 
     /// A share of nothing yet.
     pub(crate) fn share(self: &Arc<Self>) -> Share {
-        Share { room: Arc::clone(self), holder: None, bytes: 0 }
+        Share { budget: Arc::clone(self), holder: None, bytes: 0 }
     }
 
-    /// A share of nothing yet, of a holder whose shares take no more than so many hundredths of the room together.
+    /// A share of nothing yet, of a holder whose shares take no more than so many hundredths of the budget together.
     /// `taken`: what they take.
     pub(crate) fn share_of(self: &Arc<Self>, taken: &Arc<AtomicUsize>, hundredths: u8) -> Share {
         let count = usize::from(hundredths);
         let most = match hundredths {
-            // Only the room itself is in its way.
+            // Only the budget itself is in its way.
             100.. => usize::MAX,
             // No product is too large.
             _ => self.most / 100 * count + self.most % 100 * count / 100,
         };
         let holder = Holder { taken: Arc::clone(taken), most };
-        Share { room: Arc::clone(self), holder: Some(holder), bytes: 0 }
+        Share { budget: Arc::clone(self), holder: Some(holder), bytes: 0 }
     }
 
     /// How much is taken, in bytes.
@@ -83,7 +85,7 @@ impl Share {
             if let Some(holder) = &self.holder {
                 take(&holder.taken, more, holder.most).ok_or(NoRoom::Part)?;
             }
-            if take(&self.room.taken, more, self.room.most).is_none() {
+            if take(&self.budget.taken, more, self.budget.most).is_none() {
                 if let Some(holder) = &self.holder {
                     holder.taken.fetch_sub(more, Ordering::Relaxed);
                 }
@@ -94,13 +96,35 @@ impl Share {
         Ok(())
     }
 
+    /// A share of nothing yet, of the same holder.
+    pub(crate) fn sibling(&self) -> Self {
+        Self { budget: Arc::clone(&self.budget), holder: self.holder.clone(), bytes: 0 }
+    }
+
+    /// Bytes that take this share as long as any part of them lives.
+    pub(crate) fn attach(self, bytes: Bytes) -> Bytes {
+        if bytes.is_empty() { bytes } else { Bytes::from_owner(Charged { bytes, _share: self }) }
+    }
+
     fn give_back(&self, bytes: usize) {
         if bytes > 0 {
-            self.room.taken.fetch_sub(bytes, Ordering::Relaxed);
+            self.budget.taken.fetch_sub(bytes, Ordering::Relaxed);
             if let Some(holder) = &self.holder {
                 holder.taken.fetch_sub(bytes, Ordering::Relaxed);
             }
         }
+    }
+}
+
+/// See [`Share::attach`].
+struct Charged {
+    bytes: Bytes,
+    _share: Share,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 
@@ -122,41 +146,54 @@ mod tests {
 
     #[test]
     fn all_shares_together_take_no_more_than_there_is() {
-        let room = Room::new(10);
-        let (mut one, mut other) = (room.share(), room.share());
+        let budget = MemoryBudget::new(10);
+        let (mut one, mut other) = (budget.share(), budget.share());
         assert_eq!((one.hold(6), other.hold(4), other.hold(5)), (Ok(()), Ok(()), Err(NoRoom::Whole)));
-        assert_eq!(room.taken(), 10);
+        assert_eq!(budget.taken(), 10);
         assert_eq!((one.hold(5), other.hold(5), one.hold(usize::MAX)), (Ok(()), Ok(()), Err(NoRoom::Whole)));
         drop(one);
-        assert_eq!(room.taken(), 5);
+        assert_eq!(budget.taken(), 5);
         drop(other);
-        assert_eq!(room.taken(), 0);
+        assert_eq!(budget.taken(), 0);
     }
 
     #[test]
     fn the_shares_of_a_holder_take_no_more_than_its_part_together() {
-        let room = Room::new(10);
+        let budget = MemoryBudget::new(10);
         let (mine, others) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (mut one, mut two) = (room.share_of(&mine, 50), room.share_of(&mine, 50));
-        let mut other = room.share_of(&others, 100);
+        let (mut one, mut two) = (budget.share_of(&mine, 50), budget.share_of(&mine, 50));
+        let mut other = budget.share_of(&others, 100);
         assert_eq!((one.hold(3), two.hold(3), two.hold(2)), (Ok(()), Err(NoRoom::Part), Ok(())));
         assert_eq!((other.hold(6), other.hold(5)), (Err(NoRoom::Whole), Ok(())));
         // What was refused was taken nowhere.
-        assert_eq!((room.taken(), others.load(Ordering::Relaxed)), (10, 5));
+        assert_eq!((budget.taken(), others.load(Ordering::Relaxed)), (10, 5));
         drop(one);
         assert_eq!((two.hold(5), mine.load(Ordering::Relaxed)), (Ok(()), 5));
         drop((two, other));
-        assert_eq!((room.taken(), mine.load(Ordering::Relaxed)), (0, 0));
+        assert_eq!((budget.taken(), mine.load(Ordering::Relaxed)), (0, 0));
     }
 
     #[test]
-    fn a_part_of_any_room_is_less_than_all_of_it() {
+    fn a_part_of_any_budget_is_less_than_all_of_it() {
         for (most, half) in [(0, 0), (1, 0), (99, 49), (199, 99), (usize::MAX, usize::MAX / 100 * 50)] {
-            let (room, taken) = (Room::new(most), Arc::default());
-            let mut share = room.share_of(&taken, 50);
+            let (budget, taken) = (MemoryBudget::new(most), Arc::default());
+            let mut share = budget.share_of(&taken, 50);
             assert_eq!((share.hold(half), share.hold(most / 2 + 1)), (Ok(()), Err(NoRoom::Part)), "{most}");
             drop(share);
-            assert_eq!(room.share_of(&taken, 100).hold(most), Ok(()));
+            assert_eq!(budget.share_of(&taken, 100).hold(most), Ok(()));
         }
+    }
+
+    #[test]
+    fn bytes_take_their_share_until_their_last_part_is_dropped() {
+        let budget = MemoryBudget::new(10);
+        let mut share = budget.share();
+        share.hold(9).expect("room");
+        let whole = share.attach(Bytes::from_static(b"whole"));
+        let part = whole.slice(2..3);
+        drop(whole);
+        assert_eq!((&*part, budget.taken()), (&b"o"[..], 9));
+        drop(part);
+        assert_eq!(budget.taken(), 0);
     }
 }

@@ -101,7 +101,8 @@ pub(super) struct Limits {
     pub(super) max_body: Option<Size>,
     /// Maximum size of all generated files together; each is kept for one hour. Default: "256MiB".
     pub(super) max_files: Option<Size>,
-    /// Maximum memory of all answers under way: what has to be read to its end before it is passed on. Default: "512MiB".
+    /// Maximum memory of all requests and answers in progress: what has to be read to its end before it is passed on, and what
+    /// waits to be sent. Default: "512MiB".
     pub(super) max_held: Option<Size>,
     /// Maximum number of answers by idempotency key that a database keeps for repeated requests, of each operation; all
     /// of them together may take 8 KiB each. In memory, 1000 at most are kept. Default: 10000.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt as _;
 use gatewright::ErrorCode;
 use gatewright::limits::Rules;
+use gatewright::redact::Redactor;
 use http::HeaderValue;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -27,7 +28,7 @@ use crate::models;
 use crate::observe::Origin;
 use crate::outgoing::notice;
 use crate::protocols::{Film, Stage};
-use crate::relay::{self, Accepted, Order, Remote};
+use crate::relay::{self, Accepted, Fault, Order, Remote};
 use crate::routing::UpstreamAttempt;
 use crate::store::{FileName, Resumed, Room, State, Task};
 use crate::tasks::{Held, UnderWay};
@@ -223,6 +224,10 @@ impl Work {
     /// Submits the video to the embedded provider or an upstream. Also returns its deadline.
     async fn submit(&self, order: Order) -> Result<(Making, Instant, Response), ApiError> {
         let model = Arc::clone(&order.route.id);
+        // The request as a tree, and as it is sent.
+        let mut share = self.app.share_of(&order.call.caller);
+        let weight = gatewright::json_weight(&order.call.body).saturating_add(order.call.body.len());
+        share.hold(weight).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
         // Reserved before the work: without space for its file, the video would be useless. The embedded provider knows better
         // how much it needs.
         let room = if order.route.is_embedded() {

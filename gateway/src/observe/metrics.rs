@@ -55,7 +55,7 @@ const STATES: &[(&str, &str)] = &[
         "Notifications that this process sends now (sending) or tries again later (retrying), and how many it has delivered or \
          given up (dead) since the start.",
     ),
-    ("gatewright_held_bytes", "Memory of the answers under way."),
+    ("gatewright_held_bytes", "Memory of the requests and answers in progress."),
     ("gatewright_counters_present", "Whether the server of the shared counters is there."),
     ("gatewright_counters_losses_total", "How often the server of the shared counters was lost."),
     (

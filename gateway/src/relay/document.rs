@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use gatewright::redact::Redactor;
 use http_body_util::BodyExt as _;
 use tokio::time::Instant;
 
 use super::failure::Fault;
 use super::stream_inspector::StreamInspector;
+use crate::bounds::gathering::Gathering;
 use crate::bounds::pace::Pace;
 use crate::bounds::room::Share;
 use crate::upstream::Endpoint;
@@ -44,8 +45,7 @@ pub(super) async fn read(
     share: &mut Share,
 ) -> Result<Bytes, Fault> {
     let mut body = body;
-    let no_room = |why| Fault::no_room(why, redactor);
-    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+    let mut gathering = Gathering::new(share, most);
     let (mut pace, latest_begin) = (Pace::new(patience.idle), Instant::now() + patience.begin);
     loop {
         pace.wait();
@@ -56,7 +56,7 @@ pub(super) async fn read(
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(packet) = frame.into_data() else { continue };
-        if first.is_empty() && rest.is_empty() && packet.trim_ascii_start().is_empty() {
+        if gathering.len() == 0 && packet.trim_ascii_start().is_empty() {
             if Instant::now() >= latest_begin {
                 return Err(Fault::broken("did not begin in time", redactor));
             }
@@ -65,27 +65,12 @@ pub(super) async fn read(
         if pace.is_slow(packet.len()) {
             return Err(Fault::broken("comes too slowly", redactor));
         }
-        // Most answers are a single packet, which isn't copied.
-        if first.is_empty() && rest.is_empty() {
-            share.hold(packet.len()).map_err(no_room)?;
-            first = packet;
-            continue;
-        }
-        let length = first.len().max(rest.len()) + packet.len();
-        if length > most {
+        if gathering.len() + packet.len() > most {
             return Err(Fault::broken(&format!("is longer than {most} bytes"), redactor));
         }
-        if length > rest.capacity() {
-            let capacity = length.max(2 * rest.capacity());
-            share.hold(first.len() + capacity).map_err(no_room)?;
-            rest.reserve(capacity - rest.len());
-        }
-        if rest.is_empty() {
-            rest.extend_from_slice(&first);
-        }
-        rest.extend_from_slice(&packet);
+        gathering.push(packet).map_err(|why| Fault::no_room(why, redactor))?;
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+    Ok(gathering.finish())
 }
 
 /// The answer for the client: with the client's name for the model.
@@ -114,7 +99,7 @@ mod tests {
 
     use super::*;
     use crate::bounds::pace::MIN_RATE;
-    use crate::bounds::room::Room;
+    use crate::bounds::room::MemoryBudget;
 
     const PATIENCE: Patience = Patience { begin: Duration::from_mins(10), idle: Duration::from_mins(5) };
 
@@ -127,7 +112,7 @@ mod tests {
             tokio::time::sleep(Duration::from_secs(1)).await;
             (sent < count).then(|| (Ok::<_, Infallible>(packet(sent)), (sent + 1, packet)))
         });
-        let mut share = Room::new(MOST_BYTES).share();
+        let mut share = MemoryBudget::new(MOST_BYTES).share();
         let begun = Instant::now();
         let body = Body::from_stream(packets);
         let read = read(body, MOST_BYTES, PATIENCE, &Redactor::default(), &mut share).await;

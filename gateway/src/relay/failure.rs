@@ -19,7 +19,7 @@ use crate::wire::{ApiError, Foreign};
 
 /// Reports which upstream answered or failed.
 pub(crate) const UPSTREAM_HEADER: HeaderName = HeaderName::from_static("x-gatewright-upstream");
-/// When to retry if there is no memory for answers.
+/// When to retry if there is no memory.
 const NO_ROOM_WAIT: Duration = Duration::from_secs(1);
 /// Maximum length of an upstream's message, in bytes.
 const MOST_MESSAGE_BYTES: usize = 4 * 1024;
@@ -139,17 +139,17 @@ impl Fault {
         Self::of_event(Failure::new(FailureKind::InvalidRequest, message), redactor)
     }
 
-    /// The gateway has no memory for the answer.
+    /// The gateway has no memory for the request or its answer.
     pub(crate) fn no_room(why: NoRoom, redactor: &Redactor) -> Self {
         let (kind, message) = match why {
             NoRoom::Whole => (
                 FailureKind::Overloaded,
-                "the answers under way take all the memory that the gateway has for them; try again soon",
+                "the requests and answers in progress take all the memory that the gateway has for them; try again soon",
             ),
             NoRoom::Part => (
                 FailureKind::RateLimited,
-                "the answers under way of this API key take all the memory that the gateway has for those of one key; try \
-                 again when one has ended",
+                "the requests and answers in progress of this API key take all the memory that the gateway has for those of \
+                 one key; try again when one has ended",
             ),
         };
         let fault = Self::of_event(Failure::new(kind, message), redactor);

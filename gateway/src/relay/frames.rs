@@ -43,7 +43,7 @@ impl Frames {
         if !self.has_begun {
             if !self.begun.is_empty() {
                 self.begun.extend_from_slice(&packet);
-                packet = self.begun.split().freeze();
+                packet = std::mem::take(&mut self.begun).freeze();
             }
             if packet.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(&packet) {
                 self.begun.extend_from_slice(&packet);
@@ -54,31 +54,28 @@ impl Frames {
             }
             self.has_begun = true;
         }
-        if self.begun.is_empty() {
-            // Blocks within one packet aren't copied.
-            loop {
-                let blank = leading_line_ends(&packet);
-                packet.advance(blank);
-                match end_of_block(&packet, 0) {
-                    Ok(end) => tell(packet.split_to(end)),
-                    Err(searched) => {
-                        self.begun.extend_from_slice(&packet);
-                        self.searched = searched;
-                        return self.bounded();
-                    }
+        if !self.begun.is_empty() {
+            self.begun.extend_from_slice(&packet);
+            match end_of_block(&self.begun, self.searched) {
+                Ok(end) => {
+                    // The block takes the buffer along: what follows gets a new one, which is no larger than it needs.
+                    packet = std::mem::take(&mut self.begun).freeze();
+                    tell(packet.split_to(end));
+                }
+                Err(searched) => {
+                    self.searched = searched;
+                    return self.bounded();
                 }
             }
         }
-        self.begun.extend_from_slice(&packet);
+        // Blocks within one packet aren't copied.
         loop {
-            match end_of_block(&self.begun, self.searched) {
-                Ok(end) => {
-                    tell(self.begun.split_to(end).freeze());
-                    let blank = leading_line_ends(&self.begun);
-                    self.begun.advance(blank);
-                    self.searched = 0;
-                }
+            let blank = leading_line_ends(&packet);
+            packet.advance(blank);
+            match end_of_block(&packet, 0) {
+                Ok(end) => tell(packet.split_to(end)),
                 Err(searched) => {
+                    self.begun.extend_from_slice(&packet);
                     self.searched = searched;
                     return self.bounded();
                 }
@@ -89,7 +86,7 @@ impl Frames {
     /// A last block that lacks only its blank line: its data is complete. Returned with the blank line.
     pub(crate) fn last(&mut self) -> Option<Bytes> {
         self.searched = 0;
-        let mut rest = self.begun.split();
+        let mut rest = std::mem::take(&mut self.begun);
         let (data, _) = Fields::read(&rest).data?;
         let whole = data == "[DONE]" || serde_json::from_str::<IgnoredAny>(&data).is_ok();
         whole.then(|| {
@@ -98,9 +95,19 @@ impl Frames {
         })
     }
 
-    /// The bytes received so far of an incomplete event.
-    pub(crate) fn begun(&self) -> usize {
-        self.begun.len()
+    /// The memory of what has been received of an incomplete event, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.begun.capacity()
+    }
+
+    /// The same at most with a packet.
+    pub(crate) fn memory_with(&self, packet: &[u8]) -> usize {
+        let length = self.begun.len() + packet.len();
+        if length <= self.begun.capacity() {
+            self.begun.capacity()
+        } else {
+            length.max(2 * self.begun.capacity())
+        }
     }
 
     fn bounded(&self) -> Result<(), TooLong> {
@@ -234,11 +241,33 @@ mod tests {
         let mut frames = Frames::default();
         for _ in 0..1000 {
             frames.push(Bytes::from_static(&[b'x'; 1000]), |_| panic!("no end")).expect("short");
-            assert_eq!(frames.searched, frames.begun());
+            assert_eq!(frames.searched, frames.begun.len());
         }
         let mut found = 0;
         frames.push(Bytes::from_static(b"\n\n"), |block| found = block.len()).expect("short");
         assert_eq!(found, 1_000_002);
+    }
+
+    #[test]
+    fn the_memory_of_a_long_event_goes_with_it() {
+        let packet = Bytes::from_static(&[b'x'; 10_000]);
+        for rest in ["", "data: rest"] {
+            let mut frames = Frames::default();
+            for _ in 0..100 {
+                let foreseen = frames.memory_with(&packet);
+                frames.push(packet.clone(), |_| panic!("no end")).expect("short");
+                assert!((frames.begun.len()..=foreseen).contains(&frames.memory()));
+            }
+            let mut found = Vec::new();
+            frames.push(format!("\n\n{rest}").into(), |block| found.push(block)).expect("short");
+            assert_eq!(found.iter().map(Bytes::len).collect::<Vec<_>>(), [1_000_002]);
+            drop(found);
+            // Neither now nor with what comes next.
+            for _ in 0..10 {
+                assert!(frames.memory() < 1_000, "{}", frames.memory());
+                frames.push(Bytes::from_static(b"data: x\n\n"), |_| ()).expect("short");
+            }
+        }
     }
 
     #[test]

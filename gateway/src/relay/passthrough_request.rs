@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::RequestContext;
 use super::conversation_state::{self, Relayed};
-use super::prepare::{RequestCache, UpstreamRequest, own_models};
+use super::prepare::{RequestCache, UpstreamRequest, charged, own_models};
 use super::request_meta::RequestMeta;
 use crate::conversation::Protocol;
 use crate::routing::Destination;
@@ -37,7 +37,8 @@ impl RequestContext {
                 _ => call.checked_body_by(own_models()).map(|_| Relayed::default()),
             };
             let Relayed { body, recorder } = self.unless_long(check).await?;
-            cache.rewritten = body.and_then(|body| RequestMeta::read(&body));
+            let charge = |body| charged(&self.app, &self.call, body, &self.call.body);
+            cache.rewritten = body.map(charge).transpose()?.and_then(|body| RequestMeta::read(&body));
             cache.recorder = recorder;
             cache.relayed_there = Some(is_there);
         }

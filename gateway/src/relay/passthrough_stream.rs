@@ -6,10 +6,11 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use gatewright::{ErrorCode, operations};
 
+use super::LONG_BODY;
 use super::conversation_state::ResponseRecorder;
 use super::failure::{StreamError, last_event};
 use super::frames::Fields;
-use super::stream_inspector::{EventAction, MOST_KEPT_BYTES, Progress, StreamInspector};
+use super::stream_inspector::{EventAction, Progress, StreamInspector};
 use crate::conversation::{Failure, Protocol, Usage};
 use crate::store::LONGEST;
 use crate::wire::{ApiError, Call};
@@ -160,6 +161,8 @@ impl Events for PassthroughStream {
             EventAction::Error(failure) => return Passed::Error(failure),
         };
         self.keep(&data, edit.as_ref());
+        // At once: a buffer that grows bit by bit becomes twice as large.
+        out.reserve(block.len() + self.inspector.model().len());
         match (&mut self.framing, place) {
             (Framing::Events, Some(place)) => {
                 let data = &block[place.clone()];
@@ -204,9 +207,13 @@ impl Events for PassthroughStream {
         );
     }
 
+    /// A long event is copied.
+    fn weight(&self, block: &Bytes) -> usize {
+        if block.len() > LONG_BODY { block.len() + self.inspector.model().len() } else { 0 }
+    }
+
     fn kept(&self) -> usize {
-        self.recorder.as_ref().map_or(0, ResponseRecorder::weight)
-            + self.inspector.output_bytes.min(MOST_KEPT_BYTES)
+        self.recorder.as_ref().map_or(0, ResponseRecorder::weight) + self.inspector.memory()
     }
 
     fn framing(&self) -> Framing {

@@ -14,6 +14,7 @@ use super::failure::Fault;
 use super::request_meta::RequestMeta;
 use super::translate_request::{RequestTranslation, Translated};
 use super::{LONG_BODY, RequestContext, estimate};
+use crate::app::App;
 use crate::bounds::budget::Budget;
 use crate::conversation::Protocol;
 use crate::protocols;
@@ -88,6 +89,16 @@ pub(super) fn own_models() -> Rules {
     Rules::default().own_models(true)
 }
 
+/// Counts the memory of a body that was made from a request, unless it is `source`, which is counted already.
+pub(super) fn charged(app: &App, call: &Call, body: Bytes, source: &Bytes) -> Result<Bytes, ApiError> {
+    if body.as_ptr() == source.as_ptr() {
+        return Ok(body);
+    }
+    let mut share = app.share_of(&call.caller);
+    share.hold(body.len()).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
+    Ok(share.attach(body))
+}
+
 impl RequestContext {
     /// Estimates the tokens of a request whose upstreams can't count them.
     pub(super) async fn estimate(&self) -> Result<Response, ApiError> {
@@ -130,7 +141,9 @@ impl RequestContext {
             // Boxed: most requests pass through and shouldn't carry the size of a translation.
             Box::pin(self.translated(cache, protocol, destination)).await?
         };
-        Ok(UpstreamRequest { adds_stream_options, ..upstream_request })
+        let source = cache.rewritten.as_ref().unwrap_or(&self.meta);
+        let body = charged(&self.app, &self.call, upstream_request.body, &source.body)?;
+        Ok(UpstreamRequest { adds_stream_options, body, ..upstream_request })
     }
 
     /// Translates the request to another protocol.
@@ -180,7 +193,8 @@ impl RequestContext {
             self.unless_long(check).await?;
             cache.pictures_checked = true;
         }
-        Ok(UpstreamRequest::new(Protocol::Chat, self.meta.named(Protocol::Chat, model)))
+        let body = self.meta.named(Protocol::Chat, model);
+        Ok(UpstreamRequest::new(Protocol::Chat, charged(&self.app, &self.call, body, &self.meta.body)?))
     }
 
     /// Validates the request and reads it into the neutral form.

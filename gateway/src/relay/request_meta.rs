@@ -28,7 +28,7 @@ pub(crate) struct RequestMeta {
     /// Number of choices requested.
     pub(crate) choices: u32,
     /// The body; of duplicate members, only the last remains.
-    body: Bytes,
+    pub(super) body: Bytes,
     model_at: Option<Range<usize>>,
     options_at: Option<Range<usize>>,
     /// In the native protocol, a request to count tokens repeats the model name inside another request.

@@ -16,6 +16,7 @@ use http::{HeaderValue, header};
 use http_body_util::BodyExt as _;
 
 pub(crate) use self::account::Account;
+use super::MAX_SPARE;
 use super::failure::{Fault, Verdict};
 use super::frames::Frames;
 use super::passthrough_stream::{Events, Framing};
@@ -136,6 +137,8 @@ impl Stream {
     /// The next bytes for the client; none at the end. Errors: the stream was aborted.
     async fn next(&mut self) -> Option<Result<Bytes, GivenUp>> {
         let asked = Instant::now();
+        // The client has what was returned before.
+        self.note_memory();
         loop {
             if !self.out.is_empty() {
                 let progress = self.events.progress();
@@ -149,7 +152,7 @@ impl Stream {
                     // Before the client gets the end, so that what it received counts even if the gateway is killed then.
                     self.settle(true);
                 }
-                return Some(Ok(self.out.split().freeze()));
+                return Some(Ok(self.take_out()));
             }
             match self.then {
                 Then::Listen => {}
@@ -198,6 +201,25 @@ impl Stream {
                     self.then = Then::Cut;
                 }
             }
+        }
+    }
+
+    /// What is written and not sent.
+    fn take_out(&mut self) -> Bytes {
+        if self.out.capacity() > MAX_SPARE { std::mem::take(&mut self.out) } else { self.out.split() }
+            .freeze()
+    }
+
+    /// The memory that the stream takes, in bytes.
+    fn memory(&self) -> usize {
+        self.frames.memory() + self.out.capacity() + self.events.kept()
+    }
+
+    /// Gives back memory that the stream no longer takes.
+    fn note_memory(&mut self) {
+        let memory = self.memory();
+        if memory < self.share.bytes() {
+            _ = self.share.hold(memory);
         }
     }
 

@@ -42,8 +42,8 @@ pub(crate) struct StreamInspector {
     pub(crate) begun: Option<Box<RawValue>>,
     /// The finished items (responses), for the failure of a stream.
     pub(crate) output: Vec<Box<RawValue>>,
-    /// Their size in bytes.
-    pub(crate) output_bytes: usize,
+    /// Their memory in bytes.
+    output_bytes: usize,
     /// Range of the response object in the data of the event that ended the stream (responses).
     pub(crate) ended_with: Option<Range<usize>>,
     /// The number of the last event (responses).
@@ -107,6 +107,12 @@ impl StreamInspector {
     /// The client's name for the model, as JSON.
     pub(crate) fn model(&self) -> &[u8] {
         self.model.as_bytes()
+    }
+
+    /// The memory that it takes, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let begun = self.begun.as_ref().map_or(0, |begun| begun.get().len());
+        begun + self.output_bytes.min(MOST_KEPT_BYTES)
     }
 
     /// Processes the data of an event. `name`: its `event` line.

@@ -328,7 +328,7 @@ pub(super) fn weight(document: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bounds::room::Room;
+    use crate::bounds::room::MemoryBudget;
 
     #[test]
     fn places_are_listed_in_visible_ascii_and_within_bounds() {
@@ -382,7 +382,7 @@ mod tests {
         let context =
             ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
         let (context, defaults) = (Arc::new(context), Defaults::default());
-        let share = Room::new(0).share();
+        let share = MemoryBudget::new(0).share();
         let mut translation = RequestTranslation {
             conversation,
             context,

@@ -2,7 +2,6 @@
 
 use bytes::{Bytes, BytesMut};
 
-use super::LONG_BODY;
 use super::compaction::Compacting;
 use super::conversation_state::ResponseRecorder;
 use super::frames::{Fields, blocks};
@@ -10,6 +9,7 @@ use super::passthrough_stream::{Events, Framing, Passed, open_array};
 use super::stream_inspector::Progress;
 use super::translate_request::weight;
 use super::usage_reader;
+use super::{LONG_BODY, MAX_SPARE};
 use crate::bounds::tree;
 use crate::conversation::{Delta, Failure, FailureKind, Protocol, Usage};
 use crate::protocols::{AnswerAdapter, Marking, ResponseContext, StreamIn, StreamOut};
@@ -131,6 +131,9 @@ impl StreamTranslation {
                 recorder.keep_last(&self.bytes[before..]);
             }
         }
+        if self.deltas.capacity() * size_of::<Delta>() > MAX_SPARE {
+            self.deltas = Vec::new();
+        }
         self.flush(out);
         passed
     }
@@ -148,7 +151,11 @@ impl StreamTranslation {
                 }
             }
         }
-        self.bytes.clear();
+        if self.bytes.capacity() > MAX_SPARE {
+            self.bytes = Vec::new();
+        } else {
+            self.bytes.clear();
+        }
     }
 
     fn close(&mut self, out: &mut BytesMut) {
@@ -229,6 +236,22 @@ mod tests {
     use super::super::frames::MOST_EVENT_BYTES;
     use super::*;
     use crate::conversation::{Citation, Given};
+
+    #[test]
+    fn the_buffers_of_a_long_event_are_not_kept() {
+        let context =
+            ResponseContext { model: "m".to_owned(), id: "c".to_owned(), ..ResponseContext::default() };
+        let mut events =
+            StreamTranslation::new(Protocol::Chat, Protocol::Messages, Framing::Events, context, None);
+        let many = vec![r#"{"index":0,"delta":{"content":"x"}}"#; 10_000].join(",");
+        let long = format!(r#"{{"index":0,"delta":{{"content":"{}"}}}}"#, "x".repeat(1_000_000));
+        for choices in [many, long] {
+            let (block, mut out) = (format!("data: {{\"choices\":[{choices}]}}\n\n"), BytesMut::new());
+            assert!(matches!(events.block(&block.into(), &mut out), Passed::Content));
+            let deltas = events.deltas.capacity() * size_of::<Delta>();
+            assert!(events.bytes.capacity() <= MAX_SPARE && deltas <= MAX_SPARE);
+        }
+    }
 
     #[test]
     fn all_that_a_clients_stream_keeps_to_its_end_is_counted() {

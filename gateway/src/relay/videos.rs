@@ -16,7 +16,7 @@ use super::attempt_metrics::AttemptMetrics;
 use super::document::Patience;
 use super::failure::Fault;
 use super::{document, failover, translate_request, unanswered};
-use crate::bounds::room::Room;
+use crate::bounds::room::MemoryBudget;
 use crate::config::Kind;
 use crate::conversation::{Protocol, Usage};
 use crate::observe::{Metrics, current_span};
@@ -266,7 +266,7 @@ async fn report(
     let silence = endpoint.idle_timeout.min(REPORT_SILENCE);
     let patience = Patience { begin: silence, idle: silence };
     // Reports are short and don't count against the memory for answers.
-    let mut share = Room::new(3 * MOST_REPORT_BYTES).share();
+    let mut share = MemoryBudget::new(3 * MOST_REPORT_BYTES).share();
     let reading = document::read(body, MOST_REPORT_BYTES, patience, redactor, &mut share);
     let document = reading.await?;
     form.report_in(&document).map_err(|malformed| Fault::broken(&malformed.0, redactor))

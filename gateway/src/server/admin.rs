@@ -73,7 +73,8 @@ pub(super) async fn answer(
         }
         (&Method::POST, ["keys"]) => {
             none_left(&query)?;
-            let new: NewKey = document(&read_body(&app.config, &head.headers, body).await?)?;
+            let new: NewKey =
+                document(&read_body(&app.config, app.memory.share(), &head.headers, body).await?)?;
             let issued = registry.create(new).await?;
             refresh(app).await;
             let mut response = json_response(&issued);
@@ -166,7 +167,8 @@ async fn config(
     let (registry, shared) = (&app.registry, app.shared.as_ref());
     if method == Method::POST {
         none_left(&query)?;
-        let push: ConfigPush = document(&read_body(&app.config, &head.headers, body).await?)?;
+        let push: ConfigPush =
+            document(&read_body(&app.config, app.memory.share(), &head.headers, body).await?)?;
         let pushed = registry.push_config_at(push, shared.map(|shared| shared.sharing.clone())).await?;
         shared_config::refresh(app).await;
         let mut response = json_response(&pushed);
@@ -246,7 +248,7 @@ async fn rotation(app: &App, head: &Parts, body: &mut Body) -> Result<Rotation, 
     if http_body::Body::is_end_stream(body) {
         return Ok(Rotation::default());
     }
-    document(&read_body(&app.config, &head.headers, body).await?)
+    document(&read_body(&app.config, app.memory.share(), &head.headers, body).await?)
 }
 
 fn document<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {

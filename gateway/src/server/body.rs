@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use gatewright::ErrorCode;
+use gatewright::redact::Redactor;
 use http::{HeaderMap, HeaderValue, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 
 use super::connection::DRAIN;
+use crate::bounds::gathering::Gathering;
+use crate::bounds::room::{NoRoom, Share};
 use crate::config::Config;
+use crate::relay::Fault;
 use crate::wire::{ApiError, content_coding};
 
 /// How long a response waits for the rest of an unread body. Clients usually send it right after the head.
@@ -18,12 +22,22 @@ const REST: Duration = Duration::from_millis(200);
 /// Maximum size of that rest, in bytes.
 const MAX_REST: u64 = 256 * 1024;
 
-/// Reads the body to its end, leaving it empty.
+/// Why a body has not been read.
+enum Unread<E> {
+    /// It can't be read, or is too large.
+    Failed(E),
+    /// There is no memory for it.
+    NoRoom(NoRoom),
+}
+
+/// Reads the body to its end, and leaves nothing of it. `share`: of the memory, of nothing yet; the body takes it as it arrives, and
+/// until it is dropped.
 ///
-/// Errors: the content type is not JSON, its content coding is unknown or broken, or the body is too large, too slow or
-/// incomplete.
+/// Errors: the content type is not JSON, its content coding is not known or broken, the body is too large, too slow or
+/// incomplete, or there is no memory for it.
 pub(super) async fn read_body(
     config: &Config,
+    mut share: Share,
     headers: &HeaderMap,
     body: &mut Body,
 ) -> Result<Bytes, ApiError> {
@@ -44,13 +58,14 @@ pub(super) async fn read_body(
         let message = format!("the body is larger than {limit} bytes, the limit of the gateway");
         ApiError::new(&ErrorCode::REQUEST_TOO_LARGE, message)
     };
-    let announced = text(header::CONTENT_LENGTH).parse().unwrap_or(0_usize);
+    let announced: Option<usize> = text(header::CONTENT_LENGTH).parse().ok();
     // A client that waits for `100 Continue` has not sent anything yet.
-    if announced > limit && headers.contains_key(header::EXPECT) {
+    if announced.is_some_and(|length| length > limit) && headers.contains_key(header::EXPECT) {
         return Err(too_large());
     }
-    let read = tokio::time::timeout(config.body_timeout, gather(Limited::new(&mut *body, limit))).await;
-    match read {
+    let most = announced.map_or(limit, |length| length.min(limit));
+    let reading = gather(Limited::new(&mut *body, limit), Gathering::new(&mut share, most));
+    match tokio::time::timeout(config.body_timeout, reading).await {
         Err(_) => {
             let seconds = config.body_timeout.as_secs();
             Err(ApiError::new(
@@ -61,45 +76,48 @@ pub(super) async fn read_body(
         Ok(Ok(gathered)) => {
             *body = Body::empty();
             if codings.is_empty() {
-                return Ok(gathered);
+                return Ok(share.attach(gathered));
             }
-            // The same limit as for an uncompressed body.
-            match gather(Limited::new(content_coding::decoded(&codings, Body::from(gathered)), limit)).await {
-                Ok(decoded) => Ok(decoded),
-                Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
-                Err(_) => {
+            let mut decoded_share = share.sibling();
+            let coded = Body::from(share.attach(gathered));
+            // No larger than a body that is sent as it is.
+            let decoded = Limited::new(content_coding::decoded(&codings, coded), limit);
+            match gather(decoded, Gathering::new(&mut decoded_share, limit)).await {
+                Ok(decoded) => Ok(decoded_share.attach(decoded)),
+                Err(Unread::NoRoom(why)) => Err(no_room(why)),
+                Err(Unread::Failed(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+                Err(Unread::Failed(_)) => {
                     let coding = codings.join(", ");
                     let message = format!("the body is not in the content-encoding that it names, {coding}");
                     Err(ApiError::new(&ErrorCode::INVALID_JSON, message))
                 }
             }
         }
-        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+        Ok(Err(Unread::NoRoom(why))) => Err(no_room(why)),
+        Ok(Err(Unread::Failed(error))) if error.is::<LengthLimitError>() => {
             _ = tokio::time::timeout(DRAIN, async { while let Some(Ok(_)) = body.frame().await {} }).await;
             Err(too_large())
         }
-        Ok(Err(error)) => {
+        Ok(Err(Unread::Failed(error))) => {
             Err(ApiError::new(&ErrorCode::INVALID_JSON, format!("the body ended early: {error}")))
         }
     }
 }
 
-/// The whole body. A single piece is not copied; several are, so that none keeps its read buffer alive: pieces may be as
-/// small as the client likes.
-async fn gather<B: http_body::Body<Data = Bytes> + Unpin>(mut body: B) -> Result<Bytes, B::Error> {
-    let (mut first, mut rest) = (Bytes::new(), BytesMut::new());
+fn no_room(why: NoRoom) -> ApiError {
+    Fault::no_room(why, &Redactor::default()).into_error()
+}
+
+/// All of a body.
+async fn gather<B: http_body::Body<Data = Bytes> + Unpin>(
+    mut body: B,
+    mut gathering: Gathering<'_>,
+) -> Result<Bytes, Unread<B::Error>> {
     while let Some(frame) = body.frame().await {
-        let Ok(piece) = frame?.into_data() else { continue };
-        if first.is_empty() && rest.is_empty() {
-            first = piece;
-            continue;
-        }
-        if rest.is_empty() {
-            rest.extend_from_slice(&std::mem::take(&mut first));
-        }
-        rest.extend_from_slice(&piece);
+        let Ok(piece) = frame.map_err(Unread::Failed)?.into_data() else { continue };
+        gathering.push(piece).map_err(Unread::NoRoom)?;
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+    Ok(gathering.finish())
 }
 
 /// Discards the rest of a body, if it is small and arrives soon. Returns whether nothing is left: otherwise the
@@ -123,54 +141,4 @@ pub(super) async fn discard_rest(body: &mut Body, waits: bool) -> bool {
         true
     };
     tokio::time::timeout(REST, discard).await.unwrap_or(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use futures_util::{StreamExt as _, stream};
-    use http_body::Frame;
-    use http_body_util::StreamBody;
-
-    use super::*;
-
-    /// A piece that is a small part of its buffer. Counts how many are alive.
-    struct Piece([u8; 1], Arc<AtomicUsize>);
-
-    impl AsRef<[u8]> for Piece {
-        fn as_ref(&self) -> &[u8] {
-            &self.0
-        }
-    }
-
-    impl Drop for Piece {
-        fn drop(&mut self) {
-            self.1.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-
-    #[tokio::test]
-    async fn small_pieces_of_a_body_do_not_keep_the_memory_that_they_were_read_into() {
-        const PIECES: usize = 10_000;
-        let living = Arc::new(AtomicUsize::new(0));
-        let most = Arc::new(AtomicUsize::new(0));
-        let pieces = stream::iter(0..PIECES).map(|_| {
-            let count = living.fetch_add(1, Ordering::Relaxed) + 1;
-            most.fetch_max(count, Ordering::Relaxed);
-            let piece = Bytes::from_owner(Piece(*b"x", Arc::clone(&living)));
-            Ok::<_, Infallible>(Frame::data(piece))
-        });
-        let gathered = gather(StreamBody::new(pieces)).await.expect("no failure");
-        assert_eq!((gathered.len(), most.load(Ordering::Relaxed)), (PIECES, 2));
-    }
-
-    #[tokio::test]
-    async fn a_body_of_one_piece_is_not_copied() {
-        let whole = Bytes::from(vec![7; 100]);
-        let gathered = gather(http_body_util::Full::new(whole.clone())).await.expect("no failure");
-        assert_eq!(gathered.as_ptr(), whole.as_ptr());
-    }
 }

@@ -15,6 +15,7 @@ mod rendering;
 
 use axum::body::Body;
 use bytes::Bytes;
+use gatewright::redact::Redactor;
 use gatewright::{ErrorCode, catalog};
 use gatewright_console::File;
 use http::request::Parts;
@@ -28,6 +29,7 @@ use crate::app::App;
 use crate::config::ModelKind;
 use crate::keys::Scopes;
 use crate::models::{self, LONGEST_ANSWER};
+use crate::relay::Fault;
 use crate::routing::Route;
 use crate::wire::{ApiError, Response, held_json, json_response};
 
@@ -225,25 +227,21 @@ fn video_limits(id: &str) -> Value {
 async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response, ApiError> {
     app.authenticator.pass().await;
     let principal = app.authenticator.admit_any(&mut head.headers)?;
-    let bytes = read_body(&app.config, &head.headers, body).await?;
+    let mut share = match &principal {
+        Principal::Admin => app.memory.share(),
+        Principal::Client(caller) => app.share_of(caller),
+    };
+    let bytes = read_body(&app.config, share.sibling(), &head.headers, body).await?;
     let asked: RenderRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
         ApiError::new(code, format!("the body is not what this takes: {error}"))
     })?;
     drop(bytes);
-    let mut share = match &principal {
-        Principal::Admin => app.room.share(),
-        Principal::Client(caller) => app.share_of(caller),
-    };
-    // A few at once in total, because no limit of a key covers them. Not while the body arrives: a slow client would hold a
-    // slot.
+    // A few at once, whoever asks, since no limit of a key counts them. Not while the body arrives: a slow client would hold a turn.
     let turn = app.renderings.acquire().await.expect("it is never closed");
     let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);
-    share.hold(answer.len()).map_err(|_| {
-        let message = "the answers under way take all the memory that there is for them; try again soon";
-        ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)
-    })?;
+    share.hold(answer.len()).map_err(|why| Fault::no_room(why, &Redactor::default()).into_error())?;
     Ok(held_json(answer, share))
 }
 

@@ -93,7 +93,7 @@ fn states(app: &App) -> States {
     if let Some(journal) = app.ledger.journal() {
         states.count("gatewright_usage_unjournaled_total", journal.missed());
     }
-    states.set("gatewright_held_bytes", &[], number(app.room.taken()));
+    states.set("gatewright_held_bytes", &[], number(app.memory.taken()));
     set_waiting(&states, app);
     if let Some(counters) = &app.counters {
         states.set("gatewright_counters_present", &[], f64::from(u8::from(counters.is_present())));

@@ -188,8 +188,11 @@ async fn route(
     if !violations.is_empty() {
         return Err(ApiError::violations(violations));
     }
-    let mut body =
-        if operation.has_body { read_body(&app.config, &head.headers, body).await? } else { Bytes::new() };
+    let mut body = if operation.has_body {
+        read_body(&app.config, app.share_of(&caller), &head.headers, body).await?
+    } else {
+        Bytes::new()
+    };
     // Computed from the original request, including the faults it asks for.
     let begun = if operation.has_body && head.headers.contains_key(&KEY_HEADER) {
         let asked =

@@ -2,13 +2,15 @@
 
 use std::time::Instant;
 
+use bytes::Buf as _;
+
 use super::super::failure::Fault;
 use super::{Stream, Then, Waited};
 
 impl Stream {
     /// Waits for the first event; meanwhile, the caller sends keep-alives to the client. Errors: the upstream failed before its
     /// first event, so failover is possible. An upstream that sends keep-alives itself counts as begun after a while: it is
-    /// working, and what it sends must not pile up.
+    /// working. Of its keep-alives the client gets the latest, so that they don't pile up.
     pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
         let begun = Instant::now();
         loop {
@@ -20,7 +22,12 @@ impl Stream {
                 Waited::Silence => return Err(Fault::silent(self.idle_timeout, &self.redactor)),
                 Waited::Gone => return Ok(()),
             };
-            match self.take(packet).await {
+            let before = self.out.len();
+            let taken = self.take(packet).await;
+            if matches!(taken, (false, None)) {
+                self.out.advance(before);
+            }
+            match taken {
                 (false, Some(fault)) => return Err(fault),
                 (true, Some(fault)) => {
                     self.fail(&fault);

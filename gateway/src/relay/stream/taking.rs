@@ -34,6 +34,11 @@ impl Stream {
     pub(super) async fn take(&mut self, packet: Bytes) -> (bool, Option<Fault>) {
         let Self { frames, events, out, share, .. } = self;
         let (mut taken, mut later) = (Taken::default(), Vec::new());
+        // Before the buffer grows.
+        let memory = frames.memory_with(&packet) + out.capacity() + events.kept();
+        if let Err(why) = share.hold(memory) {
+            return (false, Some(Fault::no_room(why, &self.redactor)));
+        }
         let pushed = frames.push(packet, |block| {
             if block.len() > LONG_BODY || !later.is_empty() {
                 later.push(block);
@@ -46,8 +51,7 @@ impl Stream {
             Box::pin(self.take_long(later, &mut taken)).await;
         }
         self.note_usage();
-        let held = self.frames.begun() + self.out.len() + self.events.kept();
-        let room = self.share.hold(held).map_err(End::NoRoom);
+        let room = self.share.hold(self.memory()).map_err(End::NoRoom);
         let fault = match (taken.end.or(room.err()), pushed) {
             (Some(End::Failed(failure)), _) => Some(Fault::of_event(failure, &self.redactor)),
             (Some(End::NoRoom(why)), _) => Some(Fault::no_room(why, &self.redactor)),

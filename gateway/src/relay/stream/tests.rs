@@ -7,13 +7,13 @@ use super::super::passthrough_stream::PassthroughStream;
 use super::super::stream_inspector::StreamInspector;
 use super::super::translate_stream::StreamTranslation;
 use super::*;
-use crate::bounds::room::Room;
+use crate::bounds::room::MemoryBudget;
 use crate::conversation::Protocol;
 
 fn stream_of(body: Body) -> Stream {
     let inspector = StreamInspector::new(Protocol::Chat, "m", false);
     let events = Box::new(PassthroughStream::new(Protocol::Chat, Framing::Events, inspector));
-    let share = Room::new(1024 * 1024).share();
+    let share = MemoryBudget::new(1024 * 1024).share();
     let (presence, patience, redactor) = (Presence::default(), Duration::from_mins(1), Redactor::default());
     Stream::new(body, events, presence, patience, redactor, share, BlockingPool::of(1))
 }

@@ -7,6 +7,9 @@ use super::choices::Choice;
 use super::{EventAction, MOST_KEPT_BYTES, Progress, STREAMED, StreamInspector};
 use crate::wire::lazy_json::{self, members};
 
+/// Memory of a kept item beside its text, in bytes: its part of the list, and of the heap.
+const ITEM_OVERHEAD: usize = 48;
+
 impl StreamInspector {
     pub(super) fn chunk(&mut self, name: Option<&str>, data: &str) -> serde_json::Result<EventAction> {
         let (mut model, mut usage, mut error, mut choices) = (None, None, None, None);
@@ -115,7 +118,7 @@ impl StreamInspector {
 
     /// Keeps a finished item. If they exceed the limit, none is kept: a list with a gap would be a different answer.
     fn keep_item(&mut self, item: &RawValue) {
-        let bytes = self.output_bytes.saturating_add(item.get().len());
+        let bytes = self.output_bytes.saturating_add(item.get().len() + ITEM_OVERHEAD);
         if bytes <= MOST_KEPT_BYTES {
             self.output.push(item.to_owned());
         } else {

@@ -1,0 +1,378 @@
+//! What the account of memory says, against what the allocator has handed out: each path that grows with what others send, with the
+//! largest inputs.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use gatewright_gateway::{ApiKey, Config, Gateway, Kind, Model, Target, Upstream};
+use tokio::sync::oneshot;
+
+const MIB: usize = 1024 * 1024;
+/// What a gateway takes besides the account, in these tests: connections, tasks, and its own work.
+const BASE: usize = 8 * MIB;
+/// Long enough for a busy machine; reached by no test that passes.
+const PATIENCE: Duration = Duration::from_mins(2);
+const KEY: &str = "gw-memory-0123456789";
+/// Requests at once.
+const CLIENTS: usize = 4;
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+/// The most bytes that were live at once.
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// The tests count the same bytes: one at a time.
+static TURN: Mutex<()> = Mutex::new(());
+/// What is sent, in both directions; it isn't counted.
+static FILL: [u8; MIB] = [b'x'; MIB];
+
+fn grow(bytes: usize) {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+#[expect(unsafe_code, reason = "an allocator is unsafe by its trait; this one only counts and passes on")]
+// SAFETY: every method passes its arguments on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // The system moves large blocks without a second copy.
+        match size.checked_sub(layout.size()) {
+            Some(more) => grow(more),
+            None => _ = LIVE.fetch_sub(layout.size() - size, Ordering::Relaxed),
+        }
+        unsafe { System.realloc(pointer, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// What an upstream sends after it has read a request.
+#[derive(Clone, Copy)]
+enum Answer {
+    Nothing,
+    /// A whole answer of so many mebibytes, without its end.
+    Document(usize),
+    /// An event of so many mebibytes, and then a small one.
+    Event(usize),
+    /// An event of so many mebibytes, without its end.
+    OpenEvent(usize),
+    /// So many mebibytes of comments.
+    Comments(usize),
+}
+
+/// The number of answers that have been sent.
+static ANSWERED: AtomicUsize = AtomicUsize::new(0);
+
+impl Answer {
+    fn send(self, socket: &mut TcpStream) -> std::io::Result<()> {
+        let stream = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let beginning = r#"{"choices":[{"index":0,"delta":{"content":""#;
+        match self {
+            Self::Nothing => {}
+            Self::Document(mebibytes) => {
+                let length = beginning.len() + mebibytes * MIB + 1;
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length:";
+                write!(socket, "{head} {length}\r\n\r\n{beginning}")?;
+                fill(socket, mebibytes)?;
+            }
+            Self::Event(mebibytes) => {
+                write!(socket, "{stream}data: {beginning}")?;
+                fill(socket, mebibytes)?;
+                write!(socket, "\"}}}}]}}\n\ndata: {beginning}small\"}}}}]}}\n\n")?;
+            }
+            Self::OpenEvent(mebibytes) => {
+                write!(socket, "{stream}data: {beginning}")?;
+                fill(socket, mebibytes)?;
+            }
+            Self::Comments(mebibytes) => {
+                write!(socket, "{stream}")?;
+                for _ in 0..mebibytes * 64 {
+                    socket.write_all(b": ")?;
+                    socket.write_all(&FILL[..16 * 1024])?;
+                    socket.write_all(b"\n\n")?;
+                }
+            }
+        }
+        ANSWERED.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn fill(socket: &mut TcpStream, mebibytes: usize) -> std::io::Result<()> {
+    (0..mebibytes).try_for_each(|_| socket.write_all(&FILL))
+}
+
+/// Reads a request, sends the answer, and keeps the connection until the gateway closes it.
+fn serve(mut socket: TcpStream, answer: Answer) -> std::io::Result<()> {
+    let (mut buffer, mut seen) = ([0; 16 * 1024], 0);
+    let end = loop {
+        seen += socket.read(&mut buffer[seen..])?;
+        if let Some(end) = buffer[..seen].windows(4).position(|end| end == b"\r\n\r\n") {
+            break end + 4;
+        }
+    };
+    let head = String::from_utf8_lossy(&buffer[..end]).into_owned();
+    let length =
+        head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse().ok());
+    let mut left = length.unwrap_or(0_usize) - (seen - end);
+    drop(head);
+    while left > 0 {
+        left -= socket.read(&mut buffer)?;
+    }
+    answer.send(&mut socket)?;
+    while socket.read(&mut buffer)? > 0 {}
+    Ok(())
+}
+
+/// A gateway in front of an upstream that sends one answer again and again.
+struct Setup {
+    address: String,
+    /// The bytes that were live when it had started.
+    before: usize,
+    runtime: tokio::runtime::Runtime,
+    stop: oneshot::Sender<()>,
+    serving: tokio::task::JoinHandle<()>,
+    _turn: std::sync::MutexGuard<'static, ()>,
+}
+
+impl Setup {
+    fn new(answer: Answer, budget: usize) -> Self {
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        _ = rustls::crypto::ring::default_provider().install_default();
+        ANSWERED.store(0, Ordering::Relaxed);
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("http://{}", listener.local_addr().expect("an address"));
+        std::thread::spawn(move || {
+            for socket in listener.incoming().flatten() {
+                // It ends with its connection, however that ends.
+                std::thread::spawn(move || _ = serve(socket, answer));
+            }
+        });
+        let config = Config {
+            listen: vec!["127.0.0.1:0".to_owned()],
+            key: Some(ApiKey::new(KEY).expect("a key")),
+            max_held_bytes: budget,
+            open_metrics: true,
+            upstreams: vec![Upstream::new("one", Kind::Chat, url)],
+            models: vec![Model::new("mine", "family_one", Target::new("one", "theirs"))],
+            ..Config::default()
+        };
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let gateway = runtime.block_on(Gateway::bind(config)).expect("a free port");
+        let address = gateway.url().replace("http://", "");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = runtime.spawn(async move {
+            let stopped = async { _ = stopped.await };
+            _ = gateway.serve(stopped).await;
+        });
+        let setup = Self { address, before: 0, runtime, stop, serving, _turn: turn };
+        setup.held();
+        let before = LIVE.load(Ordering::Relaxed);
+        PEAK.store(before, Ordering::Relaxed);
+        Self { before, ..setup }
+    }
+
+    /// What the account says.
+    fn held(&self) -> usize {
+        let mut socket = TcpStream::connect(&self.address).expect("connected");
+        let request = "GET /metrics HTTP/1.1\r\nhost: gateway\r\nconnection: close\r\n\r\n";
+        socket.write_all(request.as_bytes()).expect("written");
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).expect("an answer");
+        let held = answer.split("\ngatewright_held_bytes ").nth(1).expect("the metric");
+        held.split('\n').next().and_then(|held| held.parse().ok()).expect("a number")
+    }
+
+    /// Sends requests with prompts of so many mebibytes, at once. `lacks`: how many of the last bytes are not sent.
+    fn ask(
+        &self,
+        clients: usize,
+        path: &str,
+        stream: bool,
+        mebibytes: usize,
+        lacks: usize,
+    ) -> Vec<TcpStream> {
+        let beginning = format!(
+            r#"{{"model":"mine","stream":{stream},"max_tokens":9,"messages":[{{"role":"user","content":"hi"#
+        );
+        let end = &br#""}]}"#[..];
+        let length = beginning.len() + mebibytes * MIB + end.len();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: gateway\r\nauthorization: Bearer {KEY}\r\n\
+             content-type: application/json\r\ncontent-length: {length}\r\n\r\n{beginning}"
+        );
+        let ask = |_| {
+            let mut socket = TcpStream::connect(&self.address).expect("connected");
+            let sent = socket.write_all(head.as_bytes()).and_then(|()| fill(&mut socket, mebibytes));
+            match sent.and_then(|()| socket.write_all(&end[..end.len() - lacks])) {
+                // Refused before it was sent.
+                Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {}
+                sent => sent.expect("sent"),
+            }
+            socket
+        };
+        (0..clients).map(ask).collect()
+    }
+
+    /// Waits until the account says at least so much, and compares it with what is allocated.
+    fn counts(&self, least: usize) {
+        eventually(
+            || self.held() >= least,
+            || format!("{} of {least} bytes are in the account", self.held()),
+        );
+        let fits = || self.grown() <= self.held() + self.held() / 2 + BASE;
+        eventually(fits, || format!("{} bytes for {} in the account", self.grown(), self.held()));
+    }
+
+    /// Waits until nothing large is in the account, nor allocated.
+    fn is_small(&self) {
+        let told = || format!("{} bytes, {} in the account", self.grown(), self.held());
+        eventually(|| self.held() < MIB && self.grown() < BASE, told);
+    }
+
+    /// How many more bytes are live than at the start.
+    fn grown(&self) -> usize {
+        LIVE.load(Ordering::Relaxed).saturating_sub(self.before)
+    }
+
+    /// Ends the gateway, which waits for no client.
+    fn end(self, clients: Vec<TcpStream>) {
+        drop(clients);
+        eventually(|| self.held() == 0, || format!("{} bytes are still in the account", self.held()));
+        _ = self.stop.send(());
+        self.runtime.block_on(self.serving).expect("no panic");
+    }
+}
+
+fn eventually(is_so: impl Fn() -> bool, told: impl Fn() -> String) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "{}", told());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Reads what a client gets, until so many bytes have come.
+fn read(client: &mut TcpStream, least: usize) {
+    let (mut buffer, mut count) = ([0; 16 * 1024], 0);
+    while count < least {
+        let more = client.read(&mut buffer).expect("bytes");
+        assert!(more > 0, "an end after {count} bytes");
+        count += more;
+    }
+}
+
+const CHAT: &str = "/v1/chat/completions";
+const MESSAGES: &str = "/v1/messages";
+const BUDGET: usize = 512 * MIB;
+
+#[test]
+fn bodies_are_counted_as_they_arrive() {
+    let setup = Setup::new(Answer::Nothing, BUDGET);
+    let clients = setup.ask(CLIENTS, CHAT, false, 9, 1);
+    setup.counts(CLIENTS * 9 * MIB);
+    setup.end(clients);
+}
+
+#[test]
+fn bodies_and_what_is_made_of_them_are_counted_while_an_upstream_works() {
+    for path in [CHAT, MESSAGES] {
+        let setup = Setup::new(Answer::Nothing, BUDGET);
+        let clients = setup.ask(CLIENTS, path, false, 9, 0);
+        eventually(|| ANSWERED.load(Ordering::Relaxed) == CLIENTS, || "not all have been sent".to_owned());
+        setup.counts(CLIENTS * 2 * 9 * MIB);
+        setup.end(clients);
+    }
+}
+
+#[test]
+fn whole_answers_are_counted_as_they_arrive() {
+    let setup = Setup::new(Answer::Document(20), BUDGET);
+    let clients = setup.ask(CLIENTS, CHAT, false, 0, 0);
+    setup.counts(CLIENTS * 20 * MIB);
+    setup.end(clients);
+}
+
+#[test]
+fn an_event_is_counted_as_it_arrives() {
+    for path in [CHAT, MESSAGES] {
+        let setup = Setup::new(Answer::OpenEvent(20), BUDGET);
+        let clients = setup.ask(CLIENTS, path, true, 0, 0);
+        setup.counts(CLIENTS * 20 * MIB);
+        setup.end(clients);
+    }
+}
+
+#[test]
+fn what_a_client_does_not_read_is_counted() {
+    let setup = Setup::new(Answer::Event(20), BUDGET);
+    let clients = setup.ask(CLIENTS, CHAT, true, 0, 0);
+    setup.counts(CLIENTS * 20 * MIB);
+    setup.end(clients);
+}
+
+#[test]
+fn a_stream_keeps_nothing_of_a_large_event_that_its_client_has() {
+    for path in [CHAT, MESSAGES] {
+        let setup = Setup::new(Answer::Event(20), BUDGET);
+        let mut clients = setup.ask(CLIENTS, path, true, 0, 0);
+        clients.iter_mut().for_each(|client| read(client, 20 * MIB));
+        if path == CHAT {
+            setup.is_small();
+        }
+        // The account counts all texts of a translation, since some protocols repeat them.
+        eventually(|| setup.grown() < BASE, || format!("{} bytes", setup.grown()));
+        setup.end(clients);
+    }
+}
+
+#[test]
+fn comments_before_the_first_event_do_not_pile_up() {
+    let setup = Setup::new(Answer::Comments(16), BUDGET);
+    let clients = setup.ask(CLIENTS, CHAT, true, 0, 0);
+    eventually(|| ANSWERED.load(Ordering::Relaxed) == CLIENTS, || "not all have been sent".to_owned());
+    setup.is_small();
+    assert!(PEAK.load(Ordering::Relaxed) - setup.before < BASE);
+    setup.end(clients);
+}
+
+#[test]
+fn no_more_is_allocated_than_the_account_allows() {
+    const SMALL: usize = 64 * MIB;
+    for (answer, mebibytes, lacks) in [
+        (Answer::Nothing, 9, 1),
+        (Answer::Nothing, 9, 0),
+        (Answer::Document(20), 0, 0),
+        (Answer::OpenEvent(20), 0, 0),
+    ] {
+        let setup = Setup::new(answer, SMALL);
+        let stream = matches!(answer, Answer::OpenEvent(_));
+        let clients = setup.ask(5 * CLIENTS, CHAT, stream, mebibytes, lacks);
+        clients.iter().for_each(|client| client.set_nonblocking(true).expect("set"));
+        let is_refused = |client: &TcpStream| {
+            let mut answer = [0; 4096];
+            let count = client.peek(&mut answer).unwrap_or(0);
+            String::from_utf8_lossy(&answer[..count]).contains("memory")
+        };
+        eventually(|| clients.iter().any(is_refused), || "nobody was refused".to_owned());
+        let peak = PEAK.load(Ordering::Relaxed) - setup.before;
+        assert!(peak <= SMALL + SMALL / 2 + BASE, "{peak} bytes for an account of {SMALL}");
+        setup.end(clients);
+    }
+}

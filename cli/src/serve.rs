@@ -96,15 +96,21 @@ struct Settled {
     config: Config,
     key: Option<Origin>,
     webhook_secret: Option<Origin>,
+    warnings: Vec<String>,
 }
 
 impl Arguments {
     /// The configuration of the file, or the default one, with the command line applied.
     fn settle(&self, mut config: Config) -> Result<Settled, Failure> {
-        let (key, key_origin) = self.key.read(config.key.take())?.unzip();
+        let mut warnings = Vec::new();
+        let (key, key_origin) = self.key.read(config.key.take(), &mut warnings)?.unzip();
         let secret_origin = webhook_secrets(&mut config)?;
         config.key = key;
-        config.admin_key = key::admin_key()?.or(config.admin_key);
+        config.admin_key = key::admin_key(&mut warnings)?.or(config.admin_key);
+        if config.key.is_some() && config.key == config.admin_key {
+            let message = "the keys of clients and of administrators must differ: every client would be an administrator";
+            return Err(Failure::Usage(message.to_owned()));
+        }
         if !self.listen.is_empty() {
             config.listen.clone_from(&self.listen);
         }
@@ -135,7 +141,7 @@ impl Arguments {
             config.faults.extend(faults);
         }
         let config = store::over(self.limits.over(config))?;
-        Ok(Settled { config, key: key_origin, webhook_secret: secret_origin })
+        Ok(Settled { config, key: key_origin, webhook_secret: secret_origin, warnings })
     }
 }
 
@@ -162,6 +168,9 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         say(&format!("warning: {warning}"));
     }
     let settled = arguments.settle(config)?;
+    for warning in &settled.warnings {
+        say(&format!("warning: {warning}"));
+    }
     let gateway = Gateway::bind(settled.config).await.map_err(|error| Failure::Usage(error.to_string()))?;
     // Installed before the gateway reports that it is ready: from then on, a signal must find its handler.
     let no_handler = |error| Failure::Failed(format!("cannot install a signal handler: {error}"));

@@ -49,7 +49,7 @@ pub use self::reading::ConfigFile;
 #[cfg(any(test, fuzzing))]
 pub(crate) use self::reading::read_text;
 pub use self::schema::schema;
-pub use self::settling::check_model_id;
+pub use self::settling::{check_model_id, weak_key};
 pub use self::shared::SharedConfig;
 pub use self::sharing::Sharing;
 pub use self::tls::{Tls, TlsError};

@@ -91,7 +91,7 @@ pub use crate::config::{Capabilities, Envelope, Paths, Roles, TokenLimit};
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};
 pub use crate::config::{
     ConfigFile, Log, LogFormat, LogLevel, Problem, Problems, STARTING_FILE, SharedConfig, Sharing, Watch,
-    check_base_url, check_model_id,
+    check_base_url, check_model_id, weak_key,
 };
 pub use crate::config::{ListedModel, PriceList, PriceTier, PricesOf, TokenPrice};
 pub use crate::counters::{CounterServer, CountersUrl, InvalidCountersUrl};

@@ -15,6 +15,8 @@ pub(crate) mod sse;
 pub use self::call::Call;
 pub use self::error::not_implemented;
 pub(crate) use self::error::{ApiError, Foreign, SHOULD_RETRY};
+#[cfg(test)]
+pub(crate) use self::held::PIECE;
 pub(crate) use self::held::{held_json, hold};
 pub(crate) use self::presence::Presence;
 pub use self::response::Response;

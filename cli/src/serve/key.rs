@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use gatewright::API_KEY_VARIABLE;
-use gatewright_gateway::ApiKey;
+use gatewright_gateway::{ApiKey, weak_key};
 
 use crate::exit::Failure;
 
@@ -47,8 +47,12 @@ impl fmt::Debug for Shown {
 }
 
 impl KeyArguments {
-    /// The key and its source; `None` means that a random key is needed.
-    pub(super) fn read(&self, of_file: Option<ApiKey>) -> Result<Option<(ApiKey, Origin)>, Failure> {
+    /// The key and its source; `None` means that a random key is needed. `warnings`: collects what is wrong with it.
+    pub(super) fn read(
+        &self,
+        of_file: Option<ApiKey>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<(ApiKey, Origin)>, Failure> {
         // Read here rather than by clap, so that the help never shows the value of a variable.
         let (key, place) = match (&self.key, &self.key_file) {
             (Some(Shown(key)), _) => (key.clone(), "--key".to_owned()),
@@ -63,7 +67,7 @@ impl KeyArguments {
                 },
             },
         };
-        Ok(Some((api_key(key, &place)?, Origin::CommandLine)))
+        Ok(Some((api_key(key, &place, warnings)?, Origin::CommandLine)))
     }
 }
 
@@ -77,14 +81,16 @@ pub(super) enum Origin {
 }
 
 /// The key of the operations under /admin in its variable.
-pub(super) fn admin_key() -> Result<Option<ApiKey>, Failure> {
-    variable(ADMIN_KEY_VARIABLE)?.map(|key| api_key(key, ADMIN_KEY_VARIABLE)).transpose()
+pub(super) fn admin_key(warnings: &mut Vec<String>) -> Result<Option<ApiKey>, Failure> {
+    variable(ADMIN_KEY_VARIABLE)?.map(|key| api_key(key, ADMIN_KEY_VARIABLE, warnings)).transpose()
 }
 
-fn api_key(key: String, place: &str) -> Result<ApiKey, Failure> {
-    ApiKey::new(key).map_err(|_| {
+fn api_key(key: String, place: &str, warnings: &mut Vec<String>) -> Result<ApiKey, Failure> {
+    let key = ApiKey::new(key).map_err(|_| {
         Failure::Usage(format!("{place}: an API key must be one or more visible ASCII characters"))
-    })
+    })?;
+    warnings.extend(weak_key(&key).map(|why| format!("the key of {place} {why}")));
+    Ok(key)
 }
 
 /// The secret in a variable; `None` if the variable is unset or empty.

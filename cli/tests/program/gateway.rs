@@ -356,6 +356,42 @@ fn key_of_the_gateway_from_its_own_variable() {
     assert_eq!(ready["key"], "its-own");
 }
 
+/// As in the configuration file, whose keys are checked by its tests.
+#[cfg(unix)]
+#[test]
+fn a_short_key_of_a_flag_or_a_variable_is_warned_about_without_the_key() {
+    let long = "sixteen-symbols-";
+    for (arguments, variables, place) in [
+        (&["--key", "canary"][..], &[][..], Some("--key")),
+        (&[], &[("GATEWRIGHT_SERVE_KEY", "canary")], Some("GATEWRIGHT_SERVE_KEY")),
+        (&[], &[("GATEWRIGHT_API_KEY", "canary")], Some("GATEWRIGHT_API_KEY")),
+        (&[], &[("GATEWRIGHT_SERVE_ADMIN_KEY", "canary")], Some("GATEWRIGHT_SERVE_ADMIN_KEY")),
+        (&["--key", long], &[("GATEWRIGHT_SERVE_ADMIN_KEY", "another-of-sixteen")], None),
+    ] {
+        let told = Serving::start_with(arguments, variables).log();
+        let warnings: Vec<&str> = told.lines().filter(|line| line.contains("warning")).collect();
+        match place {
+            Some(place) => assert!(
+                warnings.len() == 1
+                    && warnings[0].contains(&format!("the key of {place} is shorter than 16")),
+                "{place}: {told}"
+            ),
+            None => assert!(warnings.is_empty(), "{told}"),
+        }
+        assert!(!told.contains("canary"), "{told}");
+    }
+}
+
+#[test]
+fn one_key_for_clients_and_administrators_is_refused_wherever_it_is_from() {
+    let mut command = gatewright();
+    command.args(["serve", "--listen", "127.0.0.1:0", "--key", "canary-of-everyone"]);
+    let output = command.env("GATEWRIGHT_SERVE_ADMIN_KEY", "canary-of-everyone").output().expect("it starts");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("must differ") && !told.contains("canary"), "{told}");
+}
+
 /// A variable that holds no text is a mistake, and not the same as none; the gateway's own goes first here, too.
 #[cfg(unix)]
 #[test]

@@ -60,6 +60,16 @@ pub(super) struct Settling<'f> {
     providers: HashMap<String, String>,
 }
 
+/// What is wrong with a key that can be guessed, without the key.
+pub fn weak_key(key: &ApiKey) -> Option<String> {
+    (key.expose().len() < MIN_KEY_CHARACTERS).then(|| {
+        format!(
+            "is shorter than {MIN_KEY_CHARACTERS} characters and can be guessed: use a random one, such as that of openssl \
+             rand -hex 32"
+        )
+    })
+}
+
 impl<'f> Settling<'f> {
     pub(super) fn new(folder: &'f Folder, variables: Variables, absent: Absent) -> Self {
         let (wrong, warnings, files) = (Vec::new(), Vec::new(), Vec::new());
@@ -93,11 +103,7 @@ impl<'f> Settling<'f> {
             self.wrong(at.to("admin_key"), message);
         }
         for (name, key) in [("key", &config.key), ("admin_key", &config.admin_key)] {
-            if key.as_ref().is_some_and(|key| key.expose().len() < MIN_KEY_CHARACTERS) {
-                let message = format!(
-                    "is shorter than {MIN_KEY_CHARACTERS} characters and can be guessed: use a random one, such as that of \
-                     openssl rand -hex 32"
-                );
+            if let Some(message) = key.as_ref().and_then(weak_key) {
                 self.warn(at.to(name), message);
             }
         }

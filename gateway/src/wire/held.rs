@@ -9,7 +9,7 @@ use http_body::{Frame, SizeHint};
 use super::response::{Response, json_bytes};
 
 /// Chunk size of a long document. A server drops a body once it has taken the last chunk, which may be sent much later.
-const PIECE: usize = 64 * 1024;
+pub(crate) const PIECE: usize = 64 * 1024;
 
 /// See the module.
 struct Held<T> {

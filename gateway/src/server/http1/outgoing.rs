@@ -18,7 +18,7 @@ const COPIED: usize = 8 * 1024;
 /// Room for a head.
 const HEAD_BYTES: usize = 512;
 /// Ready data is collected up to this size before it is written.
-const MOST_COLLECTED: usize = 32 * 1024;
+pub(super) const MOST_COLLECTED: usize = 32 * 1024;
 
 /// How the client recognizes the end of the body.
 #[derive(Debug, PartialEq, Eq)]

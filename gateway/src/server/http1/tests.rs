@@ -9,6 +9,8 @@ use proptest::prelude::*;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
+use crate::config::Config;
+use crate::wire::PIECE;
 
 /// A piece that is not copied.
 const LONG: &[u8] = &[b'x'; 20_000];
@@ -365,5 +367,40 @@ proptest! {
         let (cut, asked_cut, _) = runtime.block_on(said(&packets));
         prop_assert_eq!(plain(&whole), plain(&cut));
         prop_assert_eq!(asked, asked_cut);
+    }
+}
+
+/// The page for operators computes what a gateway takes at most.
+#[test]
+fn the_handbook_states_the_memory_of_a_gateway() {
+    const KIB: usize = 1024;
+    const MIB: usize = 1024 * KIB;
+    let page = include_str!("../../../../docs/handbook/strangers.md");
+    let config = Config::default();
+    let buffers = head::MOST_BYTES + wire::LONG_PACKET + outgoing::MOST_COLLECTED + PIECE;
+    let held = config.max_held_bytes + config.max_held_bytes / 2;
+    let buffered = buffers * config.max_connections;
+    let (fixed, program) = (2 * 64 * MIB, 64 * MIB);
+    for (part, computed, bytes) in [
+        ("requests and answers in progress", "1.5 × `limits.max_held`".to_owned(), held),
+        ("buffers of connections", format!("{} KiB × `limits.max_connections`", buffers / KIB), buffered),
+        ("the program itself", "measured".to_owned(), program),
+        ("sum", String::new(), held + buffered + fixed + program),
+    ] {
+        let row =
+            [part, &computed, &format!("{} MiB", bytes / MIB)].map(|cell| format!("| {cell} ")).concat()
+                + "|";
+        assert!(page.contains(&row.replace("|  |", "| |")), "{row}");
+    }
+    assert!(page.contains(&format!("`limits.max_files`, {} MiB", config.max_file_bytes / MIB)));
+    let peers = format!("may have {} of 1,024 connections", config.max_connections_per_peer);
+    assert!(page.contains(&peers) && config.max_connections == 1024);
+    for (what, setting, time) in [
+        ("send a body", "body_timeout", config.body_timeout),
+        ("read nothing of an answer", "write_timeout", config.write_timeout),
+        ("idle between requests", "header_timeout", config.header_timeout),
+    ] {
+        let row = format!("| {what} | `limits.{setting}` | {} s |", time.as_secs());
+        assert!(page.contains(&row), "{row}");
     }
 }

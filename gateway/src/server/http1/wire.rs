@@ -19,7 +19,7 @@ use super::outgoing::Outgoing;
 /// Bytes per read. The buffer is on the stack: a waiting connection has none.
 const PACKET: usize = 16 * 1024;
 /// The same for long bodies, which are read directly into their final buffer.
-const LONG_PACKET: usize = 64 * 1024;
+pub(super) const LONG_PACKET: usize = 64 * 1024;
 /// The start of TLS: a handshake record of any version since SSL 3.0. No HTTP method begins like that.
 const TLS_HANDSHAKE: &[u8] = &[0x16, 0x03];
 /// Asks a client for the body that it is holding back.

@@ -139,3 +139,10 @@ fn a_response_that_is_stored_anew_takes_its_room_once() {
     assert!(history.remove("key", "a"));
     assert_empty(&history);
 }
+
+#[test]
+fn the_handbook_states_the_memory_that_this_takes() {
+    let page = include_str!("../../../../docs/handbook/strangers.md");
+    let row = format!("| copies of stored responses | fixed | {} MiB |", MOST_BYTES / 1024 / 1024);
+    assert!(page.contains(&row), "{row}");
+}

@@ -223,3 +223,11 @@ async fn a_disk_that_hangs_is_waited_for_once() {
     }
     assert!(spool.works());
 }
+
+#[test]
+fn the_handbook_states_the_memory_that_this_takes() {
+    let page = include_str!("../../../../docs/handbook/strangers.md");
+    let row =
+        format!("| what waits for the store while it is away | fixed | {} MiB |", MOST_BYTES / 1024 / 1024);
+    assert!(page.contains(&row), "{row}");
+}

@@ -1,7 +1,7 @@
 //! Binary event streams (`application/vnd.amazon.eventstream`). A message has a prelude (its length, the length of its
 //! headers, and a checksum of both), headers, a payload, and a checksum of all of it.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf as _, Bytes, BytesMut};
 
 /// Maximum size of a message, in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
@@ -89,13 +89,12 @@ impl Decoder {
 
     fn decode(&mut self) -> Result<Option<Message>, EventStreamError> {
         let Some(prelude) = self.buffer.first_chunk::<PRELUDE_BYTES>() else { return Ok(None) };
-        let &[a, b, c, d, e, f, g, h, checksum @ ..] = prelude;
-        // Before the lengths are believed.
-        if crc32fast::hash(&prelude[..8]) != u32::from_be_bytes(checksum) {
+        let (mut lengths, checksum) = prelude.split_at(PRELUDE_BYTES - CHECKSUM_BYTES);
+        // A length is used only once its checksum is right.
+        if crc32fast::hash(lengths).to_be_bytes() != *checksum {
             return Err(EventStreamError::Checksum);
         }
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        let headers_length = u32::from_be_bytes([e, f, g, h]) as usize;
+        let (length, headers_length) = (lengths.get_u32() as usize, lengths.get_u32() as usize);
         if length > MAX_MESSAGE_BYTES {
             return Err(EventStreamError::MessageTooLong);
         }

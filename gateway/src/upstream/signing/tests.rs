@@ -91,8 +91,8 @@ fn a_session_token_is_sent_and_signed_as_in_the_published_test_suite() {
     let headers = request.headers();
     assert_eq!(headers["x-amz-security-token"], SESSION_TOKEN);
     let signature = "85d96828115b5dc0cfc3bd16ad9e210dd772bbebba041836c64533a82be05ead";
-    let signed = "host;x-amz-date;x-amz-security-token";
-    assert_eq!(headers["authorization"], expected("service", signed, signature));
+    let names = "host;x-amz-date;x-amz-security-token";
+    assert_eq!(headers["authorization"], expected("service", names, signature));
     assert!(headers["authorization"].is_sensitive() && headers["x-amz-security-token"].is_sensitive());
 }
 

@@ -13,6 +13,7 @@ pub(crate) mod cut;
 mod document;
 mod embedded;
 mod estimate;
+mod event_reader;
 mod failover;
 mod failure;
 mod frames;

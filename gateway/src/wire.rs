@@ -3,7 +3,6 @@
 mod call;
 pub(crate) mod content_coding;
 mod error;
-#[cfg_attr(not(test), expect(dead_code, reason = "no protocol of an upstream uses event streams yet"))]
 pub(crate) mod event_stream;
 mod held;
 pub(crate) mod json;

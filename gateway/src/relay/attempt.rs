@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::conversation_state::ResponseRecorder;
 use super::document::Patience;
+use super::event_reader::StreamFormat;
 use super::failure::Fault;
 use super::passthrough_stream::{Events, PassthroughStream};
 use super::prepare::UpstreamRequest;
@@ -71,18 +72,18 @@ pub(super) async fn ask(
     let (head, body) = opened(answer, protocol, &endpoint.redactor).await?;
     let media_type = text(&head.headers, &header::CONTENT_TYPE).trim_start().to_ascii_lowercase();
     let streams = request_context.action == Action::Answer { stream: true };
-    let (is_stream, body) = if media_type.starts_with("text/event-stream") {
-        (true, body)
+    let (format, body) = if let Some(format) = StreamFormat::of(&media_type) {
+        (Some(format), body)
     } else if streams && !media_type.starts_with("application/json") {
         // Some servers label their streams with another media type, or with none.
         let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body)).await;
         let looked = looked.map_err(|_| Fault::broken("did not begin in time", &endpoint.redactor))?;
         let (first, body) = looked.map_err(|_| Fault::broken("ended before it began", &endpoint.redactor))?;
-        (begins_like_events(&first), body)
+        (begins_like_events(&first).then_some(StreamFormat::ServerSentEvents), body)
     } else {
-        (false, body)
+        (None, body)
     };
-    passed(request_context, upstream_request, attempt, body, is_stream).await
+    passed(request_context, upstream_request, attempt, body, format).await
 }
 
 /// Head and body of a successful response, decoded.
@@ -153,19 +154,19 @@ where
     }
 }
 
-/// Turns a successful response into an answer for the client.
+/// Turns a successful response into an answer for the client. `format`: of its events, if it is a stream.
 pub(super) async fn passed(
     request_context: &RequestContext,
     upstream_request: &UpstreamRequest,
     attempt: &UpstreamAttempt,
     body: Body,
-    is_stream: bool,
+    format: Option<StreamFormat>,
 ) -> Result<Answered, Fault> {
     let endpoint = &attempt.destination.provider.endpoint;
     let redactor = &endpoint.redactor;
     let streams = request_context.action == Action::Answer { stream: true };
-    let body = if is_stream && streams {
-        body
+    let (format, body) = if let Some(format) = format.filter(|_| streams) {
+        (format, body)
     } else {
         let mut share = request_context.app.share_of(&request_context.call.caller);
         let most = document::MOST_BYTES;
@@ -174,7 +175,8 @@ pub(super) async fn passed(
             return passed_document(request_context, upstream_request, attempt, document, share).await;
         }
         // Boxed: this is rare, and shouldn't grow the future of every stream.
-        Box::pin(as_events(request_context, upstream_request, attempt, document, share)).await?
+        let events = Box::pin(as_events(request_context, upstream_request, attempt, document, share)).await?;
+        (StreamFormat::ServerSentEvents, events)
     };
     // Clients of the embedded provider may half-close the connection: its answers cost nothing.
     let is_embedded = attempt.destination.provider.is_simulator();
@@ -214,7 +216,8 @@ pub(super) async fn passed(
     };
     let share = request_context.app.share_of(&request_context.call.caller);
     let (patience, blocking_pool) = (endpoint.idle_timeout, request_context.app.blocking_pool.clone());
-    let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, blocking_pool);
+    let mut stream = Stream::new(body, events, presence, patience, redactor.clone(), share, blocking_pool)
+        .in_format(format);
     if stores {
         stream = stream.storing(&request_context.app.history_keeper);
     }

@@ -6,6 +6,7 @@ use gatewright::operations;
 use http::{HeaderName, header};
 
 use super::attempt::Answered;
+use super::event_reader::StreamFormat;
 use super::failure::Fault;
 use super::prepare::UpstreamRequest;
 use super::{RequestContext, attempt};
@@ -59,10 +60,9 @@ async fn answered(
     }
     let (head, body) = response.into_parts();
     let media_type = head.headers.get(header::CONTENT_TYPE).map(http::HeaderValue::as_bytes);
-    let is_stream = media_type.is_some_and(|value| value.starts_with(b"text/event-stream"));
-    attempt::passed(request_context, upstream_request, attempt, body, is_stream)
-        .await
-        .map_err(Fault::into_error)
+    let media_type = media_type.and_then(|value| std::str::from_utf8(value).ok());
+    let format = media_type.and_then(StreamFormat::of);
+    attempt::passed(request_context, upstream_request, attempt, body, format).await.map_err(Fault::into_error)
 }
 
 /// The next turn of a conversation, or another operation on it.

@@ -68,7 +68,9 @@ impl Fault {
         redactor: &Redactor,
     ) -> Self {
         let mut failure = protocol.failure_in(status, body);
-        if !(400..=599).contains(&status) && failure.kind == FailureKind::InvalidRequest {
+        // Failed dependency: the model behind the server failed.
+        let is_of_server = status == 424 || !(400..=599).contains(&status);
+        if is_of_server && failure.kind == FailureKind::InvalidRequest {
             failure.kind = FailureKind::Server;
         }
         // Proxies in front of other servers report some rejections with a status of their own. The code says what is at fault.
@@ -81,6 +83,7 @@ impl Fault {
             }
             (403, _) => Verdict::Permission,
             (429, _) => Verdict::RateLimit,
+            (424, _) => Verdict::Upstream,
             (400..=407 | 409..=499, _) => Verdict::Request,
             _ => Verdict::Upstream,
         };
@@ -386,6 +389,7 @@ mod tests {
             (408, Verdict::Upstream),
             (413, Verdict::Request),
             (422, Verdict::Request),
+            (424, Verdict::Upstream),
             (429, Verdict::RateLimit),
             (500, Verdict::Upstream),
             (503, Verdict::Upstream),

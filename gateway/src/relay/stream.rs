@@ -17,8 +17,8 @@ use http_body_util::BodyExt as _;
 
 pub(crate) use self::account::Account;
 use super::MAX_SPARE;
+use super::event_reader::{EventReader, StreamFormat};
 use super::failure::{Fault, Verdict};
-use super::frames::Frames;
 use super::passthrough_stream::{Events, Framing};
 use super::stream_inspector::Progress;
 use crate::bounds::room::Share;
@@ -34,7 +34,7 @@ const LAST_WORD: Duration = Duration::from_millis(100);
 /// A stream.
 pub(crate) struct Stream {
     body: Body,
-    frames: Frames,
+    reader: EventReader,
     events: Box<dyn Events>,
     presence: Presence,
     idle_timeout: Duration,
@@ -98,7 +98,7 @@ impl Stream {
     ) -> Self {
         Self {
             body,
-            frames: Frames::default(),
+            reader: EventReader::new(StreamFormat::ServerSentEvents),
             events,
             presence,
             idle_timeout,
@@ -115,6 +115,12 @@ impl Stream {
             account: None,
             storing: None,
         }
+    }
+
+    /// Reads a body of another format than server-sent events.
+    pub(super) fn in_format(mut self, format: StreamFormat) -> Self {
+        self.reader = EventReader::new(format);
+        self
     }
 
     /// For an answer that is stored.
@@ -212,7 +218,7 @@ impl Stream {
 
     /// The memory that the stream takes, in bytes.
     fn memory(&self) -> usize {
-        self.frames.memory() + self.out.capacity() + self.events.kept()
+        self.reader.memory() + self.out.capacity() + self.events.kept()
     }
 
     /// Gives back memory that the stream no longer takes.
@@ -247,11 +253,18 @@ impl Stream {
 
     /// The upstream ended the response.
     async fn end(&mut self) {
-        // A last event may lack its blank line.
-        if let Some(last) = self.frames.last()
-            && let (_, Some(fault)) = self.take(last).await
-        {
-            return self.fail(&fault);
+        match self.reader.last() {
+            // A last event may lack its blank line.
+            Ok(Some(last)) => {
+                if let (_, Some(fault)) = self.take(last).await {
+                    return self.fail(&fault);
+                }
+            }
+            Err(malformed) if self.events.progress() < Progress::Ended => {
+                let fault = Fault::broken(&malformed.to_string(), &self.redactor);
+                return self.fail(&fault);
+            }
+            Ok(None) | Err(_) => {}
         }
         if self.events.end(&mut self.out) {
             (self.then, self.complete) = (Then::End, true);

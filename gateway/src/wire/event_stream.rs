@@ -78,6 +78,21 @@ impl Decoder {
         })
     }
 
+    /// The memory of what has been received of an incomplete message, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    /// The same at most with further bytes.
+    pub(crate) fn memory_with(&self, bytes: &[u8]) -> usize {
+        let length = self.buffer.len() + bytes.len();
+        if length <= self.buffer.capacity() {
+            self.buffer.capacity()
+        } else {
+            length.max(2 * self.buffer.capacity())
+        }
+    }
+
     /// Says whether the stream may end here.
     pub(crate) fn finish(&self) -> Result<(), EventStreamError> {
         match self.failed {
@@ -107,7 +122,12 @@ impl Decoder {
         if self.buffer.len() < length {
             return Ok(None);
         }
-        let mut message = self.buffer.split_to(length).freeze();
+        let mut message = if self.buffer.len() == length {
+            // The memory of a long message goes with it.
+            std::mem::take(&mut self.buffer).freeze()
+        } else {
+            self.buffer.split_to(length).freeze()
+        };
         let checksum = message.split_off(length - CHECKSUM_BYTES);
         if crc32fast::hash(&message).to_be_bytes() != *checksum {
             return Err(EventStreamError::Checksum);
@@ -203,6 +223,27 @@ fn part<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], EventStream
     let (part, rest) = bytes.split_at_checked(length).ok_or(EventStreamError::Header)?;
     *bytes = rest;
     Ok(part)
+}
+
+/// A message with texts as headers.
+#[cfg(test)]
+pub(crate) fn encode(headers: &[(&str, &str)], payload: &[u8]) -> Vec<u8> {
+    let length = |of: usize| u32::try_from(of).expect("a short message").to_be_bytes();
+    let mut encoded = Vec::new();
+    for (name, value) in headers {
+        encoded.push(u8::try_from(name.len()).expect("a short name"));
+        encoded.extend_from_slice(name.as_bytes());
+        encoded.push(7);
+        encoded.extend_from_slice(&u16::try_from(value.len()).expect("a short value").to_be_bytes());
+        encoded.extend_from_slice(value.as_bytes());
+    }
+    let whole = PRELUDE_BYTES + encoded.len() + payload.len() + CHECKSUM_BYTES;
+    let mut bytes = [length(whole), length(encoded.len())].concat();
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
+    bytes.extend_from_slice(&encoded);
+    bytes.extend_from_slice(payload);
+    bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
+    bytes
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use bytes::Buf as _;
 
+use super::super::event_reader::Malformed;
 use super::super::failure::Fault;
 use super::{Stream, Then, Waited};
 
@@ -17,7 +18,11 @@ impl Stream {
             let (packet, ended) = match self.wait(self.idle_timeout).await {
                 Waited::Packet(packet) => (packet, false),
                 // A last event may lack its blank line.
-                Waited::End => (self.frames.last().unwrap_or_default(), true),
+                Waited::End => {
+                    let last = self.reader.last();
+                    let broken = |why: Malformed| Fault::broken(&why.to_string(), &self.redactor);
+                    (last.map_err(broken)?.unwrap_or_default(), true)
+                }
                 Waited::Broken => return Err(Fault::broken("broke off", &self.redactor)),
                 Waited::Silence => return Err(Fault::silent(self.idle_timeout, &self.redactor)),
                 Waited::Gone => return Ok(()),

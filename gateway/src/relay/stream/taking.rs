@@ -3,8 +3,8 @@
 use bytes::{Bytes, BytesMut};
 
 use super::super::LONG_BODY;
+use super::super::event_reader::StreamEnd;
 use super::super::failure::Fault;
-use super::super::frames::TooLong;
 use super::super::passthrough_stream::{Events, Framing, Passed};
 use super::super::stream_inspector::Progress;
 use super::Stream;
@@ -32,14 +32,14 @@ impl Stream {
     /// Processes a packet from the upstream. Returns whether it contained an event of the answer, and what ends the stream: an
     /// error that the upstream reported, or events that can't be parsed.
     pub(super) async fn take(&mut self, packet: Bytes) -> (bool, Option<Fault>) {
-        let Self { frames, events, out, share, .. } = self;
+        let Self { reader, events, out, share, .. } = self;
         let (mut taken, mut later) = (Taken::default(), Vec::new());
         // Before the buffer grows.
-        let memory = frames.memory_with(&packet) + out.capacity() + events.kept();
+        let memory = reader.memory_with(&packet) + out.capacity() + events.kept();
         if let Err(why) = share.hold(memory) {
             return (false, Some(Fault::no_room(why, &self.redactor)));
         }
-        let pushed = frames.push(packet, |block| {
+        let pushed = reader.push(packet, |block| {
             if block.len() > LONG_BODY || !later.is_empty() {
                 later.push(block);
             } else if taken.begin(share, &**events, &block) {
@@ -56,7 +56,8 @@ impl Stream {
             (Some(End::Failed(failure)), _) => Some(Fault::of_event(failure, &self.redactor)),
             (Some(End::NoRoom(why)), _) => Some(Fault::no_room(why, &self.redactor)),
             (Some(End::Stopping(why)), _) => Some(Fault::stopping(&why)),
-            (None, Err(TooLong)) => Some(Fault::broken("holds an event that is too long", &self.redactor)),
+            (None, Err(StreamEnd::Reported(failure))) => Some(Fault::of_event(failure, &self.redactor)),
+            (None, Err(StreamEnd::Malformed(why))) => Some(Fault::broken(&why.to_string(), &self.redactor)),
             (None, Ok(())) => None,
         };
         (taken.content, fault)

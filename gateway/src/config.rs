@@ -35,11 +35,11 @@ use gatewright::webhook::Secret;
 use gatewright::{ApiKey, catalog};
 
 pub use self::addresses::check_base_url;
-pub(crate) use self::addresses::{check_token_url, is_listen_address, is_origin};
+pub(crate) use self::addresses::{check_credentials_url, check_token_url, is_listen_address, is_origin};
 pub use self::capabilities::{Capabilities, Roles, TokenLimit};
 pub(crate) use self::envelope::MODEL_PLACEHOLDER;
 pub use self::envelope::{Envelope, Paths};
-pub use self::key_source::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
+pub use self::key_source::{ApplicationDefault, ClientCredentials, KeyFile, KeySource, SigV4};
 pub use self::keys::{KeyCommand, KeyPlace, Setting};
 pub use self::log::{Log, LogFormat, LogLevel};
 pub use self::presets::{Preset, preset, presets};

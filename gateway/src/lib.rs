@@ -84,8 +84,8 @@ pub use crate::access::{
 pub use crate::budgets::models_outside_budget;
 pub use crate::config::schema as config_schema;
 pub use crate::config::{
-    ApplicationDefault, ClientCredentials, KeyCommand, KeyFile, KeyPlace, KeySource, Preset, Setting, preset,
-    presets,
+    ApplicationDefault, ClientCredentials, KeyCommand, KeyFile, KeyPlace, KeySource, Preset, Setting, SigV4,
+    preset, presets,
 };
 pub use crate::config::{Capabilities, Envelope, Paths, Roles, TokenLimit};
 pub use crate::config::{Config, Kind, Model, ModelKind, Price, Target, Thinking, Tls, TlsError, Upstream};

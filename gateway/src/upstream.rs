@@ -13,7 +13,6 @@ mod preset_tests;
 mod rate_limit;
 mod request;
 mod retry_after;
-#[cfg_attr(not(test), expect(dead_code, reason = "no key of the configuration signs requests yet"))]
 mod signing;
 
 use std::fmt;
@@ -38,6 +37,9 @@ use self::key_place::Presented;
 use self::keys::Keys;
 use self::request::Targets;
 use crate::config::{Kind, Setting, Upstream};
+
+/// Header with the name of an error, where the request is signed for AWS.
+const ERROR_TYPE: HeaderName = HeaderName::from_static("x-amzn-errortype");
 
 /// How to reach an upstream.
 pub(crate) struct Endpoint {
@@ -179,7 +181,7 @@ impl Endpoint {
         let since = self.keys.since();
         let built = request.build(self, key).map_err(NoAnswer::Broken)?;
         let answer = self.exchange(built, self.timeout, may_repeat).await?;
-        if answer.status() == StatusCode::UNAUTHORIZED && self.keys.replaced(since).await {
+        if rejects_key(&answer) && self.keys.replaced(since).await {
             drop(answer);
             let built = request.build(self, key).map_err(NoAnswer::Broken)?;
             return self.exchange(built, self.timeout, may_repeat).await;
@@ -245,7 +247,7 @@ impl Endpoint {
         };
         match tokio::time::timeout(timeout, sending).await {
             Ok(Ok(answer)) => {
-                if answer.status() == StatusCode::UNAUTHORIZED {
+                if rejects_key(&answer) {
                     self.keys.refused();
                 }
                 Ok(answer)
@@ -266,6 +268,20 @@ impl Endpoint {
             extend_query(&mut address, parameter);
         }
         request::uri(&address)
+    }
+}
+
+/// Whether an upstream rejects the key, and not what it may do. Credentials of AWS that have expired are answered 403.
+fn rejects_key<B>(answer: &http::Response<B>) -> bool {
+    let is_expired = || {
+        let error =
+            answer.headers().get(&ERROR_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        ["ExpiredToken", "UnrecognizedClient"].iter().any(|beginning| error.starts_with(beginning))
+    };
+    match answer.status() {
+        StatusCode::UNAUTHORIZED => true,
+        StatusCode::FORBIDDEN | StatusCode::BAD_REQUEST => is_expired(),
+        _ => false,
     }
 }
 

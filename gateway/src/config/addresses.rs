@@ -107,16 +107,35 @@ pub(super) fn is_public_host(url: &Url) -> bool {
 /// it.
 pub(crate) fn check_token_url(text: &str) -> Result<(), &'static str> {
     let url = base_url(text)?;
-    let is_local = match url.host() {
+    if url.scheme() == "https" || is_this_machine(&url) {
+        Ok(())
+    } else {
+        Err("must begin with https://: it is sent secrets")
+    }
+}
+
+/// Whether credentials may be fetched from a server: by https, on this machine, or from an address at which clouds serve their
+/// guests. Errors: why not.
+pub(crate) fn check_credentials_url(text: &str) -> Result<(), &'static str> {
+    let url = Url::parse(text).map_err(|_| "is not a URL")?;
+    let is_of_cloud = match url.host() {
+        Some(Host::Ipv4(address)) => address.is_link_local(),
+        Some(Host::Ipv6(address)) => address.segments()[..2] == [0xfd00, 0xec2],
+        _ => false,
+    };
+    match url.scheme() {
+        "https" => Ok(()),
+        "http" if is_of_cloud || is_this_machine(&url) => Ok(()),
+        _ => Err("must begin with https://: credentials come from it"),
+    }
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),
         Some(Host::Domain(name)) => name == "localhost",
         None => false,
-    };
-    if url.scheme() == "https" || is_local {
-        Ok(())
-    } else {
-        Err("must begin with https://: it is sent secrets")
     }
 }
 
@@ -156,6 +175,24 @@ mod tests {
             ["http://tokens.example/a", "http://10.0.0.1/a", "http://localhost.example", "ftp://a", ""]
         {
             assert!(check_token_url(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn credentials_come_by_https_from_this_machine_or_from_the_cloud_around_it() {
+        for url in [
+            "https://sts.us-east-1.amazonaws.com/",
+            "http://169.254.169.254/latest/api/token?a=b",
+            "http://[fd00:ec2::23]/v1/credentials",
+            "http://127.0.0.1:1/a",
+            "http://localhost/a",
+        ] {
+            assert_eq!(check_credentials_url(url), Ok(()), "{url}");
+        }
+        for url in
+            ["http://credentials.example/", "http://10.0.0.1/", "http://[fd00::1]/", "ftp://127.0.0.1/", ""]
+        {
+            assert!(check_credentials_url(url).is_err(), "{url}");
         }
     }
 

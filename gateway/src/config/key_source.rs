@@ -1,5 +1,6 @@
 //! Sources of short-lived keys and access tokens: the gateway gets a new one before the current one expires.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +21,8 @@ pub enum KeySource {
     CredentialsFile(PathBuf),
     /// The application default credentials of this machine.
     ApplicationDefault(ApplicationDefault),
+    /// Credentials of AWS, which sign each request by Signature Version 4.
+    SigV4(SigV4),
 }
 
 impl KeySource {
@@ -47,6 +50,7 @@ impl fmt::Display for KeySource {
             Self::ClientCredentials(client) => write!(formatter, "the token server {}", client.token_url),
             Self::CredentialsFile(path) => write!(formatter, "the credentials in {}", path.display()),
             Self::ApplicationDefault(_) => formatter.write_str("the application default credentials"),
+            Self::SigV4(_) => formatter.write_str("the credentials of AWS"),
         }
     }
 }
@@ -125,5 +129,72 @@ impl ApplicationDefault {
     /// Only from a metadata server.
     pub fn of_metadata_server(host: impl Into<String>) -> Self {
         Self { file: None, login_file: None, metadata_host: host.into() }
+    }
+}
+
+/// Signatures by AWS Signature Version 4, and where the credentials for them are looked for. `Debug` hides values of variables.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SigV4 {
+    /// The region that the signature is for, such as `us-east-1`.
+    pub region: String,
+    /// The service that the signature is for.
+    pub service: String,
+    /// The profile of the shared files, the only place then. `None`: everywhere, and in the profile `AWS_PROFILE` or `default`.
+    pub profile: Option<String>,
+    /// The variables of the environment that say where credentials are, or what they are: those in [`SigV4::VARIABLES`].
+    pub environment: BTreeMap<String, String>,
+    /// The folder that contains `.aws`.
+    pub home_dir: Option<PathBuf>,
+}
+
+impl SigV4 {
+    /// The variables of the environment that are used.
+    pub const VARIABLES: [&str; 15] = [
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_SESSION_TOKEN",
+        "AWS_PROFILE",
+        "AWS_CONFIG_FILE",
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "AWS_ROLE_ARN",
+        "AWS_ROLE_SESSION_NAME",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+        "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+        "AWS_EC2_METADATA_DISABLED",
+        "AWS_EC2_METADATA_SERVICE_ENDPOINT",
+    ];
+
+    /// Signatures for a service, with an empty environment and no home folder.
+    pub fn new(region: impl Into<String>, service: impl Into<String>) -> Self {
+        Self {
+            region: region.into(),
+            service: service.into(),
+            profile: None,
+            environment: BTreeMap::new(),
+            home_dir: None,
+        }
+    }
+
+    /// The profile whose credentials are used.
+    pub(crate) fn profile_name(&self) -> &str {
+        let of_environment = || self.environment.get("AWS_PROFILE").map(String::as_str);
+        self.profile.as_deref().or_else(of_environment).unwrap_or("default")
+    }
+}
+
+impl fmt::Debug for SigV4 {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("SigV4")
+            .field("region", &self.region)
+            .field("service", &self.service)
+            .field("profile", &self.profile)
+            .field("environment", &self.environment.keys())
+            .field("home_dir", &self.home_dir)
+            .finish()
     }
 }

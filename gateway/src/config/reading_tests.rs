@@ -108,7 +108,7 @@ fn left_out(schema: &Value, values: &[&Value], at: &str, found: &mut Vec<String>
     // A table that allows one of several forms.
     let one_of = [
         &["env", "file"][..],
-        &["application_default", "command", "credentials_file", "env", "file", "oauth", "ttl"],
+        &["application_default", "command", "credentials_file", "env", "file", "oauth", "sigv4", "ttl"],
         &["answer", "count_tokens", "images", "stream", "videos"],
         &["header", "prefix", "query"],
     ];

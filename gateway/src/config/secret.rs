@@ -86,8 +86,26 @@ pub(super) enum Credential {
     CredentialsFile { credentials_file: PathBuf },
     /// An access token by the application default credentials of this machine.
     ApplicationDefault { application_default: bool },
+    /// Signatures by credentials of AWS.
+    SigV4 { sigv4: SigV4 },
     /// Where other secrets are, too.
     Kept(Secret),
+}
+
+/// Signatures of requests.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SigV4 {
+    /// The region of the upstream. Default: that in the host of base_url, else AWS_REGION, else AWS_DEFAULT_REGION.
+    #[schemars(regex(pattern = r"^[a-z0-9-]{1,64}$"))]
+    pub(super) region: Option<String>,
+    /// The service that signatures are for. Default: bedrock, or bedrock-mantle for its hosts.
+    #[schemars(regex(pattern = r"^[a-z0-9-]{1,64}$"))]
+    pub(super) service: Option<String>,
+    /// The profile of ~/.aws/config and ~/.aws/credentials to use, and nothing else. Default: credentials are looked for
+    /// wherever the clients of AWS look, too.
+    #[schemars(length(min = 1, max = 256))]
+    pub(super) profile: Option<String>,
 }
 
 /// The gateway as a client of a token server.
@@ -200,6 +218,9 @@ impl JsonSchema for Credential {
             "const": true,
             "errorMessage": "must be true, or the key must not be there",
         });
+        properties["sigv4"] = SigV4::json_schema(generator).into();
+        properties["sigv4"]["description"] =
+            "Sign each request by AWS Signature Version 4, with the credentials that the clients of AWS would find.".into();
         let only = json_schema!({
             "maxProperties": 1,
             "errorMessage": "a key that the gateway gets from a token server stands alone: remove the other keys",
@@ -216,7 +237,7 @@ impl JsonSchema for Credential {
             "additionalProperties": false,
             "dependentRequired": { "command": ["ttl"] },
             "dependentSchemas": {
-                "env": alone, "oauth": only, "credentials_file": only, "application_default": only, "ttl": has_ttl,
+                "env": alone, "oauth": only, "credentials_file": only, "application_default": only, "sigv4": only, "ttl": has_ttl,
             },
             "errorMessage": NOT_IN_THE_FILE,
         })

@@ -4,6 +4,7 @@
 //! valid and it hasn't failed: before the first key.
 
 mod assertion;
+mod aws_credentials;
 mod command;
 mod default_credentials;
 mod file;
@@ -22,7 +23,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use self::no_key::{MAX_TIME, NoKey};
-use self::token_request::Token;
+use self::source::Fetched;
 use super::key_place::{Place, Presented};
 use crate::config::KeySource;
 use crate::supervised::supervise;
@@ -54,7 +55,7 @@ pub(super) struct Credential {
 
 /// A key and its validity.
 struct Valid {
-    key: String,
+    secrets: Vec<String>,
     presented: Presented,
     since: Instant,
     ttl: Duration,
@@ -159,13 +160,15 @@ impl Credential {
     /// Fetches a key. Returns the pause until the next fetch. `failures`: number of consecutive failures.
     async fn renew(&self, failures: &mut u32) -> Duration {
         let begun = Instant::now();
-        let result = source::key(&self.source).await.and_then(|token| self.valid(token, begun));
+        let result = source::fetch(&self.source, &self.place).await;
         let (pause, last_run) = match result {
-            Ok(valid) => {
+            Ok(Fetched { presented, secrets, ttl }) => {
                 *failures = 0;
                 let before = self.current.load_full();
+                let valid = Valid { secrets, presented, since: begun, ttl };
                 // The redactor must know the key before it is sent.
-                self.secrets.set(before.iter().map(|before| &*before.key).chain([&*valid.key]));
+                let before = before.iter().flat_map(|before| &before.secrets);
+                self.secrets.set(before.chain(&valid.secrets).map(String::as_str));
                 let pause = valid.ttl.mul_f64(0.8).saturating_sub(begun.elapsed());
                 self.current.store(Some(Arc::new(valid)));
                 // The last fifth of the time is left for retries.
@@ -189,11 +192,6 @@ impl Credential {
         let current = self.current.load();
         let ttl = self.source.ttl().or_else(|| current.as_ref().map(|current| current.ttl));
         ttl.map_or(MAX_PAUSE, |ttl| (ttl / 20).min(MAX_PAUSE))
-    }
-
-    fn valid(&self, Token { key, ttl }: Token, since: Instant) -> Result<Valid, NoKey> {
-        let presented = self.place.present(&key).ok_or(NoKey::NotAKey)?;
-        Ok(Valid { key, presented, since, ttl })
     }
 }
 

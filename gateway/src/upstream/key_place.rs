@@ -6,6 +6,7 @@ use http::{HeaderName, HeaderValue, header};
 use percent_encoding::utf8_percent_encode;
 
 use super::escaping::SEGMENT;
+use super::signing::RequestSigner;
 use crate::config::{KeyPlace, KeySource, Kind, Upstream};
 
 /// Header for the key, in the messages protocol.
@@ -19,6 +20,8 @@ pub(super) enum Presented {
     Header(HeaderName, HeaderValue),
     /// A query parameter, encoded.
     Query(Arc<str>),
+    /// Not the key itself but the signature of the request.
+    Signature(Arc<RequestSigner>),
 }
 
 /// Where an upstream's keys go.

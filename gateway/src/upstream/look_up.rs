@@ -58,7 +58,7 @@ impl LookUp<'_> {
         let accepted = if matches!(self, Self::State(_)) { "application/json" } else { "*/*" };
         let headers = request.headers_mut();
         headers.insert(header::ACCEPT, HeaderValue::from_static(accepted));
-        introduce(headers, id, endpoint, key);
+        introduce(&mut request, id, endpoint, key)?;
         Ok(request)
     }
 }

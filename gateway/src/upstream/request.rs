@@ -1,6 +1,7 @@
 //! Builds the request to an upstream: its path, key, and the headers that it may see.
 
 use std::fmt::Write as _;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
@@ -108,7 +109,7 @@ impl Request<'_> {
         for (name, value) in self.trace.into_iter().flatten() {
             headers.insert(name.clone(), value.clone());
         }
-        introduce(headers, self.id, endpoint, key);
+        introduce(&mut request, self.id, endpoint, key)?;
         Ok(request)
     }
 }
@@ -179,7 +180,7 @@ impl AboutStored<'_> {
         let headers = request.headers_mut();
         pass_allowed(self.client, headers, endpoint);
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        introduce(headers, self.id, endpoint, key);
+        introduce(&mut request, self.id, endpoint, key)?;
         Ok(request)
     }
 
@@ -219,7 +220,7 @@ pub(super) fn model_list(endpoint: &Endpoint, after: Option<&str>) -> Result<htt
         headers.insert(MESSAGES_VERSION_HEADER, MESSAGES_VERSION);
     }
     headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    introduce(headers, &format!("req_{}", Uuid::new_v4().simple()), endpoint, key);
+    introduce(&mut request, &format!("req_{}", Uuid::new_v4().simple()), endpoint, key)?;
     Ok(request)
 }
 
@@ -236,8 +237,15 @@ fn version(kind: Kind, protocol: Protocol) -> &'static str {
     }
 }
 
-/// Adds the user agent, the id of the client's request, the headers of each request, and the key.
-pub(super) fn introduce(headers: &mut HeaderMap, id: &str, endpoint: &Endpoint, key: Option<Presented>) {
+/// Adds the user agent, the id of the client's request, the headers of each request, and the key or the signature: nothing of
+/// the request may change afterwards. Errors: it cannot be signed.
+pub(super) fn introduce(
+    request: &mut http::Request<Bytes>,
+    id: &str,
+    endpoint: &Endpoint,
+    key: Option<Presented>,
+) -> Result<(), String> {
+    let headers = request.headers_mut();
     headers.insert(header::USER_AGENT, USER_AGENT);
     if let Ok(id) = HeaderValue::try_from(id) {
         headers.insert(REQUEST_ID, id);
@@ -245,8 +253,15 @@ pub(super) fn introduce(headers: &mut HeaderMap, id: &str, endpoint: &Endpoint, 
     for (name, value) in &endpoint.headers {
         headers.insert(name.clone(), value.clone());
     }
-    if let Some(Presented::Header(name, value)) = key {
-        headers.insert(name, value);
+    match key {
+        Some(Presented::Header(name, value)) => {
+            headers.insert(name, value);
+            Ok(())
+        }
+        Some(Presented::Signature(signer)) => {
+            signer.sign(request, SystemTime::now()).map_err(|error| error.to_string())
+        }
+        Some(Presented::Query(_)) | None => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{Absent, CANARY, Part, parse, read, set, with, wrong};
-use crate::config::{KeyFile, KeyPlace, KeySource, Sharing, Upstream};
+use crate::config::{KeyFile, KeyPlace, KeySource, Sharing, SigV4, Upstream};
 
 fn upstream(lines: &str) -> Upstream {
     let read = read(&with(lines, "")).unwrap_or_else(|problems| panic!("{problems}"));
@@ -141,6 +141,64 @@ fn a_key_may_be_an_access_token() {
     ] {
         assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
     }
+}
+
+#[test]
+fn requests_may_be_signed_with_credentials_of_aws() {
+    let sigv4 = |base_url: &str, lines: &str| {
+        let text = format!(
+            "[upstreams.one]\nkind = \"messages\"\nbase_url = \"{base_url}\"\n{lines}\n[models.m]\ntargets = [{{ upstream = \
+             \"one\" }}]\n"
+        );
+        let read = read(&text).unwrap_or_else(|problems| panic!("{problems}"));
+        match read.config.upstreams.into_iter().next().and_then(|upstream| upstream.key_source) {
+            Some(KeySource::SigV4(sigv4)) => sigv4,
+            other => panic!("{other:?}"),
+        }
+    };
+    let named = sigv4(
+        "https://bedrock-runtime.eu-west-1.amazonaws.com",
+        "key = { sigv4 = { region = \"us-east-1\", service = \"other\", profile = \"team\" } }",
+    );
+    assert_eq!(
+        (&*named.region, &*named.service, named.profile.as_deref()),
+        ("us-east-1", "other", Some("team"))
+    );
+    // Every variable is set.
+    assert_eq!(named.environment["AWS_SECRET_ACCESS_KEY"], CANARY);
+    assert_eq!(named.home_dir, Some(CANARY.into()));
+    let mut shown = SigV4::new("us-east-1", "other");
+    shown.environment = named.environment.clone();
+    assert!(!format!("{shown:?}").contains("canary"), "{shown:?}");
+    for (base_url, region, service) in [
+        ("https://bedrock-runtime.eu-west-1.amazonaws.com", "eu-west-1", "bedrock"),
+        ("https://bedrock-mantle.us-east-1.api.aws/anthropic/v1", "us-east-1", "bedrock-mantle"),
+        ("https://proxy.example", CANARY, "bedrock"),
+    ] {
+        let found = sigv4(base_url, "key = { sigv4 = {} }");
+        assert_eq!((&*found.region, &*found.service, found.profile), (region, service, None), "{base_url}");
+    }
+    let lines = "key = { sigv4 = {} }";
+    for (lines, told) in [
+        ("key = { sigv4 = { regoin = \"a\" } }", "there is no such key; did you mean region?"),
+        ("key = { sigv4 = { region = \"Two Words\" } }", "upstreams.one.key.sigv4.region"),
+        ("key = { sigv4 = {}, ttl = \"1m\" }", "stands alone: remove the other keys"),
+        ("key = [{ sigv4 = {} }]", "stands alone and not in a list"),
+        (
+            "key = { sigv4 = {} }\nkey_in = { header = \"x-key\" }",
+            "upstreams.one.key_in: a signature has its place",
+        ),
+    ] {
+        assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
+    }
+    let folder = Path::new("/nowhere");
+    let unknown =
+        parse(&with(lines, ""), "gatewright.toml", folder, super::unset, Absent::IsWrong, Part::Whole);
+    let told = unknown.expect_err("no region").to_string();
+    assert!(
+        told.contains("upstreams.one.key.sigv4: the region is not known") && told.contains("AWS_REGION"),
+        "{told}"
+    );
 }
 
 #[test]

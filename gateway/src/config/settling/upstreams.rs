@@ -7,6 +7,7 @@ use super::super::addresses::{base_url, is_exposed, operation_of};
 use super::super::capabilities::Capabilities;
 use super::super::envelope::Envelope;
 use super::super::file;
+use super::super::key_source::KeySource;
 use super::super::keys::{KeyPlace, Setting};
 use super::super::places::Path;
 use super::super::presets::preset;
@@ -84,6 +85,10 @@ impl Settling<'_> {
         if let Some(keys) = file.key {
             self.keys(&mut upstream, keys, variable, &at.to("key"));
         }
+        if file.key_in.is_some() && matches!(upstream.key_source, Some(KeySource::SigV4(_))) {
+            let message = "a signature has its place, the header authorization: remove the key";
+            self.wrong(at.to("key_in"), message);
+        }
         upstream.key_place = file.key_in.and_then(|place| self.key_place(place, &at.to("key_in")));
         upstream.set_headers = self.settings(file.set_headers, &at.to("set_headers"), check_header);
         upstream.set_query = self.settings(file.set_query, &at.to("set_query"), |_, _| Ok(()));
@@ -144,7 +149,9 @@ impl Settling<'_> {
                         "a key that is valid for a while stands alone and not in a list: it is the only one";
                     self.wrong(at, message);
                 }
-                credential => upstream.key_source = self.key_source(credential, &at),
+                credential => {
+                    upstream.key_source = self.key_source(credential, &upstream.base_url, &at);
+                }
             }
         }
     }

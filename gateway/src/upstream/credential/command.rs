@@ -1,5 +1,6 @@
 //! A key that a program prints.
 
+use std::path::Path;
 use std::process::Stdio;
 
 #[cfg(unix)]
@@ -10,13 +11,19 @@ use tokio::io::AsyncReadExt as _;
 use super::no_key::{MAX_KEY_BYTES, MAX_TIME, NoKey, key_in};
 use crate::config::KeyCommand;
 
-/// Returns what the program prints. Its input is empty, and its standard error is discarded.
+/// The key that the program prints.
 pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {
-    let (program, arguments) = command.words.split_first().ok_or(NoKey::NotStarted)?;
+    key_in(output(&command.words, &command.folder).await?).ok_or(NoKey::NotAKey)
+}
+
+/// What a program prints. Its input is empty, and its standard error is discarded. `words`: the program and its arguments.
+/// `folder`: where it runs; empty for the folder of this process.
+pub(super) async fn output(words: &[String], folder: &Path) -> Result<Vec<u8>, NoKey> {
+    let (program, arguments) = words.split_first().ok_or(NoKey::NotStarted)?;
     let mut wrapped = CommandWrap::with_new(program, |process| {
         process.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        if !command.folder.as_os_str().is_empty() {
-            process.current_dir(&command.folder);
+        if !folder.as_os_str().is_empty() {
+            process.current_dir(folder);
         }
     });
     wrapped.wrap(KillOnDrop);
@@ -38,5 +45,5 @@ pub(super) async fn run(command: &KeyCommand) -> Result<String, NoKey> {
     let printed = tokio::time::timeout(MAX_TIME, printing).await.unwrap_or(Err(NoKey::TooLong));
     // Also kills what it left behind in its process group.
     _ = child.start_kill();
-    key_in(printed?).ok_or(NoKey::NotAKey)
+    printed
 }

@@ -1,19 +1,38 @@
 //! Fetches a key from its source.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::aws_credentials::{self, Found};
 use super::no_key::NoKey;
 use super::token_request::{self, Token};
 use super::{command, default_credentials, file};
 use crate::config::{ClientCredentials, KeySource};
+use crate::upstream::key_place::{Place, Presented};
 
-/// A new key.
-pub(super) async fn key(source: &KeySource) -> Result<Token, NoKey> {
-    match source {
-        KeySource::Command(command) => Ok(Token { key: command::run(command).await?, ttl: command.ttl }),
-        KeySource::File(read) => Ok(Token { key: file::key(&read.path).await?, ttl: read.ttl }),
-        KeySource::ClientCredentials(client) => of_client(client).await,
-        KeySource::CredentialsFile(path) => default_credentials::of_file(path).await,
-        KeySource::ApplicationDefault(places) => default_credentials::token(places).await,
-    }
+/// What a source has provided.
+pub(super) struct Fetched {
+    pub(super) presented: Presented,
+    /// What a redactor has to know.
+    pub(super) secrets: Vec<String>,
+    pub(super) ttl: Duration,
+}
+
+/// Fetches from a source. `place`: where a key goes.
+pub(super) async fn fetch(source: &KeySource, place: &Place) -> Result<Fetched, NoKey> {
+    let Token { key, ttl } = match source {
+        KeySource::Command(command) => Token { key: command::run(command).await?, ttl: command.ttl },
+        KeySource::File(read) => Token { key: file::key(&read.path).await?, ttl: read.ttl },
+        KeySource::ClientCredentials(client) => of_client(client).await?,
+        KeySource::CredentialsFile(path) => default_credentials::of_file(path).await?,
+        KeySource::ApplicationDefault(places) => default_credentials::token(places).await?,
+        KeySource::SigV4(sigv4) => {
+            let Found { signer, secrets, ttl } = aws_credentials::find(sigv4).await?;
+            return Ok(Fetched { presented: Presented::Signature(Arc::new(signer)), secrets, ttl });
+        }
+    };
+    let presented = place.present(&key).ok_or(NoKey::NotAKey)?;
+    Ok(Fetched { presented, secrets: vec![key], ttl })
 }
 
 /// The client credentials grant (RFC 6749, section 4.4).

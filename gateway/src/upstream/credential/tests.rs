@@ -20,7 +20,7 @@ fn place() -> Place {
 fn key_of(credential: &Credential) -> Option<HeaderValue> {
     match credential.get()? {
         Presented::Header(_, value) => Some(value),
-        Presented::Query(_) => None,
+        Presented::Query(_) | Presented::Signature(_) => None,
     }
 }
 

@@ -48,21 +48,27 @@ pub(super) async fn post(url: &str, form: &[(&str, &str)], secrets: &[&str]) -> 
 /// Sends a request and reads the whole response.
 pub(super) async fn exchange(mut request: Request<Bytes>) -> Result<(http::response::Parts, Bytes), NoKey> {
     request.headers_mut().insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-    let server = request.uri().clone();
-    let host = server.authority().map(ToString::to_string).unwrap_or_default();
-    let failed = |why: &str| NoKey::NoToken(format!("the token server {host} cannot be reached: {why}"));
-    let connections = connections::open(server, CONNECT_TIMEOUT).map_err(|why| failed(&why))?;
-    let exchanging = async {
-        let answer = connections.send(&request).await;
-        let answer = answer.map_err(|error| failed(&connections::reason(&error).whole))?;
-        let (head, body) = answer.into_parts();
-        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
-        let body = body.map_err(|_| {
-            failed(&format!("its answer broke off or is longer than {MAX_ANSWER_BYTES} bytes"))
-        })?;
-        Ok((head, body.to_bytes()))
-    };
-    tokio::time::timeout(MAX_TIME, exchanging).await.unwrap_or(Err(NoKey::TooLong))
+    let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+    match tokio::time::timeout(MAX_TIME, send(request, CONNECT_TIMEOUT)).await {
+        Ok(answer) => answer.map_err(|why| NoKey::NoToken(format!("the token server {host} {why}"))),
+        Err(_) => Err(NoKey::TooLong),
+    }
+}
+
+/// Sends a request and reads the whole response. Errors: continue a sentence about the server.
+pub(super) async fn send(
+    request: Request<Bytes>,
+    connect_timeout: Duration,
+) -> Result<(http::response::Parts, Bytes), String> {
+    let failed = |why: &str| format!("cannot be reached: {why}");
+    let connections = connections::open(request.uri().clone(), connect_timeout);
+    let answer = connections.map_err(|why| failed(&why))?.send(&request).await;
+    let answer = answer.map_err(|error| failed(&connections::reason(&error).whole))?;
+    let (head, body) = answer.into_parts();
+    let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+    let body = body
+        .map_err(|_| failed(&format!("its answer broke off or is longer than {MAX_ANSWER_BYTES} bytes")))?;
+    Ok((head, body.to_bytes()))
 }
 
 pub(super) fn uri(url: &str) -> Result<Uri, NoKey> {

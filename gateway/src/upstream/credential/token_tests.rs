@@ -20,8 +20,7 @@ use url::form_urlencoded;
 
 use super::default_credentials;
 use super::no_key::NoKey;
-use super::source;
-use super::token_request::Token;
+use super::source::{self, Fetched};
 use super::{Credential, Place, Presented};
 use crate::clock::unix_seconds;
 use crate::config::{ApplicationDefault, ClientCredentials, KeyFile, KeySource};
@@ -121,14 +120,14 @@ fn login(token_url: &str) -> Value {
     })
 }
 
-async fn of_file(path: &Path) -> Result<Token, NoKey> {
-    source::key(&KeySource::CredentialsFile(path.to_owned())).await
+async fn of_file(path: &Path) -> Result<Fetched, NoKey> {
+    source::fetch(&KeySource::CredentialsFile(path.to_owned()), &bearer()).await
 }
 
 fn key_of(credential: &Credential) -> Option<HeaderValue> {
     match credential.get()? {
         Presented::Header(_, value) => Some(value),
-        Presented::Query(_) => None,
+        Presented::Query(_) | Presented::Signature(_) => None,
     }
 }
 
@@ -154,7 +153,7 @@ async fn a_service_account_signs_an_assertion_that_its_public_key_verifies() {
     let path = file_in(&folder, "account.json", &service_account(&server.url()).to_string());
     let before = unix_seconds();
     let token = of_file(&path).await.unwrap_or_else(|why| panic!("{}", why.detail()));
-    assert_eq!((&*token.key, token.ttl), ("token-1", Duration::from_hours(1)));
+    assert_eq!((&*token.secrets[0], token.ttl), ("token-1", Duration::from_hours(1)));
 
     let seen = server.seen().swap_remove(0);
     assert!(seen.head.starts_with("post /token http/1.1"), "{}", seen.head);
@@ -189,7 +188,7 @@ async fn a_login_is_exchanged_for_an_access_token() {
         (tempfile::tempdir().expect("a folder"), TokenServer::start([token("token-1", 60)]).await);
     let path = file_in(&folder, "login.json", &login(&server.url()).to_string());
     let token = of_file(&path).await.unwrap_or_else(|why| panic!("{}", why.detail()));
-    assert_eq!((&*token.key, token.ttl), ("token-1", Duration::from_mins(1)));
+    assert_eq!((&*token.secrets[0], token.ttl), ("token-1", Duration::from_mins(1)));
     let form = server.seen().swap_remove(0).form;
     let expected = [
         ("grant_type", "refresh_token"),
@@ -253,9 +252,9 @@ async fn a_client_of_a_token_server_sends_its_secret_in_the_form() {
     let mut client = ClientCredentials::new(server.url(), "id 1", "canary&secret");
     client.scope = Some("https://resource.example/.default".to_owned());
     assert!(!format!("{client:?}").contains("canary"));
-    let token = source::key(&KeySource::ClientCredentials(client)).await;
+    let token = source::fetch(&KeySource::ClientCredentials(client), &bearer()).await;
     let token = token.unwrap_or_else(|why| panic!("{}", why.detail()));
-    assert_eq!((&*token.key, token.ttl), ("token-1", Duration::from_mins(2)));
+    assert_eq!((&*token.secrets[0], token.ttl), ("token-1", Duration::from_mins(2)));
     let expected = [
         ("grant_type", "client_credentials"),
         ("client_id", "id 1"),
@@ -284,7 +283,8 @@ async fn what_is_no_token_is_explained_without_secrets() {
     ] {
         let server = TokenServer::start([(status, document.to_owned())]).await;
         let client = ClientCredentials::new(server.url(), "id", "canary-secret");
-        let why = source::key(&KeySource::ClientCredentials(client)).await.err().expect(document);
+        let why =
+            source::fetch(&KeySource::ClientCredentials(client), &bearer()).await.err().expect(document);
         assert!(why.detail().contains(part), "{status} {document}: {}", why.detail());
         assert!(!why.detail().contains("canary") && !why.detail().contains('\u{1b}'), "{}", why.detail());
     }
@@ -361,7 +361,7 @@ async fn a_file_that_is_rewritten_is_read_again() {
         [("", "holds no key"), ("two words", "holds no key"), (&*"a".repeat(20_000), "is longer than")]
     {
         fs::write(&path, content).expect("a file");
-        let why = source::key(&credential.source).await.err().expect(part);
+        let why = source::fetch(&credential.source, &bearer()).await.err().expect(part);
         assert!(why.detail().contains(part) && why.detail().contains("token"), "{}", why.detail());
     }
 }

@@ -11,7 +11,7 @@ use super::places::Path;
 use super::toml_as_json::table;
 
 /// The files, by provider name.
-const FILES: [(&str, &str); 26] = [
+const FILES: [(&str, &str); 27] = [
     ("openai", include_str!("../../providers/openai.toml")),
     ("anthropic", include_str!("../../providers/anthropic.toml")),
     ("gemini", include_str!("../../providers/gemini.toml")),
@@ -21,6 +21,7 @@ const FILES: [(&str, &str); 26] = [
     ("azure-openai", include_str!("../../providers/azure-openai.toml")),
     ("bedrock", include_str!("../../providers/bedrock.toml")),
     ("bedrock-anthropic", include_str!("../../providers/bedrock-anthropic.toml")),
+    ("bedrock-invoke", include_str!("../../providers/bedrock-invoke.toml")),
     ("openrouter", include_str!("../../providers/openrouter.toml")),
     ("groq", include_str!("../../providers/groq.toml")),
     ("mistral", include_str!("../../providers/mistral.toml")),

@@ -96,6 +96,10 @@ fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
             (Protocol::Native, stream, "/publishers/google/models/m:streamGenerateContent?alt=sse"),
             (Protocol::Native, Action::CountTokens, "/publishers/google/models/m:countTokens"),
         ],
+        _ if provider == "bedrock-invoke" => vec![
+            (Protocol::Messages, turn, "/model/m/invoke"),
+            (Protocol::Messages, stream, "/model/m/invoke-with-response-stream"),
+        ],
         Kind::Messages => vec![
             (Protocol::Messages, turn, "/messages"),
             (Protocol::Messages, stream, "/messages"),
@@ -176,6 +180,10 @@ async fn requests_to_each_provider_have_its_address_and_its_key() {
             (Some(variable), _) => {
                 Some(format!("{header}: {prefix}key-in-{}", variable.to_ascii_lowercase()))
             }
+            (None, Some(KeySource::SigV4(_))) => {
+                let signed = "authorization: aws4-hmac-sha256 credential=key-in-aws_access_key_id/";
+                Some(signed.to_owned())
+            }
             (None, Some(_)) => Some("authorization: bearer token-of-machine".to_owned()),
             (None, None) => None,
         };
@@ -183,7 +191,12 @@ async fn requests_to_each_provider_have_its_address_and_its_key() {
             let of_keys = ["authorization: ", "api-key: ", "x-api-key: ", "x-goog-api-key: "];
             let keys = head.iter().filter(|line| of_keys.iter().any(|name| line.starts_with(name)));
             let keys: Vec<&str> = keys.map(String::as_str).collect();
-            assert_eq!(keys, shown.as_deref().into_iter().collect::<Vec<_>>(), "{}", preset.name);
+            let is_shown = match (&keys[..], &shown) {
+                ([key], Some(shown)) if shown.ends_with('/') => key.starts_with(shown.as_str()),
+                ([key], Some(shown)) => key == shown,
+                (keys, shown) => keys.is_empty() && shown.is_none(),
+            };
+            assert!(is_shown, "{}: {keys:?}", preset.name);
         }
     }
 }

@@ -56,6 +56,7 @@ mod same_conversation;
 mod shared_config;
 mod shares;
 mod shutdown;
+mod signed_requests;
 mod smuggling;
 mod store_away;
 mod support;

@@ -1,4 +1,4 @@
-//! The neutral form of a request, its answer and its stream, where the four wire protocols meet. Each
+//! The neutral form of a request, its answer and its stream, where the wire protocols meet. Each
 //! protocol translates to and from it (`protocols/`); no protocol knows another.
 //!
 //! Nothing is dropped silently: every part of a conversation knows where the client wrote it ([`Given::at`],
@@ -26,6 +26,8 @@ pub(crate) enum Protocol {
     Messages,
     /// `POST /v1beta/models/{model}:generateContent`.
     Native,
+    /// `POST /model/{model}/converse`, of upstreams only: no client speaks it.
+    Converse,
 }
 
 /// Where the client wrote something: a JSON Pointer into its request.

@@ -171,7 +171,8 @@ pub fn hold(input: &[u8]) -> Option<usize> {
 /// The operation of a protocol, whose rules a request follows before it is translated.
 fn operation_of(protocol: Protocol) -> &'static Operation {
     match protocol {
-        Protocol::Chat => &operations::CREATE_CHAT_COMPLETION,
+        // No client speaks converse.
+        Protocol::Chat | Protocol::Converse => &operations::CREATE_CHAT_COMPLETION,
         Protocol::Responses => &operations::CREATE_RESPONSE,
         Protocol::Messages => &operations::CREATE_MESSAGE,
         Protocol::Native => &operations::GENERATE_CONTENT,

@@ -40,6 +40,8 @@ mod clock;
 mod compaction;
 mod config;
 mod conversation;
+#[cfg(test)]
+mod converse_tests;
 mod counters;
 mod crash;
 mod day;

@@ -50,6 +50,9 @@ async fn models_of(upstream: &Upstream) -> Result<Vec<String>, String> {
         let media = media.chain(catalog::VIDEO_MODELS.iter().map(|model| model.id));
         return Ok(text.chain(media).map(str::to_owned).collect());
     }
+    if upstream.kind == Kind::Converse {
+        return Err("servers of the kind converse list no models".to_owned());
+    }
     let endpoint = Endpoint::new(upstream, None).map_err(|error| error.to_string())?;
     let listed = tokio::time::timeout(TIMEOUT, list(&endpoint)).await;
     listed.unwrap_or_else(|_| Err(format!("its list did not arrive within {} s", TIMEOUT.as_secs())))

@@ -1,5 +1,5 @@
 //! The wire protocols. Each translates to and from the neutral form (`conversation.rs`), in both directions:
-//! six pure functions per protocol, never one per pair.
+//! six pure functions per protocol, never one per pair. A protocol that only upstreams speak has the three of providers.
 //!
 //! | function | from | to |
 //! |---|---|---|
@@ -18,6 +18,7 @@ mod cache_marks;
 mod calls;
 mod chat;
 mod citations;
+mod converse;
 mod effort;
 mod failure;
 mod frames;
@@ -59,10 +60,14 @@ pub(crate) use self::videos::{Film, Finished, Report, Stage, VideoForm};
 use crate::config::{Capabilities, Thinking};
 use crate::conversation::{Answer, Conversation, Delta, Failure, Place, Protocol};
 
+/// Why a client's documents are never of the converse protocol.
+const NO_CLIENT: &str = "no client speaks the converse protocol";
+
 /// A request in the provider's format.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Outgoing {
-    /// The body. In the native protocol, model and streaming are part of the path, which `upstream/` writes.
+    /// The body. In the native and the converse protocol, model and streaming are part of the path, which `upstream/`
+    /// writes.
     pub(crate) body: Value,
     /// Where the client wrote what this protocol can't express.
     pub(crate) dropped: Vec<Place>,
@@ -147,6 +152,7 @@ impl Protocol {
             Self::Responses => responses::request_in(body, model, stream),
             Self::Messages => messages::request_in(body, model, stream),
             Self::Native => native::request_in(body, model, stream),
+            Self::Converse => Err(Malformed(NO_CLIENT.to_owned())),
         }
     }
 
@@ -167,6 +173,7 @@ impl Protocol {
             Self::Responses => responses::request_out(conversation, defaults),
             Self::Messages => messages::request_out(conversation, defaults),
             Self::Native => native::request_out(conversation, defaults),
+            Self::Converse => converse::request_out(conversation, defaults),
         }
     }
 
@@ -177,6 +184,7 @@ impl Protocol {
             Self::Responses => responses::answer_in(body),
             Self::Messages => messages::answer_in(body),
             Self::Native => native::answer_in(body),
+            Self::Converse => converse::answer_in(body),
         }
     }
 
@@ -192,6 +200,7 @@ impl Protocol {
             Self::Responses => responses::answer_out(answer, context),
             Self::Messages => messages::answer_out(answer, context),
             Self::Native => native::answer_out(answer, context),
+            Self::Converse => unreachable!("{NO_CLIENT}"),
         };
         beyond.add(&mut document);
         document
@@ -204,6 +213,7 @@ impl Protocol {
             Self::Responses => responses::stream_in(),
             Self::Messages => messages::stream_in(),
             Self::Native => native::stream_in(),
+            Self::Converse => converse::stream_in(),
         };
         Box::new(Sequenced::new(pieces))
     }
@@ -215,6 +225,7 @@ impl Protocol {
             Self::Responses => responses::stream_out(context),
             Self::Messages => messages::stream_out(context),
             Self::Native => native::stream_out(context),
+            Self::Converse => unreachable!("{NO_CLIENT}"),
         }
     }
 
@@ -226,6 +237,9 @@ impl Protocol {
 
     /// Reads a provider's error. `body`: as received; it may be anything.
     pub(crate) fn failure_in(self, status: u16, body: &[u8]) -> Failure {
+        if self == Self::Converse {
+            return converse::failure_in(status, body);
+        }
         Failure { beyond: failure::beyond(self, body).map(Box::new), ..failure::read(status, body) }
     }
 }

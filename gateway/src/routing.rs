@@ -267,12 +267,13 @@ impl Destination {
 
 /// The protocols of an upstream; the first is for clients of other protocols.
 fn spoken(kind: Kind) -> &'static [Protocol] {
-    use Protocol::{Chat, Messages, Native, Responses};
+    use Protocol::{Chat, Converse, Messages, Native, Responses};
     match kind {
         Kind::Chat => &[Chat],
         Kind::Responses => &[Responses, Chat],
         Kind::Messages => &[Messages],
         Kind::Native => &[Native],
+        Kind::Converse => &[Converse],
         Kind::Gatewright => &[Chat, Responses, Messages, Native],
         Kind::Simulator => &[Chat, Responses, Native],
     }

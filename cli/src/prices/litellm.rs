@@ -20,7 +20,7 @@ const PROVIDERS: &[(&str, &[&str])] = &[
     ("anthropic", &["anthropic"]),
     ("azure", &["azure-openai"]),
     ("bedrock", &["bedrock", "bedrock-anthropic"]),
-    ("bedrock_converse", &["bedrock", "bedrock-anthropic"]),
+    ("bedrock_converse", &["bedrock", "bedrock-anthropic", "bedrock-converse"]),
     ("cerebras", &["cerebras"]),
     ("cohere", &["cohere"]),
     ("cohere_chat", &["cohere"]),

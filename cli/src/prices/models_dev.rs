@@ -10,7 +10,7 @@ use super::source::{Entries, members};
 
 /// Providers by their name in the list, with our names.
 const PROVIDERS: &[(&str, &[&str])] = &[
-    ("amazon-bedrock", &["bedrock", "bedrock-anthropic"]),
+    ("amazon-bedrock", &["bedrock", "bedrock-anthropic", "bedrock-converse"]),
     ("anthropic", &["anthropic"]),
     ("azure", &["azure-openai"]),
     ("cerebras", &["cerebras"]),

@@ -11,7 +11,7 @@ use super::places::Path;
 use super::toml_as_json::table;
 
 /// The files, by provider name.
-const FILES: [(&str, &str); 27] = [
+const FILES: [(&str, &str = [
     ("openai", include_str!("../../providers/openai.toml")),
     ("anthropic", include_str!("../../providers/anthropic.toml")),
     ("gemini", include_str!("../../providers/gemini.toml")),
@@ -21,6 +21,7 @@ const FILES: [(&str, &str); 27] = [
     ("azure-openai", include_str!("../../providers/azure-openai.toml")),
     ("bedrock", include_str!("../../providers/bedrock.toml")),
     ("bedrock-anthropic", include_str!("../../providers/bedrock-anthropic.toml")),
+    ("bedrock-converse", include_str!("../../providers/bedrock-converse.toml")),
     ("bedrock-invoke", include_str!("../../providers/bedrock-invoke.toml")),
     ("openrouter", include_str!("../../providers/openrouter.toml")),
     ("groq", include_str!("../../providers/groq.toml")),

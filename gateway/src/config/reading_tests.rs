@@ -383,8 +383,8 @@ targets = []
              \"5m\" or \"1h\"",
             "gatewright.toml:6:19: limits.max_connections: must be 1 or more",
             "gatewright.toml:7:12: limits.max_body: must be a size with its unit, such as \"10MiB\" or \"64KB\"",
-            "gatewright.toml:10:8: upstreams.one.kind: must be one of chat, responses, messages, native, gatewright, \
-             simulator; did you mean messages?",
+            "gatewright.toml:10:8: upstreams.one.kind: must be one of chat, responses, messages, native, converse, \
+             gatewright, simulator; did you mean messages?",
             "gatewright.toml:11:1: upstreams.one.base_ulr: there is no such key; did you mean base_url?",
             "gatewright.toml:13:12: upstreams.two: the key kind is missing: say what the upstream speaks, or name its \
              provider by the key provider",

@@ -25,6 +25,8 @@ pub enum Kind {
     Messages,
     /// Native generate-content.
     Native,
+    /// Converse, the protocol of Amazon Bedrock.
+    Converse,
     /// Another gateway like this one: all protocols, images and videos.
     Gatewright,
     /// The embedded provider: all protocols, images and videos, offline.
@@ -34,7 +36,7 @@ pub enum Kind {
 impl Kind {
     /// Whether its protocols support neither images nor videos.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self, Self::Messages | Self::Native)
+        matches!(self, Self::Messages | Self::Native | Self::Converse)
     }
 }
 

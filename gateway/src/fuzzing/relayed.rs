@@ -89,7 +89,8 @@ fn is_last_word(protocol: Protocol, block: &[&[u8]]) -> bool {
             let kind = kind.filter(|kind| !kind.is_empty()).unwrap_or(named);
             event.is_object() && named != "ping" && kind == "message_stop"
         }
-        Protocol::Native => false,
+        // No client speaks converse.
+        Protocol::Native | Protocol::Converse => false,
     }
 }
 
@@ -135,7 +136,7 @@ fn tells_usage_plainly(protocol: Protocol, stream: &[u8]) -> bool {
         let in_event = !data["usage"].is_null() || !data["usageMetadata"].is_null();
         let in_object = !data["response"]["usage"].is_null() || !data["message"]["usage"].is_null();
         let is_plain = match protocol {
-            Protocol::Chat | Protocol::Native => !in_object,
+            Protocol::Chat | Protocol::Native | Protocol::Converse => !in_object,
             // What follows an end is read no more.
             Protocol::Responses => !in_event && in_object == (kind == "response.completed"),
             Protocol::Messages => {

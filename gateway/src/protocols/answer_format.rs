@@ -42,7 +42,7 @@ fn is_instruction(turn: &Turn) -> bool {
 /// Whether the target requires the prompt to say that the answer is JSON.
 fn needs_words(conversation: &Conversation, target: Protocol) -> bool {
     match target {
-        Protocol::Messages => true,
+        Protocol::Messages | Protocol::Converse => true,
         Protocol::Chat | Protocol::Responses => !mentions_json(conversation, target),
         Protocol::Native => false,
     }

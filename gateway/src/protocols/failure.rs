@@ -15,8 +15,16 @@ const WORD_BYTES: usize = 200;
 
 /// Reads an error. `body`: as received; it may be anything.
 pub(super) fn read(status: u16, body: &[u8]) -> Failure {
-    let unsaid = || format!("the provider answered with status {status} and without a message");
-    of_body(Some(status), ErrorBody::read(body), unsaid)
+    of_error(status, ErrorBody::read(body))
+}
+
+/// Reads an error whose body has been read.
+pub(super) fn of_error(status: u16, error: ErrorBody) -> Failure {
+    of_body(Some(status), error, || unsaid(status))
+}
+
+fn unsaid(status: u16) -> String {
+    format!("the provider answered with status {status} and without a message")
 }
 
 /// What a document says about an error beyond the fields all protocols share. Nothing if it is too long or has no error.

@@ -93,6 +93,8 @@ fn rules(protocol: Protocol) -> &'static [&'static str] {
         Protocol::Responses => responses::RULES,
         Protocol::Messages => messages::RULES,
         Protocol::Native => native::RULES,
+        // No client speaks it.
+        Protocol::Converse => &[],
     }
 }
 
@@ -105,6 +107,7 @@ pub(crate) fn transcript(protocol: Protocol, bytes: &[u8]) -> Transcript {
         Protocol::Responses => responses::read(&events, &mut transcript),
         Protocol::Messages => messages::read(&events, &mut transcript),
         Protocol::Native => native::read(&events, &mut transcript),
+        Protocol::Converse => {}
     }
     transcript
 }

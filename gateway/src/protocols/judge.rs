@@ -6,6 +6,7 @@
 
 mod chat;
 mod choice;
+mod converse;
 mod messages;
 mod native;
 mod responses;
@@ -72,6 +73,7 @@ pub(crate) fn rules(protocol: Protocol) -> &'static [Rule] {
         Protocol::Responses => responses::RULES,
         Protocol::Messages => messages::RULES,
         Protocol::Native => native::RULES,
+        Protocol::Converse => converse::RULES,
     }
 }
 

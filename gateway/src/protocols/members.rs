@@ -288,6 +288,11 @@ impl<'a> Writer<'a> {
         self.conversation.source == self.target
     }
 
+    /// The protocol of the provider.
+    pub(super) fn target(&self) -> Protocol {
+        self.target
+    }
+
     /// The protocol of the request.
     pub(super) fn source(&self) -> Protocol {
         self.conversation.source

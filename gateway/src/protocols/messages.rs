@@ -28,5 +28,7 @@ pub(super) use self::answer::{answer_in, answer_out};
 pub(super) use self::own_kinds::{has_own_kinds, replace_own_kinds};
 pub(super) use self::request_in::request_in;
 pub(super) use self::request_out::request_out;
+pub(super) use self::schema::enforced;
 pub(super) use self::stream_in::stream_in;
 pub(super) use self::stream_out::stream_out;
+pub(super) use self::thinking::{Plan as ThinkingPlan, plan as plan_thinking};

@@ -18,6 +18,11 @@ impl Protocol {
             }
             return Ok(bytes);
         }
+        if self == Self::Converse {
+            // Its reader takes whole answers, too.
+            frames::data(&document, &mut bytes);
+            return Ok(bytes);
+        }
         let mut answer = self.answer_in(document)?;
         sequence::settle_calls(&mut answer);
         sequence::settle_ends(&mut answer);
@@ -30,7 +35,7 @@ impl Protocol {
 }
 
 /// The pieces of an answer, one for each of its parts.
-fn pieces(answer: Answer) -> Vec<Delta> {
+pub(super) fn pieces(answer: Answer) -> Vec<Delta> {
     let Answer { source, id, model, created, choices, usage, .. } = answer;
     let mut pieces = Choices { source, deltas: vec![Delta::Started { id, model, created }] };
     // The messages protocol reports input tokens at the beginning.

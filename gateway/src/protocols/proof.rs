@@ -6,11 +6,12 @@ use super::{Malformed, StreamIn};
 use crate::conversation::{Answer, Delta, PartKind, Protocol};
 
 /// The prefixes. Base64 never contains a colon.
-const MARKS: [(Protocol, &str); 4] = [
+const MARKS: [(Protocol, &str); 5] = [
     (Protocol::Chat, "gw-chat:"),
     (Protocol::Responses, "gw-responses:"),
     (Protocol::Messages, "gw-messages:"),
     (Protocol::Native, "gw-native:"),
+    (Protocol::Converse, "gw-converse:"),
 ];
 
 /// The documented placeholder proof for a call in the native protocol whose own proof is unknown: another model made the
@@ -63,10 +64,10 @@ fn is_base64(text: &str) -> bool {
         && digits.bytes().all(is_digit)
 }
 
-/// Whether clients of a protocol get a provider's thoughts as summaries. The messages protocol sends summaries without
-/// labeling them, and responses clients show nothing else.
+/// Whether clients of a protocol get a provider's thoughts as summaries. The messages and the converse protocol send
+/// summaries without labeling them, and responses clients show nothing else.
 fn are_summaries(maker: Protocol, client: Protocol) -> bool {
-    (maker, client) == (Protocol::Messages, Protocol::Responses)
+    matches!(maker, Protocol::Messages | Protocol::Converse) && client == Protocol::Responses
 }
 
 /// Prefixes the proofs of an answer for a client of another protocol, and labels its summaries.

@@ -134,6 +134,8 @@ fn ends(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Value>>
             Protocol::Messages if is_sequence => "/stop_sequence".to_owned(),
             Protocol::Messages => "/stop_reason".to_owned(),
             Protocol::Native => format!("{}/finishReason", choice.at),
+            Protocol::Converse if is_sequence => "/additionalModelResponseFields/stop_sequence".to_owned(),
+            Protocol::Converse => "/stopReason".to_owned(),
         };
         Some(Given::new(word.into(), at))
     })
@@ -156,6 +158,7 @@ fn account(answer: &Answer, target: Protocol) -> impl Iterator<Item = Given<Valu
     let (tier, written) = match answer.source {
         Protocol::Messages => ("/usage/service_tier", "/usage/cache_creation_input_tokens"),
         Protocol::Responses => ("/service_tier", "/usage/input_tokens_details/cache_write_tokens"),
+        Protocol::Converse => ("/serviceTier/type", "/usage/cacheWriteInputTokens"),
         Protocol::Chat | Protocol::Native => {
             ("/service_tier", "/usage/prompt_tokens_details/cache_write_tokens")
         }
@@ -239,6 +242,7 @@ impl Kept {
                 "/response/incomplete_details/reason".to_owned()
             }
             End::Other { source: Protocol::Native, .. } => format!("/candidates/{choice}/finishReason"),
+            End::Other { source: Protocol::Converse, .. } => "/stopReason".to_owned(),
             // No other protocol pauses, or names the sequence.
             _ if is_sequence => "/delta/stop_sequence".to_owned(),
             _ => "/delta/stop_reason".to_owned(),

@@ -33,6 +33,15 @@ const PROTOCOLS: [(Protocol, &str); 4] = [
     (Protocol::Native, "native"),
 ];
 
+/// The protocols of providers: no client speaks the last one.
+const TARGETS: [(Protocol, &str); 5] = [
+    (Protocol::Chat, "chat"),
+    (Protocol::Responses, "responses"),
+    (Protocol::Messages, "messages"),
+    (Protocol::Native, "native"),
+    (Protocol::Converse, "converse"),
+];
+
 const DEFAULTS: Defaults = Defaults {
     max_tokens: 4096,
     thinking: Thinking::Budget,

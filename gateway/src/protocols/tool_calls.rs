@@ -22,7 +22,10 @@ fn is_call_id(id: &str, protocol: Protocol) -> bool {
     match protocol {
         Protocol::Chat => !id.is_empty() && id.chars().count() <= 40,
         Protocol::Responses => !id.is_empty() && id.chars().count() <= 64,
-        Protocol::Messages => !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain),
+        // Servers of converse take more, but not the models behind them.
+        Protocol::Messages | Protocol::Converse => {
+            !id.is_empty() && id.len() <= 64 && id.bytes().all(is_plain)
+        }
         Protocol::Native => true,
     }
 }
@@ -30,7 +33,7 @@ fn is_call_id(id: &str, protocol: Protocol) -> bool {
 /// Maximum length of a tool name.
 const fn max_name_length(protocol: Protocol) -> usize {
     match protocol {
-        Protocol::Chat | Protocol::Native => 64,
+        Protocol::Chat | Protocol::Native | Protocol::Converse => 64,
         Protocol::Responses | Protocol::Messages => 128,
     }
 }
@@ -191,8 +194,8 @@ fn made_name(name: &str, protocol: Protocol, taken: &HashSet<String>) -> String 
 mod tests {
     use super::*;
 
-    const PROTOCOLS: [Protocol; 4] =
-        [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native];
+    const PROTOCOLS: [Protocol; 5] =
+        [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native, Protocol::Converse];
 
     #[test]
     fn made_names_and_ids_conform_and_differ() {

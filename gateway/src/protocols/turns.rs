@@ -31,7 +31,7 @@ pub(super) fn has_custom_tools(target: Protocol, defaults: Defaults) -> bool {
     match target {
         Protocol::Responses => true,
         Protocol::Chat => !defaults.functions_only,
-        Protocol::Messages | Protocol::Native => false,
+        Protocol::Messages | Protocol::Native | Protocol::Converse => false,
     }
 }
 
@@ -43,7 +43,7 @@ pub(super) fn arrange(conversation: &Conversation, target: Protocol, defaults: D
     if has_foreign_files(&conversation, target) {
         leave_files_out(conversation.to_mut(), &mut lost);
     }
-    if target == Protocol::Messages && has_many_caches(&conversation) {
+    if matches!(target, Protocol::Messages | Protocol::Converse) && has_many_caches(&conversation) {
         bound_caches(conversation.to_mut(), &mut lost);
     }
     let names = ToolNames::new(&conversation, target);
@@ -68,6 +68,7 @@ pub(super) fn replace_own_kinds(conversation: &mut Cow<'_, Conversation>) {
         Protocol::Responses => (responses::has_own_kinds, responses::replace_own_kinds),
         Protocol::Messages => (messages::has_own_kinds, messages::replace_own_kinds),
         Protocol::Native => (native::has_own_kinds, native::replace_own_kinds),
+        Protocol::Converse => return,
     };
     if has(conversation) {
         replace(conversation.to_mut());
@@ -112,7 +113,7 @@ fn leave_files_out(conversation: &mut Conversation, lost: &mut Vec<Place>) {
     }
 }
 
-/// Maximum number of cache markers in a request of the messages protocol.
+/// Maximum number of cache markers in a request of the messages or the converse protocol.
 const MAX_CACHES: usize = 4;
 
 fn has_many_caches(conversation: &Conversation) -> bool {

@@ -77,7 +77,8 @@ async fn worked_out(
         (Protocol::Native, Action::CountTokens) => native::count_tokens,
         (Protocol::Native, Action::Answer { stream: true }) => native::stream,
         (Protocol::Native, _) => native::generate,
-        (Protocol::Chat | Protocol::Messages, _) => chat::create,
+        // The simulator speaks neither of the others.
+        (Protocol::Chat | Protocol::Messages | Protocol::Converse, _) => chat::create,
     };
     let app = Arc::clone(&request_context.app);
     request_context.app.blocking_pool.work(move |budget| handler(&app, &call, budget)).await

@@ -286,7 +286,8 @@ pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: 
         document
     };
     match protocol {
-        Protocol::Chat => {
+        // No client speaks converse.
+        Protocol::Chat | Protocol::Converse => {
             let error = json!({ "message": message, "type": code.error_type, "param": param, "code": word });
             format!("data: {}\n\n", whole(json!({ "error": error })))
         }

@@ -130,6 +130,8 @@ impl StreamInspector {
             Protocol::Responses => self.response_event(name, data),
             Protocol::Messages => self.message_event(name, data),
             Protocol::Native => self.native_document(data),
+            // Never relayed as it is: no client speaks it.
+            Protocol::Converse => Ok(EventAction::Pass),
         };
         // Data in no known format passes through, unless the event's name says that it is an error.
         seen.unwrap_or_else(|_| match name {

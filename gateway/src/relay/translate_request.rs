@@ -165,7 +165,7 @@ pub(super) fn response_context(
         Protocol::Chat => "chatcmpl-",
         Protocol::Responses => "resp_",
         Protocol::Messages => "msg_",
-        Protocol::Native => "",
+        Protocol::Native | Protocol::Converse => "",
     };
     ResponseContext {
         model: request_context.meta.model.clone(),

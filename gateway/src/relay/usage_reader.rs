@@ -58,6 +58,14 @@ pub(crate) fn usage(protocol: Protocol, object: &str, before: Usage) -> Option<U
             let input = input.or(known).map(|input| input.saturating_add(beside(cached, cache_write)));
             Usage { input, output, cached, cache_write, reasoning }
         }
+        Protocol::Converse => {
+            let names = ["inputTokens", "outputTokens", "cacheReadInputTokens", "cacheWriteInputTokens"];
+            let ([input, output, cached, cache_write], []) = counts(object, names, [])?;
+            // The protocol counts cached tokens separately.
+            let elsewhere = cached.unwrap_or(0).saturating_add(cache_write.unwrap_or(0));
+            let input = input.map(|input| input.saturating_add(elsewhere));
+            Usage { input, output, cached, cache_write, reasoning: None }
+        }
         Protocol::Native => {
             let names = [
                 "promptTokenCount",

@@ -110,6 +110,10 @@ fn asked(provider: &str, kind: Kind) -> Vec<(Protocol, Action, &'static str)> {
             (Protocol::Native, stream, "/models/m:streamGenerateContent?alt=sse"),
             (Protocol::Native, Action::CountTokens, "/models/m:countTokens"),
         ],
+        Kind::Converse => vec![
+            (Protocol::Converse, turn, "/model/m/converse"),
+            (Protocol::Converse, stream, "/model/m/converse-stream"),
+        ],
         Kind::Responses => [&chat[..], &responses].concat(),
         _ => chat.to_vec(),
     }

@@ -100,6 +100,9 @@ impl Request<'_> {
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         let accepted = match self.action {
+            Action::Answer { stream: true } if self.protocol == Protocol::Converse => {
+                "application/vnd.amazon.eventstream"
+            }
             Action::Answer { stream: true } => "text/event-stream",
             _ => "application/json",
         };
@@ -161,6 +164,12 @@ fn address(base: &str, kind: Kind, protocol: Protocol, action: Action, model: &s
             };
             let model = utf8_percent_encode(model, SEGMENT);
             format!("{base}{version}/models/{model}:{method}")
+        }
+        (Protocol::Converse, action) => {
+            let method =
+                if action == (Action::Answer { stream: true }) { "converse-stream" } else { "converse" };
+            let model = utf8_percent_encode(model, SEGMENT);
+            format!("{base}{version}/model/{model}/{method}")
         }
     }
 }

@@ -231,7 +231,8 @@ impl ApiError {
 
 fn style_of(protocol: Protocol) -> ErrorStyle {
     match protocol {
-        Protocol::Chat | Protocol::Responses => ErrorStyle::Standard,
+        // No client speaks converse.
+        Protocol::Chat | Protocol::Responses | Protocol::Converse => ErrorStyle::Standard,
         Protocol::Messages => ErrorStyle::Messages,
         Protocol::Native => ErrorStyle::Native,
     }

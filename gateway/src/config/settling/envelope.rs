@@ -68,7 +68,7 @@ impl Settling<'_> {
                 );
             }
         }
-        if kind == Kind::Native && paths.answer.is_some() && paths.stream.is_none() {
+        if matches!(kind, Kind::Native | Kind::Converse) && paths.answer.is_some() && paths.stream.is_none() {
             let message =
                 "the key stream is missing beside answer: the path of a stream of this kind is another one";
             self.wrong(at.clone(), message);
@@ -86,7 +86,10 @@ fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
             Some("the kind responses speaks two protocols, each with its path; the kind chat has one")
         }
         Kind::Chat if key == "count_tokens" => Some("the kind chat counts no tokens"),
-        Kind::Messages | Kind::Native if !is_text => Some("this kind makes neither images nor videos"),
+        Kind::Converse if key == "count_tokens" => Some("the kind converse counts no tokens"),
+        Kind::Messages | Kind::Native | Kind::Converse if !is_text => {
+            Some("this kind makes neither images nor videos")
+        }
         _ => None,
     }
 }

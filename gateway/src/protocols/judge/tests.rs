@@ -3,6 +3,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "documents are written in place")]
 
 mod chat;
+mod converse;
 mod messages;
 mod native;
 mod responses;
@@ -46,7 +47,8 @@ fn every_rule_refuses_and_takes(protocol: Protocol, base: &Value, cases: &[Case]
 
 #[test]
 fn a_request_is_an_object() {
-    for protocol in [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native] {
+    let clients = [Protocol::Chat, Protocol::Responses, Protocol::Messages, Protocol::Native];
+    for protocol in clients.into_iter().chain([Protocol::Converse]) {
         assert!(!judge(protocol, &json!([])).is_empty(), "{protocol:?}");
     }
 }

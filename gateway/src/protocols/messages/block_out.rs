@@ -9,14 +9,12 @@ use crate::conversation::{
     Conversation, Input, Media, Part, PartKind, Protocol, Source, Thought, ToolCall, ToolResult,
 };
 use crate::protocols::cache_marks;
-use crate::protocols::calls::NOTHING;
+use crate::protocols::calls::{FAILED, NOTHING, arguments};
 use crate::protocols::members::{Writer, object};
 use crate::protocols::{media, proof};
 
 /// Media type of documents that aren't text.
 const FILE: &str = "application/pdf";
-/// The field for input that is text, or anything but an object: inputs are objects here.
-const INPUT: &str = "input";
 
 /// The blocks of an answer of this protocol, in the form its provider wrote.
 pub(super) fn as_they_were(parts: &[Part]) -> Vec<Value> {
@@ -79,8 +77,8 @@ pub(super) fn text(text: &str) -> Map<String, Value> {
 /// A call as a block.
 pub(super) fn tool_use(call: &ToolCall) -> Map<String, Value> {
     let input = match &call.input {
-        Input::Json(text) => input(text),
-        Input::Text(text) => object([(INPUT, text.as_str().into())]),
+        Input::Json(text) => arguments(text),
+        Input::Text(text) => object([("input", text.as_str().into())]),
     };
     object([
         ("type", "tool_use".into()),
@@ -88,16 +86,6 @@ pub(super) fn tool_use(call: &ToolCall) -> Map<String, Value> {
         ("name", call.name.as_str().into()),
         ("input", input.into()),
     ])
-}
-
-/// A call's input as an object: models occasionally write something else.
-fn input(text: &str) -> Map<String, Value> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(members)) => members,
-        Ok(other) => object([(INPUT, other)]),
-        Err(_) if text.trim().is_empty() => Map::new(),
-        Err(_) => object([(INPUT, text.into())]),
-    }
 }
 
 /// A thought as a block; `None`: without its proof, providers reject it. `unproven`: write it anyway.
@@ -123,9 +111,6 @@ fn proven(known: &Thought, writer: &Writer<'_>) -> Option<Map<String, Value>> {
     }
     thought(&Thought { signature: Some(proof.to_owned()), ..known.clone() }, false)
 }
-
-/// The result of a tool that failed without a message.
-const FAILED: &str = "The tool failed.";
 
 fn tool_result(result: &ToolResult, part: &Part, writer: &mut Writer<'_>) -> Map<String, Value> {
     let mut members =

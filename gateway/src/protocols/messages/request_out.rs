@@ -72,7 +72,7 @@ fn write_limits<'c>(
         }
         return Plan { budget, ..Plan::default() };
     }
-    let plan = thinking::plan(conversation, given, defaults.thinking);
+    let plan = thinking::plan(conversation, Protocol::Messages, given, defaults.thinking);
     for at in &plan.lost {
         writer.lose((*at).clone());
     }

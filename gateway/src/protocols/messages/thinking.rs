@@ -56,21 +56,26 @@ fn words(budget: Budget) -> Map<String, Value> {
 
 /// What to send for a request of another protocol.
 #[derive(Default)]
-pub(super) struct Plan<'a> {
+pub(in crate::protocols) struct Plan<'a> {
     /// `None`: no thinking.
-    pub(super) budget: Option<Budget>,
+    pub(in crate::protocols) budget: Option<Budget>,
     /// The effort of a model that decides itself how much it thinks.
-    pub(super) effort: Option<&'static str>,
+    pub(in crate::protocols) effort: Option<&'static str>,
     /// Approximate number of thinking tokens.
-    pub(super) tokens: u64,
+    pub(in crate::protocols) tokens: u64,
     /// What was requested but isn't possible.
-    pub(super) lost: Vec<&'a Place>,
+    pub(in crate::protocols) lost: Vec<&'a Place>,
 }
 
 /// Decides how much the model thinks for a request of another protocol. Providers reject thinking with a forced call,
 /// after a call whose thoughts are missing, before a prefilled answer, and with more tokens than the answer may have: the
-/// conversation takes precedence over the requested thinking.
-pub(super) fn plan(conversation: &Conversation, max_tokens: Option<u64>, thinking: Thinking) -> Plan<'_> {
+/// conversation takes precedence over the requested thinking. `target`: a protocol whose models think this way.
+pub(in crate::protocols) fn plan(
+    conversation: &Conversation,
+    target: Protocol,
+    max_tokens: Option<u64>,
+    thinking: Thinking,
+) -> Plan<'_> {
     let Reasoning { effort, budget, .. } = &conversation.reasoning;
     let effort = effort.as_ref();
     let wished = effort.and_then(|effort| budget_of(&effort.value));
@@ -83,7 +88,7 @@ pub(super) fn plan(conversation: &Conversation, max_tokens: Option<u64>, thinkin
     let other = effort.filter(|effort| budget.is_some() && thinking == Thinking::Budget && effort.at != *at);
     let mut plan = match wished {
         Some(Budget::Off) => Plan::default(),
-        Some(wished) if can_think(conversation) => match thinking {
+        Some(wished) if can_think(conversation, target) => match thinking {
             Thinking::Budget => within(wished, max_tokens, at, is_exact),
             Thinking::Adaptive => adaptive(wished, effort.map(|effort| effort.value.as_str())),
         },
@@ -131,7 +136,7 @@ fn adaptive(wished: Budget, effort: Option<&str>) -> Plan<'static> {
     Plan { budget: Some(Budget::Adaptive), effort, tokens, lost: Vec::new() }
 }
 
-fn can_think(conversation: &Conversation) -> bool {
+fn can_think(conversation: &Conversation, target: Protocol) -> bool {
     let is_forced = matches!(
         conversation.tool_choice.as_ref().map(|choice| &choice.value),
         Some(ToolChoice::Required | ToolChoice::Function(_) | ToolChoice::Allowed { required: true, .. })
@@ -142,8 +147,7 @@ fn can_think(conversation: &Conversation) -> bool {
     let is_proven = calling.all(|turn| {
         turn.parts.iter().any(|part| match &part.kind {
             PartKind::Thought(Thought { signature: Some(proof), summary, .. }) => {
-                of_maker(proof, conversation.source, Protocol::Messages).is_some()
-                    && (!summary || is_marked(proof))
+                of_maker(proof, conversation.source, target).is_some() && (!summary || is_marked(proof))
             }
             _ => false,
         })

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::documents::answers::{self as made, Made, UNKNOWN};
 use super::every_member::is_like;
 use super::round_trip::marks;
-use super::{PROTOCOLS, response_context, tries};
+use super::{PROTOCOLS, TARGETS, response_context, tries};
 use crate::conversation::{Answer, PartKind, Protocol};
 use crate::protocols::members::escaped;
 use crate::wire::json::list;
@@ -27,13 +27,17 @@ pub(super) fn answers(protocol: Protocol, made: Made) -> BoxedStrategy<Value> {
         Protocol::Responses => made::responses(made),
         Protocol::Messages => made::messages(made),
         Protocol::Native => made::native(made),
+        Protocol::Converse => made::converse(made),
     }
 }
 
-/// Runs a test with many answers of each protocol.
-fn every_answer(test: impl Fn(Protocol, &str, &Value, &Answer) -> Result<(), TestCaseError>) {
+/// Runs a test with many answers of each of these protocols.
+fn every_answer(
+    sources: &[(Protocol, &'static str)],
+    test: impl Fn(Protocol, &str, &Value, &Answer) -> Result<(), TestCaseError>,
+) {
     let mut failures = Vec::new();
-    for (source, folder) in PROTOCOLS {
+    for &(source, folder) in sources {
         let config =
             ProptestConfig { cases: tries(ANSWERS), failure_persistence: None, ..ProptestConfig::default() };
         let last = RefCell::new(Value::Null);
@@ -56,7 +60,7 @@ fn every_answer(test: impl Fn(Protocol, &str, &Value, &Answer) -> Result<(), Tes
 
 #[test]
 fn any_answer_comes_back_as_it_was() {
-    every_answer(|source, _, document, answer| {
+    every_answer(&PROTOCOLS, |source, _, document, answer| {
         let mut back = source.answer_out(answer.clone(), &response_context("m"));
         let mut document = document.clone();
         if source == Protocol::Responses {
@@ -87,7 +91,7 @@ fn one_list_of_tokens(response: &mut Value) -> Vec<Value> {
 
 #[test]
 fn nothing_of_an_answer_is_lost_in_silence() {
-    every_answer(|source, folder, document, answer| {
+    every_answer(&TARGETS, |source, folder, document, answer| {
         for (target, other) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
             let written = target.answer_out(answer.clone(), &response_context("m"));
             for (at, value) in written["provider_extra"].as_object().into_iter().flatten() {

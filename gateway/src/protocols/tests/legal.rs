@@ -4,6 +4,7 @@
 //!
 //! `PROPTEST_CASES` sets how many cases of each pair are tried.
 
+mod converse;
 mod plan;
 mod providers;
 mod requests;
@@ -19,15 +20,17 @@ use serde_json::Value;
 
 use self::requests::Legal;
 use super::super::{Malformed, Outgoing, grammar, judge};
-use super::{DEFAULTS, PROTOCOLS, response_context, tries};
+use super::{DEFAULTS, PROTOCOLS, TARGETS, response_context, tries};
 use crate::conversation::{Conversation, Protocol};
 
 /// Default number of cases per pair.
 const CASES: u32 = 64;
 
-/// Runs a test for each pair of protocols. The test returns everything that is wrong with a case; for each kind of
+/// Runs a test for each pair of a source and a target. The test returns everything that is wrong with a case; for each kind of
 /// failure, the smallest case is reported.
 fn every_pair<T: std::fmt::Debug>(
+    sources: &[(Protocol, &str)],
+    targets: &[(Protocol, &str)],
     strategy: &impl Strategy<Value = T>,
     test: impl Fn(Protocol, Protocol, T) -> Wrong,
 ) {
@@ -44,8 +47,8 @@ fn every_pair<T: std::fmt::Debug>(
         TestRunner::new_with_rng(config, random).run(strategy, test)
     };
     let mut failed = Vec::new();
-    for (source, from) in PROTOCOLS {
-        for (target, to) in PROTOCOLS.into_iter().filter(|(target, _)| *target != source) {
+    for &(source, from) in sources {
+        for &(target, to) in targets.iter().filter(|(target, _)| *target != source) {
             let kinds = RefCell::new(BTreeSet::new());
             let tried = run(&|value| {
                 let wrong = test(source, target, value);
@@ -90,15 +93,15 @@ fn outgoing(target: Protocol, conversation: &Conversation) -> Outgoing {
 }
 
 /// Writes a request of one protocol as a request of another.
-fn translated(source: Protocol, target: Protocol, legal: &Legal) -> Wrong {
+fn translated(source: Protocol, target: Protocol, model: &str, legal: &Legal) -> Wrong {
     let about = format!("source: {}", legal.body);
     let mut reasons: Vec<String> = judge::judge(source, &legal.body)
         .into_iter()
         .map(|found| format!("the test writes no legal request: {found}"))
         .collect();
     let stream = legal.body["stream"] == true;
-    let conversation = match source.request_in(legal.body.clone(), "m", stream) {
-        Ok(conversation) => conversation,
+    let conversation = match source.request_in(legal.body.clone(), model, stream) {
+        Ok(conversation) => Conversation { model: model.to_owned(), ..conversation },
         Err(malformed) => {
             reasons.push(malformed.to_string());
             return Wrong { reasons, about };
@@ -106,8 +109,15 @@ fn translated(source: Protocol, target: Protocol, legal: &Legal) -> Wrong {
     };
     let outgoing = outgoing(target, &conversation);
     let about = format!("{about}\ntarget: {}\ndropped: {:?}", outgoing.body, outgoing.dropped);
-    reasons.extend(judge::judge(target, &outgoing.body).iter().map(ToString::to_string));
-    match target.request_in(outgoing.body.clone(), "m", stream) {
+    let counts = |rule: &judge::Rule| {
+        !rule.of_provider || (target == Protocol::Converse && converse::refuses(model, rule))
+    };
+    reasons.extend(judge::judge_by(target, &outgoing.body, counts).iter().map(ToString::to_string));
+    let back = match target {
+        Protocol::Converse => Ok(converse::read_back(&outgoing.body)),
+        _ => target.request_in(outgoing.body.clone(), model, stream),
+    };
+    match back {
         Ok(back) => reasons.extend(said::differences(legal, &outgoing, &back)),
         Err(malformed) => reasons.push(malformed.to_string()),
     }
@@ -116,9 +126,18 @@ fn translated(source: Protocol, target: Protocol, legal: &Legal) -> Wrong {
 
 #[test]
 fn a_legal_request_is_legal_in_every_other_protocol_and_says_the_same() {
-    every_pair(&plan::plans(), |source, target, plan| {
-        translated(source, target, &requests::write(source, &plan))
+    every_pair(&PROTOCOLS, &TARGETS, &plan::plans(), |source, target, plan| {
+        translated(source, target, "m", &requests::write(source, &plan))
     });
+}
+
+#[test]
+fn a_legal_request_is_legal_for_models_of_converse_that_take_more_settings() {
+    for model in ["us.anthropic.claude-sonnet-4-20250514-v1:0", "amazon.nova-pro-v1:0"] {
+        every_pair(&PROTOCOLS, &TARGETS[4..], &plan::plans(), |source, target, plan| {
+            translated(source, target, model, &requests::write(source, &plan))
+        });
+    }
 }
 
 /// What a client of a protocol gets from a provider's events.
@@ -173,5 +192,7 @@ fn told(source: Protocol, target: Protocol, answer: &streams::Answer) -> Wrong {
 
 #[test]
 fn a_careless_stream_comes_out_whole_and_in_order_in_every_protocol() {
-    every_pair(&streams::answers(), |source, target, answer| told(source, target, &answer));
+    every_pair(&TARGETS, &PROTOCOLS, &streams::answers(), |source, target, answer| {
+        told(source, target, &answer)
+    });
 }

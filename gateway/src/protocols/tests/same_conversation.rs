@@ -351,6 +351,7 @@ fn unsaid(conversation: &Conversation, protocol: Protocol) -> Vec<Place> {
         }
         // Its providers accept five.
         Protocol::Native => of_stop(|index, _| index >= 5),
+        Protocol::Converse => of_stop(|_, text| text.trim().is_empty()),
     }
 }
 

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::super::{grammar, judge};
 use super::{
-    DEFAULTS, PROTOCOLS, answers, cases, deltas, documents, response_context, streams, tries, written,
+    DEFAULTS, PROTOCOLS, TARGETS, answers, cases, deltas, documents, response_context, streams, tries,
+    written,
 };
 use crate::conversation::{Delta, Failure, FailureKind, Protocol};
 
@@ -20,7 +21,7 @@ fn refused(source: Protocol, name: &str, request: &Value) -> Option<Vec<String>>
         return None;
     }
     let conversation = source.request_in(request.clone(), "m", streams(request)).expect(name);
-    let others = PROTOCOLS.into_iter().filter(|(target, _)| *target != source);
+    let others = TARGETS.into_iter().filter(|(target, _)| *target != source);
     let found = others.flat_map(|(target, other)| {
         let outgoing = target.request_out(&conversation, DEFAULTS);
         let found = judge::judge(target, &outgoing.body);

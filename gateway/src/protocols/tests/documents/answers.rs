@@ -1,10 +1,12 @@
 //! Answers of every protocol.
 
+mod converse;
 mod items;
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
+pub(in crate::protocols::tests) use self::converse::converse;
 pub(in crate::protocols::tests) use self::items::responses;
 use super::{any_of, call_id, chat_call, chat_part, count, exactly, list, mark, one_of, tomorrow, word};
 

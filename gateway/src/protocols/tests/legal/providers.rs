@@ -39,6 +39,7 @@ fn spoken(kind: Kind) -> &'static [Protocol] {
     match kind {
         Kind::Messages => &[Protocol::Messages],
         Kind::Native => &[Protocol::Native],
+        Kind::Converse => &[Protocol::Converse],
         Kind::Responses => &[Protocol::Responses, Protocol::Chat],
         _ => &[Protocol::Chat],
     }

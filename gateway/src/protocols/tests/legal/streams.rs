@@ -1,6 +1,7 @@
 //! Answers of careless providers, as known from public reports, as events of each protocol.
 
 mod chat;
+mod converse;
 mod others;
 
 use proptest::collection::{btree_map, vec};
@@ -189,6 +190,7 @@ pub(super) fn write(protocol: Protocol, answer: &Answer) -> Vec<Event> {
         Protocol::Responses => others::responses(answer),
         Protocol::Messages => others::messages(answer),
         Protocol::Native => others::native(answer),
+        Protocol::Converse => converse::write(answer),
     }
 }
 

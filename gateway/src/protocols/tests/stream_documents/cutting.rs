@@ -35,7 +35,7 @@ pub(super) fn tidy(protocol: Protocol, mut document: Value) -> Value {
                 }
             }
         }
-        Protocol::Messages => {}
+        Protocol::Messages | Protocol::Converse => {}
     }
     document
 }
@@ -47,6 +47,7 @@ pub(super) fn events(protocol: Protocol, document: &Value, size: usize) -> Value
         Protocol::Responses => responses(document, size),
         Protocol::Messages => messages(document, size),
         Protocol::Native => native(document, size),
+        Protocol::Converse => converse(document, size),
     }
     .into()
 }
@@ -234,6 +235,72 @@ fn messages(document: &Value, size: usize) -> Vec<Value> {
     events.push(json!({ "type": "message_delta", "delta": delta, "usage": usage }));
     events.push(json!({ "type": "message_stop" }));
     events.iter().map(named).collect()
+}
+
+fn converse(document: &Value, size: usize) -> Vec<Value> {
+    let event = |name: &str, data: Value| json!({ "event": name, "data": data });
+    let message = &document["output"]["message"];
+    let mut events = vec![event("messageStart", without(message, &["content"]).into())];
+    for (index, block) in list(&message["content"]).enumerate() {
+        let (start, deltas) = converse_block(block, size);
+        if !start.is_null() {
+            events.push(event("contentBlockStart", json!({ "start": start, "contentBlockIndex": index })));
+        }
+        events.extend(deltas.into_iter().map(|delta| {
+            event("contentBlockDelta", json!({ "delta": delta, "contentBlockIndex": index, "p": "abc" }))
+        }));
+        events.push(event("contentBlockStop", json!({ "contentBlockIndex": index })));
+    }
+    let (last, account) = (["stopReason", "additionalModelResponseFields"], ["output", "stopReason"]);
+    let mut stop = document.clone();
+    if let Value::Object(members) = &mut stop {
+        members.retain(|name, _| last.contains(&name.as_str()));
+    }
+    events.push(event("messageStop", stop));
+    let mut metadata = without(document, &account);
+    metadata.shift_remove("additionalModelResponseFields");
+    events.push(event("metadata", metadata.into()));
+    events
+}
+
+/// The start of a block, and its deltas.
+fn converse_block(block: &Value, size: usize) -> (Value, Vec<Value>) {
+    let mut deltas: Vec<Value> = Vec::new();
+    if block["text"].is_string() {
+        deltas.extend(pieces(&block["text"], size).into_iter().map(|text| json!({ "text": text })));
+        deltas.push(without(block, &["text"]).into());
+        return (Value::Null, deltas);
+    }
+    let call = &block["toolUse"];
+    if call["input"].is_object() {
+        let input = pieces(&call["input"].to_string().into(), size).into_iter();
+        deltas.extend(input.map(|text| json!({ "toolUse": { "input": text } })));
+        return (json!({ "toolUse": without(call, &["input"]) }), deltas);
+    }
+    let (shown, hidden) =
+        (&block["reasoningContent"]["reasoningText"], &block["reasoningContent"]["redactedContent"]);
+    if shown.is_object() {
+        let texts = pieces(&shown["text"], size).into_iter();
+        deltas.extend(texts.map(|text| json!({ "reasoningContent": { "text": text } })));
+        let proofs = pieces(&shown["signature"], size).into_iter();
+        deltas.extend(proofs.map(|proof| json!({ "reasoningContent": { "signature": proof } })));
+        deltas.push(json!({ "reasoningContent": without(shown, &["text", "signature"]) }));
+        if deltas.len() == 1 {
+            deltas.insert(0, json!({ "reasoningContent": { "text": "" } }));
+        }
+        return (Value::Null, deltas);
+    }
+    if hidden.is_string() {
+        return (Value::Null, vec![json!({ "reasoningContent": { "redactedContent": hidden } })]);
+    }
+    let cited = &block["citationsContent"];
+    if cited.is_object() {
+        let texts = list(&cited["content"]).flat_map(|piece| pieces(&piece["text"], size));
+        deltas.extend(texts.map(|text| json!({ "text": text })));
+        deltas.extend(list(&cited["citations"]).map(|citation| json!({ "citation": citation })));
+        return (Value::Null, deltas);
+    }
+    (block.clone(), Vec::new())
 }
 
 fn responses(document: &Value, size: usize) -> Vec<Value> {

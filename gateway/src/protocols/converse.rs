@@ -1,0 +1,28 @@
+//! The converse protocol, which only upstreams speak: no client sends it.
+//!
+//! - Model and streaming are part of the path, which `upstream/` writes.
+//! - A content block is an object with one field, which names its kind.
+//! - Tool results are part of user messages.
+//! - Input tokens exclude tokens read from or written to a cache; the neutral count includes them.
+//! - The events of a stream are named; `relay/` decodes their binary framing.
+
+mod answer;
+mod arrangement;
+mod blocks;
+mod citations;
+mod failure;
+mod features;
+mod media;
+mod request_out;
+mod settings;
+mod stop_reason;
+mod stream_in;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod usage;
+
+pub(super) use self::answer::answer_in;
+pub(super) use self::failure::failure_in;
+pub(super) use self::request_out::request_out;
+pub(super) use self::stream_in::stream_in;

@@ -330,9 +330,9 @@ fn what_a_client_does_not_read_is_counted() {
 #[test]
 fn a_stream_keeps_nothing_of_a_large_event_that_its_client_has() {
     for path in [CHAT, MESSAGES] {
-        let setup = Setup::new(Answer::Event(20), BUDGET);
+        let setup = Setup::new(Answer::Event(12), BUDGET);
         let mut clients = setup.ask(CLIENTS, path, true, 0, 0);
-        clients.iter_mut().for_each(|client| read(client, 20 * MIB));
+        clients.iter_mut().for_each(|client| read(client, 12 * MIB));
         if path == CHAT {
             setup.is_small();
         }

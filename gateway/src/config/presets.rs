@@ -11,7 +11,7 @@ use super::places::Path;
 use super::toml_as_json::table;
 
 /// The files, by provider name.
-const FILES: [(&str, &str = [
+const FILES: [(&str, &str); 28] = [
     ("openai", include_str!("../../providers/openai.toml")),
     ("anthropic", include_str!("../../providers/anthropic.toml")),
     ("gemini", include_str!("../../providers/gemini.toml")),

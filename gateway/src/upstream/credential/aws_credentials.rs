@@ -33,6 +33,9 @@ const ASSUMED_TTL: Duration = Duration::from_mins(15);
 /// Maximum length of a reason, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
+/// The last place: the metadata service (IMDSv2).
+const INSTANCE: &str = "the metadata service of the instance";
+
 /// A place to look for credentials.
 struct Place {
     name: &'static str,
@@ -62,6 +65,11 @@ pub(super) async fn find(source: &SigV4) -> Result<Found, NoKey> {
         match provider.provide_credential_dyn(&context).await {
             Ok(Some(credential)) => return signer(source, credential),
             Ok(None) => searched.push(name),
+            // Nobody configures it: there may be none.
+            Err(error) if name == INSTANCE => {
+                access.fail(&error.to_string());
+                searched.push(name);
+            }
             // A place that is configured and fails is not passed over: the next one may be another identity.
             Err(error) => {
                 let error = error.to_string();
@@ -108,7 +116,7 @@ fn places(source: &SigV4) -> Vec<Place> {
     places.extend([
         place("the web identity (AWS_WEB_IDENTITY_TOKEN_FILE)", web_identity),
         place("the container (AWS_CONTAINER_CREDENTIALS_FULL_URI)", ECSCredentialProvider::new()),
-        place("the metadata service of the instance", IMDSv2CredentialProvider::new()),
+        place(INSTANCE, IMDSv2CredentialProvider::new()),
     ]);
     places
 }
@@ -138,7 +146,9 @@ impl Access {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn fail(&self, why: String) -> Error {
+    fn fail(&self, why: &str) -> Error {
+        let why: String = why.chars().take(MAX_REASON_CHARS).collect();
+        let why = visible(&why).into_owned();
         let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !failures.contains(&why) {
             failures.push(why.clone());
@@ -149,19 +159,19 @@ impl Access {
 
 impl FileRead for Access {
     async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
-        file::read(path.as_ref(), MAX_FILE_BYTES).await.map_err(|error| self.fail(error.to_string()))
+        file::read(path.as_ref(), MAX_FILE_BYTES).await.map_err(|error| self.fail(&error.to_string()))
     }
 }
 
 impl HttpSend for Access {
     async fn http_send(&self, request: http::Request<Bytes>) -> reqsign_core::Result<http::Response<Bytes>> {
         let address = request.uri().to_string();
-        check_credentials_url(&address).map_err(|why| self.fail(format!("the address {address} {why}")))?;
+        check_credentials_url(&address).map_err(|why| self.fail(&format!("the address {address} {why}")))?;
         let host = request.uri().host().unwrap_or_default().to_owned();
         let exchange = token_request::send(request, CONNECT_TIMEOUT);
         let answer = tokio::time::timeout(MAX_REQUEST_TIME, exchange).await;
         let answer = answer.unwrap_or_else(|_| Err(format!("did not answer within {MAX_REQUEST_TIME:?}")));
-        let (head, body) = answer.map_err(|why| self.fail(format!("the server {host} {why}")))?;
+        let (head, body) = answer.map_err(|why| self.fail(&format!("the server {host} {why}")))?;
         Ok(http::Response::from_parts(head, body))
     }
 }
@@ -176,9 +186,9 @@ impl CommandExecute for Access {
         let words: Vec<String> =
             std::iter::once(program).chain(args.iter().copied()).map(str::to_owned).collect();
         let printed = command::output(&words, "".as_ref()).await;
-        let stdout = printed.map_err(|_| self.fail(format!("the program {program} failed")))?;
+        let stdout = printed.map_err(|_| self.fail(&format!("the program {program} failed")))?;
         if serde_json::from_slice::<ProcessOutput>(&stdout).is_err() {
-            return Err(self.fail(format!("the program {program} printed no credentials as JSON")));
+            return Err(self.fail(&format!("the program {program} printed no credentials as JSON")));
         }
         Ok(CommandOutput { status: 0, stdout, stderr: Vec::new() })
     }

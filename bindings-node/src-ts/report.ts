@@ -267,7 +267,7 @@ export class Validator {
     options: ManyOptions = {},
   ): AsyncGenerator<Judged, void, undefined> {
     if (typeof sources === "string" || sources instanceof Uint8Array) {
-      throw new TypeError("validateMany: it takes an iterable of documents, not one");
+      throw new TypeError("validateMany: expected an iterable of documents, not a single one");
     }
     const pool = new ReportPool(this.#engine, options.ordered === true);
     const given = new Map<number, ReportSource>();

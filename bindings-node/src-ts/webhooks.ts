@@ -87,7 +87,7 @@ function bytesOf(body: unknown): Uint8Array {
   if (body instanceof ArrayBuffer) return new Uint8Array(body);
   throw new TypeError(
     `body must be the webhook as it arrived, as bytes or text, not ${body === null ? "null" : typeof body}: its ` +
-      "signature is over those bytes, and what was parsed and written anew differs. Pass await request.text(), or " +
+      "signature covers those bytes, and parsing and serializing them again changes them. Pass await request.text(), or " +
       "the body of express.raw({ type: 'application/json' })",
   );
 }

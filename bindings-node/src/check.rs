@@ -178,6 +178,6 @@ fn begin(options: &str, api_key: &str) -> Result<BackgroundRun, String> {
 fn finished(run: &BackgroundRun) -> Result<&Finished, String> {
     match run.finished() {
         Some(finished) => finished.map_err(describe),
-        None => Err(describe(&misconfigured("the run is not done".to_owned()))),
+        None => Err(describe(&misconfigured("the run has not finished".to_owned()))),
     }
 }

@@ -48,7 +48,7 @@ impl Client {
                 ("image", None) => client.save_image_contents(url, b64_json, path, options).await?,
                 ("image", Some(record)) => client.save_image(record.as_bytes(), path, options).await?,
                 ("video", Some(record)) => client.save_video(record.as_bytes(), path, options).await?,
-                (other, _) => return Err(misconfigured(format!("there is nothing to save of a {other}"))),
+                (other, _) => return Err(misconfigured(format!("a {other} has nothing to save"))),
             };
             Ok(Delivery::text(saved.bytes.to_string()))
         })

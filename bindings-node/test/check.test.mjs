@@ -103,7 +103,7 @@ test("a value of another kind is refused by the option's name and bound", async 
     [{ timeoutMs: 2n ** 70n }, `${limit} "1180591620717411303424"`],
     [{ agentMode: "nope" }, "agent_mode must be one of skipped, one-model, all-models"],
     [{ only: ["nope"] }, "only must be a list out of models_endpoint, "],
-    [{ models: "model-sol" }, "models must be a list of texts"],
+    [{ models: "model-sol" }, "models must be a list of strings"],
     [{ models: [] }, "models is empty"],
   ];
   for (const [options, message] of refused) {

@@ -114,7 +114,7 @@ test("the timeout bounds the silence of a stream unless idleTimeoutMs is given",
 
 // Panics, made on purpose: builds for release have no such thing.
 
-const broke = (error) => error instanceof InternalError && /the client itself broke/.test(error.message);
+const broke = (error) => error instanceof InternalError && /the client itself failed/.test(error.message);
 
 function panicAt(t, place) {
   engine.panicAt(place);

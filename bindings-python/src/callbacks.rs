@@ -169,7 +169,8 @@ fn call_plainly(py: Python<'_>, function: &Py<PyAny>, arguments: &Bound<'_, PyTu
         if value.hasattr("close")? {
             value.call_method0("close")?;
         }
-        let message = "a callback of Client is a plain function; coroutine functions go with AsyncClient";
+        let message =
+            "a callback of Client must be a plain function; use AsyncClient for coroutine functions";
         return Err(PyTypeError::new_err(message));
     }
     Ok(value.unbind())

@@ -91,7 +91,8 @@ impl CheckRun {
     }
 
     fn finished(&self, py: Python<'_>) -> PyResult<&Finished> {
-        let finished = self.run.finished().ok_or_else(|| PyRuntimeError::new_err("the run is not done"))?;
+        let finished =
+            self.run.finished().ok_or_else(|| PyRuntimeError::new_err("the run has not finished"))?;
         finished.map_err(|broke| error::to_python(py, broke))
     }
 }

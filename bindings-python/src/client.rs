@@ -90,7 +90,9 @@ impl EngineClient {
         if !callable.is_none() {
             if !callable.is_callable() {
                 let kind = callable.get_type().name()?;
-                return Err(PyTypeError::new_err(format!("api_key is text or a callable, not {kind}")));
+                return Err(PyTypeError::new_err(format!(
+                    "api_key must be a string or a callable, not {kind}"
+                )));
             }
             builder = builder.api_key_provider(Arc::new(KeyCallable::new(callbacks)?));
         } else if keep_key && key.is_none() {

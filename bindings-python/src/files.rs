@@ -106,7 +106,7 @@ impl Saving {
         let source = match kind {
             "image" => Source::image,
             "video" => Source::video,
-            _ => return Err(PyValueError::new_err(format!("there is nothing to save of a {kind}"))),
+            _ => return Err(PyValueError::new_err(format!("a {kind} has nothing to save"))),
         };
         let options = options::save_options(options)?;
         Ok(Self { source: source(record)?, path, options })

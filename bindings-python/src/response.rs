@@ -48,7 +48,7 @@ impl ResponseInfo {
     ) -> PyResult<Self> {
         let mut read = HeaderMap::with_capacity(headers.len());
         for (name, value) in headers {
-            let refused = || PyValueError::new_err(format!("{name:?} is no header"));
+            let refused = || PyValueError::new_err(format!("{name:?} is not a header name"));
             let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| refused())?;
             read.append(HeaderName::try_from(&name).map_err(|_| refused())?, value);
         }

@@ -137,7 +137,7 @@ fn write_value(value: &Bound<'_, PyAny>, depth: usize, json: &mut Vec<u8>) -> Re
 fn write_other(value: &Bound<'_, PyAny>, depth: usize, json: &mut Vec<u8>) -> Result<(), Refusal> {
     let kind = value.get_type().name()?.to_string();
     if value.is_instance_of::<NotGiven>() {
-        return Err(Problem::Type("NOT_GIVEN stands only for a whole argument".to_owned()).into());
+        return Err(Problem::Type("NOT_GIVEN can only replace a whole argument".to_owned()).into());
     }
     if let Ok(mapping) = value.cast::<PyMapping>() {
         let mut pairs = Vec::new();
@@ -179,7 +179,9 @@ fn write_member(
 ) -> Result<(), Refusal> {
     let Ok(name) = name.cast::<PyString>() else {
         let kind = name.get_type().name()?.to_string();
-        return Err(Problem::Type(format!("a JSON object has names of type str, not {kind}")).into());
+        return Err(
+            Problem::Type(format!("the names of a JSON object must be of type str, not {kind}")).into()
+        );
     };
     let name = text_of(name)?;
     write_string(name, json);
@@ -205,7 +207,7 @@ fn write_elements<'py>(
 
 fn text_of<'a>(text: &'a Bound<'_, PyString>) -> Result<&'a str, Refusal> {
     text.to_str().map_err(|_| {
-        Problem::Value("the text holds a lone surrogate, which UTF-8 cannot carry".to_owned()).into()
+        Problem::Value("the text contains a lone surrogate, which UTF-8 cannot encode".to_owned()).into()
     })
 }
 
@@ -222,7 +224,7 @@ fn write_int(number: &Bound<'_, PyInt>, json: &mut Vec<u8>) -> Result<(), Refusa
 
 fn write_float(number: f64, json: &mut Vec<u8>) -> Result<(), Refusal> {
     if !number.is_finite() {
-        return Err(Problem::Value(format!("JSON has no {number}")).into());
+        return Err(Problem::Value(format!("JSON cannot represent {number}")).into());
     }
     write_finite(number, json);
     Ok(())

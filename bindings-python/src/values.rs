@@ -113,7 +113,7 @@ fn parameter_text(name: &str, value: &Bound<'_, PyAny>) -> PyResult<String> {
         return Ok(value.str()?.to_str()?.to_owned());
     }
     Err(PyTypeError::new_err(format!(
-        "{name}: a parameter is text or a number, not {}",
+        "{name}: a parameter must be a string or a number, not {}",
         value.get_type().name()?
     )))
 }
@@ -124,16 +124,17 @@ pub(crate) fn seconds(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Duration
         let py = value.py();
         if refused.is_instance_of::<PyOverflowError>(py) {
             return PyValueError::new_err(format!(
-                "{name} is a number of seconds above 0, not one of that size"
+                "{name} must be a number of seconds above 0, not one of that size"
             ));
         }
         match value.get_type().name() {
-            Ok(kind) => PyTypeError::new_err(format!("{name} is a number of seconds, not {kind}")),
+            Ok(kind) => PyTypeError::new_err(format!("{name} must be a number of seconds, not {kind}")),
             Err(error) => error,
         }
     })?;
-    time_of_seconds(number)
-        .ok_or_else(|| PyValueError::new_err(format!("{name} is a number of seconds above 0, not {number}")))
+    time_of_seconds(number).ok_or_else(|| {
+        PyValueError::new_err(format!("{name} must be a number of seconds above 0, not {number}"))
+    })
 }
 
 /// A whole number from Python.
@@ -143,12 +144,10 @@ pub(crate) fn count<'py, T: FromPyObjectOwned<'py, Error = PyErr>>(
 ) -> PyResult<T> {
     value.extract().map_err(|refused: PyErr| {
         if refused.is_instance_of::<PyOverflowError>(value.py()) {
-            return PyValueError::new_err(format!(
-                "{name} is a whole number from 0, and not too large a one"
-            ));
+            return PyValueError::new_err(format!("{name} must be a whole number from 0, and not too large"));
         }
         match value.get_type().name() {
-            Ok(kind) => PyTypeError::new_err(format!("{name} is a whole number from 0, not {kind}")),
+            Ok(kind) => PyTypeError::new_err(format!("{name} must be a whole number from 0, not {kind}")),
             Err(error) => error,
         }
     })

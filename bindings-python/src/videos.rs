@@ -76,7 +76,7 @@ impl VideoWatch {
         match &self.watch {
             Some(watch) if self.pid == process::id() => Ok(Arc::clone(watch)),
             _ => {
-                let message = "the wait was begun in another process: begin one here";
+                let message = "the wait was started in another process: start one here";
                 Err(error::of_kind(py, ErrorKind::Configuration, message))
             }
         }

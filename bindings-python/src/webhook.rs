@@ -62,8 +62,8 @@ fn raw(body: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
         return body.call_method0("tobytes")?.extract();
     }
     Err(PyTypeError::new_err(format!(
-        "body is the webhook as it arrived, in bytes or text, not {}: its signature is over those bytes, and what was \
-         parsed and written anew differs. Pass request.body (Django), request.get_data() (Flask) or await \
+        "body must be the webhook as it arrived, in bytes or text, not {}: its signature covers those bytes, and parsing and \
+            serializing them again changes them. Pass request.body (Django), request.get_data() (Flask) or await \
          request.body() (Starlette, FastAPI)",
         body.get_type().name()?
     )))

@@ -41,7 +41,7 @@ async def test_errors_are_raised_where_the_call_is_awaited(gateway: Gateway) -> 
     with pytest.raises(gatewright.NotFoundError) as caught:
         await client.chat.completions.create(model="nope", messages=[{"role": "user", "content": "x"}])
     assert caught.value.code == "model_not_found"
-    with pytest.raises(ValueError, match="JSON has no NaN"):
+    with pytest.raises(ValueError, match="JSON cannot represent NaN"):
         await client.models.list(extra_body={"x": float("nan")})
 
 

@@ -92,7 +92,7 @@ def test_a_coroutine_function_is_no_key_of_a_sync_client(serve: Serve) -> None:
     async def provide() -> str:
         return "key"
 
-    with pytest.raises(TypeError, match="coroutine functions go with AsyncClient"):
+    with pytest.raises(TypeError, match="use AsyncClient for coroutine functions"):
         Client(serve(Locked("key")), provide).models.list()
 
 
@@ -103,7 +103,7 @@ def test_what_is_no_text_is_no_key(serve: Serve, answer: Any) -> None:
 
 
 def test_a_key_is_text_or_callable() -> None:
-    with pytest.raises(TypeError, match="api_key is text or a callable, not int"):
+    with pytest.raises(TypeError, match="api_key must be a string or a callable, not int"):
         Client("http://127.0.0.1:9", 5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 

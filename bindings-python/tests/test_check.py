@@ -60,7 +60,7 @@ def test_options_out_of_bounds_are_refused_all_at_once(monkeypatch: pytest.Monke
         gatewright.check("http://127.0.0.1:9", api_key="k", timeout_ms=1, models=["model-mars"])
     assert "timeout_ms must be from 1000 to 120000, not 1" in str(raised.value)
     assert "model-mars" in str(raised.value)
-    with pytest.raises(gatewright.ConfigurationError, match="no option is called key; there are endpoint, "):
+    with pytest.raises(gatewright.ConfigurationError, match="no option is called key; the options are endpoint, "):
         gatewright.check("http://127.0.0.1:9", api_key="k", key="k")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     monkeypatch.delenv("GATEWRIGHT_API_KEY", raising=False)
     with pytest.raises(gatewright.ConfigurationError, match="the API key is empty"):
@@ -79,7 +79,7 @@ LIMIT = "timeout_ms must be a whole number from 1000 to 120000, not "
         ({"timeout_ms": float("nan")}, f'{LIMIT}"nan"'),
         ({"only": ["nope"]}, "only must be a list out of models_endpoint, "),
         ({"agent_mode": "nope"}, "agent_mode must be one of skipped, one-model, all-models"),
-        ({"models": "model-sol"}, 'models must be a list of texts, not "model-sol"'),
+        ({"models": "model-sol"}, 'models must be a list of strings, not "model-sol"'),
         ({"models": []}, "models is empty"),
         ({"models": {"model-sol"}}, "models cannot be {'model-sol'}"),
     ],

@@ -232,7 +232,7 @@ def test_a_method_called_with_response_returns_both(client: Client, tmp_path: Pa
     assert (task.status, response) == ("completed", response_of(task))
     with pytest.raises(TypeError, match="returned no response"):
         with_response(video.save, task, tmp_path / "video")
-    with pytest.raises(TypeError, match=r"takes a method of a client"):
+    with pytest.raises(TypeError, match=r"needs a method of a client"):
         with_response(len, [])
 
 

@@ -67,11 +67,11 @@ def test_a_time_that_is_none_is_refused_by_its_name(name: str) -> None:
         return Client("http://127.0.0.1:1", "key", **arguments)
 
     for wrong in (math.nan, -math.inf, -1, 0, -1e300, -(10**400)):
-        with pytest.raises(ValueError, match=f"^{name} is a number of seconds above 0, not "):
+        with pytest.raises(ValueError, match=f"^{name} must be a number of seconds above 0, not "):
             make(wrong)
-    with pytest.raises(ValueError, match=f"^{name} is a number of seconds"):
+    with pytest.raises(ValueError, match=f"^{name} must be a number of seconds"):
         make(10**400)
-    with pytest.raises(TypeError, match=f"^{name} is a number of seconds, not str"):
+    with pytest.raises(TypeError, match=f"^{name} must be a number of seconds, not str"):
         make("3")
 
 
@@ -79,7 +79,7 @@ def test_a_time_that_is_none_is_refused_by_its_name(name: str) -> None:
 def test_a_count_that_is_none_is_refused_by_its_name(name: str) -> None:
     for wrong, kind in ((-1, ValueError), (2**70, ValueError), (1.5, TypeError), ("3", TypeError)):
         arguments: dict[str, Any] = {name: wrong}
-        with pytest.raises(kind, match=f"^{name} is a whole number from 0"):
+        with pytest.raises(kind, match=f"^{name} must be a whole number from 0"):
             Client("http://127.0.0.1:1", "key", **arguments)
 
 
@@ -155,7 +155,7 @@ def panic_at() -> Iterator[Callable[[str], None]]:
 
 
 def raises() -> Any:
-    return pytest.raises(gatewright.InternalError, match="the client itself broke")
+    return pytest.raises(gatewright.InternalError, match="the client itself failed")
 
 
 @pytest.mark.parametrize("place", ["call", "answer"])

@@ -176,7 +176,7 @@ def test_error_of_the_iterable_reaches_the_caller() -> None:
 
     with pytest.raises(KeyError, match="source"):
         list(report.validate_many(documents()))
-    with pytest.raises(TypeError, match="a document is bytes"):
+    with pytest.raises(TypeError, match="a document must be bytes"):
         list(report.validate_many([1]))  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
 
 

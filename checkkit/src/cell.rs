@@ -80,7 +80,7 @@ impl Cell {
     /// Omits the response from the evidence.
     pub(crate) fn withhold_response(&mut self, why: &str) {
         if let Some((_, response)) = &mut self.exchange {
-            *response = format!("[left out: {why}]");
+            *response = format!("[omitted: {why}]");
         }
     }
 

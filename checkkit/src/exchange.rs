@@ -118,7 +118,7 @@ impl Service {
                 let connecting = TlsConnector::from(Arc::clone(config)).connect(name, stream);
                 let stream = timeout_at(deadline, connecting)
                     .await
-                    .map_err(|_| self.too_late("the TLS handshake was not done"))?
+                    .map_err(|_| self.too_late("the TLS handshake had not finished"))?
                     .map_err(|error| {
                         Failure::new(Category::Tls, format!("the TLS handshake failed: {error}"))
                     })?;
@@ -171,13 +171,13 @@ impl Service {
         let (mut sender, connection) =
             timeout_at(deadline, hyper::client::conn::http1::handshake(TokioIo::new(stream)))
                 .await
-                .map_err(|_| self.too_late("no answer had begun"))?
+                .map_err(|_| self.too_late("no response had started"))?
                 .map_err(|error| broken(&error))?;
         // The connection ends with the exchange: dropping the guard closes it.
         let _connection = Guard(tokio::spawn(connection));
         let response = timeout_at(deadline, sender.send_request(request))
             .await
-            .map_err(|_| self.too_late("no answer had begun"))?
+            .map_err(|_| self.too_late("no response had started"))?
             .map_err(|error| broken(&error))?;
         let (head, mut body) = response.into_parts();
         let answer = answer.insert(Received {
@@ -188,14 +188,14 @@ impl Service {
         });
         loop {
             match timeout_at(deadline, next_packet(&mut body)).await {
-                Err(_) => return Err(self.too_late("the answer had not ended")),
+                Err(_) => return Err(self.too_late("the response had not ended")),
                 Ok(None) => return Ok(()),
                 Ok(Some(Err(error))) => return Err(broken(&error)),
                 Ok(Some(Ok(packet))) => {
                     let room = MAX_BODY_BYTES - answer.body.len();
                     answer.body.extend_from_slice(&packet[..packet.len().min(room)]);
                     if packet.len() > room {
-                        let message = format!("the body is longer than {} MiB", MAX_BODY_BYTES >> 20);
+                        let message = format!("the body is larger than {} MiB", MAX_BODY_BYTES >> 20);
                         return Err(Failure::new(Category::Protocol, message));
                     }
                 }
@@ -297,7 +297,7 @@ fn authority(url: &Url) -> String {
 fn server_name(url: &Url) -> Result<ServerName<'static>, Failure> {
     let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     ServerName::try_from(host.to_owned())
-        .map_err(|error| Failure::new(Category::Tls, format!("{host} cannot be checked by TLS: {error}")))
+        .map_err(|error| Failure::new(Category::Tls, format!("{host} cannot be verified by TLS: {error}")))
 }
 
 fn no_address(name: &str, why: &str) -> Failure {
@@ -322,10 +322,10 @@ fn broken(error: &hyper::Error) -> Failure {
     let lost = || {
         Failure::new(
             Category::ConnectionLost,
-            format!("the connection ended before the answer did: {message}"),
+            format!("the connection ended before the response did: {message}"),
         )
     };
-    let wrong = || Failure::new(Category::Protocol, format!("the answer is no HTTP: {message}"));
+    let wrong = || Failure::new(Category::Protocol, format!("the response is not HTTP: {message}"));
     match io_kind {
         _ if error.is_parse() => wrong(),
         Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput) => wrong(),

@@ -91,12 +91,10 @@ impl Options {
                 let known_ones = known.join(", ");
                 problems.push(match of_catalog(model) {
                     Some(what) => {
-                        format!(
-                            "models: {model:?} {what}: name some of {known_ones}; other ids need a profile"
-                        )
+                        format!("models: {model:?} {what}: use {known_ones}; other ids need a profile")
                     }
                     None => format!(
-                        "models: {model:?} is none of {known_ones}{}; other ids need a profile",
+                        "models: {model:?} is not one of {known_ones}{}; other ids need a profile",
                         likely(model, known)
                             .map(|known| format!(" (did you mean {known}?)"))
                             .unwrap_or_default(),
@@ -112,17 +110,17 @@ impl Options {
         let before = problems.len();
         let mut refuse =
             |option: &str, why: &str, way_out: &str| problems.push(format!("{option} {why}: {way_out}"));
-        let address = "give the service's address, such as https://gateway.example";
-        let path = "give a plain path, such as /v1";
+        let address = "set the service's address, such as https://gateway.example";
+        let path = "set a plain path, such as /v1";
         if !self.base_path.starts_with('/') {
             refuse("base_path", "does not start with /", path);
         } else if self.base_path.contains("//") {
-            refuse("base_path", "holds //", path);
+            refuse("base_path", "contains //", path);
         } else if self.base_path.contains(['?', '#', '\\', '%'])
             || self.base_path.split('/').any(|step| step == "." || step == "..")
             || !self.base_path.bytes().all(|byte| byte.is_ascii_graphic())
         {
-            refuse("base_path", "holds characters that are not allowed in a path", path);
+            refuse("base_path", "contains characters that are not allowed in a path", path);
         }
         let url = match Url::parse(self.endpoint.trim()) {
             Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Some(url),
@@ -139,7 +137,7 @@ impl Options {
             if !url.username().is_empty() || url.password().is_some() {
                 refuse(
                     "endpoint",
-                    "holds a user name or password, which would appear in the report",
+                    "contains a user name or password, which would appear in the report",
                     address,
                 );
             }
@@ -150,8 +148,8 @@ impl Options {
             if !below.is_empty() && url.path().trim_end_matches('/').ends_with(below) {
                 refuse(
                     "endpoint",
-                    &format!("ends with the base path {below}, which is added to it"),
-                    "leave it out, or set base_path to /",
+                    &format!("ends with the base path {below}, which is appended to it"),
+                    "remove it, or set base_path to /",
                 );
             }
         }
@@ -173,12 +171,12 @@ impl Options {
 /// The kind of a catalog model that can't be in a report; `None`: it is not in the catalog.
 fn of_catalog(model: &str) -> Option<&'static str> {
     if TEXT_MODELS.iter().any(|known| known.id == model) {
-        Some("is a text model that these reports have no place for")
+        Some("is a text model that these reports do not support")
     } else if IMAGE_MODELS.iter().any(|known| known.id == model) {
-        Some("makes images, and all checks ask for text")
+        Some("generates images, but all checks request text")
     } else {
         let is_video = VIDEO_MODELS.iter().any(|known| known.id == model);
-        is_video.then_some("makes videos, and all checks ask for text")
+        is_video.then_some("generates videos, but all checks request text")
     }
 }
 

@@ -113,7 +113,7 @@ impl CheckKit {
             let mut reasons = cells.iter().filter_map(|cell| cell.skipped);
             let reason = reasons.find(|reason| *reason != FILTERED).unwrap_or(FILTERED);
             let reason = Check::skipped(CheckId::ModelsEndpoint, None, reason).in_words().unwrap_or_default();
-            problems.push(format!("no check is left to run: {reason}; select others"));
+            problems.push(format!("no checks to run: {reason}; select others"));
         }
         let config = match &place {
             Some((_, url)) if url.scheme() == "https" => tls::client_config(options.ca_bundle.as_deref())
@@ -338,7 +338,7 @@ impl Run<'_> {
 fn defective(id: CheckId, model: Option<&str>) -> Cell {
     let mut cell = Cell::new(id, model);
     let failure =
-        Failure::new(Category::Internal, "the kit itself failed: please report this as a defect of it");
+        Failure::new(Category::Internal, "the check kit itself failed: please report this as a bug");
     cell.fail("check", "a result", "none", failure);
     cell
 }

@@ -26,10 +26,10 @@ pub(crate) struct Arguments {
     /// System instructions for the model
     #[arg(long, short)]
     system: Option<String>,
-    /// Keep no history of what is typed in a conversation
+    /// Do not save typed lines to the history
     #[arg(long)]
     no_history: bool,
-    /// The prompt; - reads it from standard input [default: a conversation on a terminal, else standard input]
+    /// Prompt; - reads it from standard input [default: a conversation on a terminal, else standard input]
     prompt: Option<String>,
     #[command(flatten)]
     target: Target,
@@ -74,7 +74,7 @@ fn read_prompt() -> Result<String, Failure> {
         .read_to_string(&mut prompt)
         .map_err(|error| Failure::Usage(format!("cannot read the prompt: {error}")))?;
     if prompt.trim().is_empty() {
-        return Err(Failure::Usage("the prompt is empty: nothing came from standard input".to_owned()));
+        return Err(Failure::Usage("the prompt is empty: standard input had no text".to_owned()));
     }
     Ok(prompt)
 }

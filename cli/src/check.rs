@@ -22,14 +22,14 @@ use crate::report::input;
 use crate::signals::{Hangup, stop_signal};
 use crate::terminal::colour;
 
-const EXIT_CODES: &str = "The key is taken from GATEWRIGHT_API_KEY.
+const EXIT_CODES: &str = "The key is read from GATEWRIGHT_API_KEY.
 
 Exit codes:
-  0    no check failed; with --baseline, none that did not fail in it
-  1    a check failed; with --fail-on-skip, or was not run
+  0    no check failed; with --baseline, no check newly failed
+  1    a check failed or, with --fail-on-skip, was skipped
   2    wrong usage or configuration; nothing was sent
   3    the report or another file cannot be written
-  130  interrupted; the report is written all the same, what was not reached says so";
+  130  interrupted; the report is still written and marks the checks not reached";
 
 /// Its arguments: the flags are generated from `spec/options.json`.
 #[derive(Debug, Args)]
@@ -143,7 +143,7 @@ fn new_failures(baseline: &Report, report: &Report) -> Vec<Turn> {
 fn against(baseline: &Report, report: &Report) -> String {
     let new = new_failures(baseline, report).len();
     let failed = usize::try_from(report.summary.failed).unwrap_or(usize::MAX);
-    format!("\nBaseline: {} failed there too, {new} did not\n", failed.saturating_sub(new))
+    format!("\nBaseline: {} failed before, {new} newly failed\n", failed.saturating_sub(new))
 }
 
 fn exit_code(finished: &Finished, baseline: Option<&Report>, fail_on_skip: bool) -> u8 {

@@ -29,30 +29,30 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Write a configuration file to start from: comments that state every key and its default
+    /// Write a starter configuration file, with every key and its default in comments
     Init(Init),
     /// Check a configuration file
     ///
-    /// Prints everything that is wrong as FILE:LINE:COLUMN: KEY: MESSAGE. A secret that is not there is a warning, since
-    /// it may be there where the gateway runs, and so are models without a price. Exits with 0 if the file is right, else with 1.
+    /// Prints every problem as FILE:LINE:COLUMN: KEY: MESSAGE. A missing secret is only a warning, because it may exist where the
+    /// gateway runs; so is a model without a price. Exits with 0 if the file is valid, else with 1.
     Check(Check),
     /// List the models that the upstreams of a configuration file offer
     ///
-    /// Asks every upstream, with its first key. A target whose upstream does not list its model is told on standard
-    /// error: not all upstreams list all that they serve. Exits with 1 if an upstream gives no list.
+    /// Queries every upstream with its first key. Prints a note on standard error for each target whose upstream does not list
+    /// the model: some upstreams serve models that they do not list. Exits with 1 if an upstream returns no list.
     Models(Models),
     /// Write the JSON Schema of configuration files, for editors
     Schema(Schema),
-    /// Check a document with upstreams, families and models, and give it to the gateways that share a store
+    /// Validate a document with upstreams, families and models, and publish it to the gateways that share a store
     ///
-    /// It becomes a revision in the store. Gateways whose own file says store.shared_config = true use it within two seconds, each
-    /// if it has the secrets that the document names; `gatewright nodes` shows which revision each uses.
+    /// The document becomes a revision in the store. Gateways with store.shared_config = true in their own file apply it within
+    /// two seconds, unless they lack a secret that it names; `gatewright nodes` shows which revision each one uses.
     Push(shared::Push),
-    /// Write the document that gateways share
+    /// Write the shared document, or an earlier revision of it
     Show(shared::Show),
-    /// List the revisions of the document that gateways share, the newest first
+    /// List the revisions of the shared document, newest first
     History(shared::History),
-    /// Make an earlier revision of the document that gateways share the newest one
+    /// Publish an earlier revision of the shared document again
     Rollback(shared::Rollback),
 }
 
@@ -71,8 +71,8 @@ struct Check {
     /// Configuration files
     #[arg(default_value = FILE)]
     files: Vec<PathBuf>,
-    /// Also warn of keys with a budget of money that may use models without a price. The keys are where --data, --store or --base-url
-    /// says
+    /// Also warn about keys with a cost budget that may use models without a price. --data, --store or --base-url says where the
+    /// keys are
     #[arg(long)]
     keys: bool,
     #[command(flatten)]
@@ -103,7 +103,7 @@ fn init(arguments: &Init) -> Exit {
     let file = &arguments.file;
     if !places::is_stdin(file) && !arguments.force && file.exists() {
         let message =
-            format!("{} exists already; name another file, or replace it with --force", file.display());
+            format!("{} already exists; choose another file, or replace it with --force", file.display());
         return Err(Failure::Usage(message));
     }
     places::write(STARTING_FILE, Some(file))?;
@@ -126,7 +126,7 @@ async fn check(arguments: Check) -> Exit {
                 for warning in keys.iter().filter_map(|key| outside_budget(&file.config, key)) {
                     _ = writeln!(err, "{}", visible(&format!("{path}: {warning} (warning)")));
                 }
-                writeln!(out, "{} is right: {}", visible(&path), file.config.offer())?;
+                writeln!(out, "{} is valid: {}", visible(&path), file.config.offer())?;
             }
             Err(problems) => {
                 for line in problems.to_string().lines() {
@@ -150,8 +150,8 @@ fn outside_budget(config: &Config, key: &Key) -> Option<String> {
     };
     (!models.is_empty()).then(|| {
         format!(
-            "the key {:?} has a budget of money, which does not limit its use of {first}{more}: no price is known of a target; give it \
-             one, or the key scopes without it",
+            "the cost budget of key {:?} does not limit its use of {first}{more}: a target has no price; set one, or restrict \
+                the key to other models",
             key.name
         )
     })

@@ -33,6 +33,6 @@ pub(crate) fn existing(argument: Option<&Path>) -> Result<PathBuf, Failure> {
     }
     let shown = folder.display();
     Err(Failure::Usage(format!(
-        "there is no data folder {shown}; gatewright serve --data and keys create make one"
+        "the data folder {shown} does not exist; gatewright serve --data or keys create creates it"
     )))
 }

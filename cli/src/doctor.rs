@@ -27,16 +27,16 @@ use crate::terminal::Paint;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Also ask a model for a few words over each protocol, which costs some tokens
+    /// Also send a short prompt over each protocol, which costs a few tokens
     #[arg(long)]
     call: bool,
-    /// Model to ask [default: the first of the list that a protocol serves]
+    /// Model to call [default: the first listed model that the protocol serves]
     #[arg(long, short, requires = "call")]
     model: Option<String>,
-    /// Longest time for each step, 1 to 60 s
+    /// Timeout of each step, 1 to 60 s
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = step)]
     timeout: Duration,
-    /// How to print what was found
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     output: Output,
     #[command(flatten)]
@@ -81,7 +81,7 @@ async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<O
         }
     };
     let Ok(address) = Url::parse(client.base_url()) else {
-        examined.add(Finding::new("address", Verdict::Fail, "the address cannot be read"))?;
+        examined.add(Finding::new("address", Verdict::Fail, "the address is not a valid URL"))?;
         return Ok(None);
     };
     examined.add(Finding::new("address", Verdict::Ok, address.as_str().trim_end_matches('/')))?;
@@ -92,11 +92,7 @@ async fn gateway(arguments: &Arguments, examined: &mut Examined) -> io::Result<O
         (true, true) => gateway.examine(arguments, examined).await?,
         (true, false) => gateway.examine_without_key(examined).await?,
         (false, _) => {
-            examined.add(Finding::new(
-                "gateway",
-                Verdict::Skip,
-                "not asked: there is no connection to it",
-            ))?;
+            examined.add(Finding::new("gateway", Verdict::Skip, "no connection to it"))?;
         }
     }
     Ok(Some(address))
@@ -139,10 +135,10 @@ impl Examined {
             }
             Output::Text => {
                 let verdict = match (failed, warned) {
-                    (0, 0) => "Nothing is wrong.".to_owned(),
-                    (0, warned) => format!("It works; to look at: {warned}."),
-                    (failed, 0) => format!("To mend: {failed}."),
-                    (failed, warned) => format!("To mend: {failed}; to look at: {warned}."),
+                    (0, 0) => "No problems found.".to_owned(),
+                    (0, warned) => format!("It works; worth checking: {warned}."),
+                    (failed, 0) => format!("To fix: {failed}."),
+                    (failed, warned) => format!("To fix: {failed}; worth checking: {warned}."),
                 };
                 writeln!(out, "\n{verdict}")?;
             }

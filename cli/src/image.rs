@@ -22,7 +22,7 @@ const FORMAT: &str = "png";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to show
+    /// Description of the image
     prompt: String,
     /// Output file, a PNG image; with several images, a number is added before the extension
     #[arg(long, short, value_name = "FILE")]
@@ -36,10 +36,10 @@ pub(crate) struct Arguments {
     /// Number of images
     #[arg(long)]
     n: Option<i64>,
-    /// How much care the model takes
+    /// Quality of the image
     #[arg(long, value_parser = one_of(ImageGenerationRequestQuality::ALL, ImageGenerationRequestQuality::as_str))]
     quality: Option<ImageGenerationRequestQuality>,
-    /// How the image looks
+    /// Style of the image
     #[arg(long, value_parser = one_of(ImageGenerationRequestStyle::ALL, ImageGenerationRequestStyle::as_str))]
     style: Option<ImageGenerationRequestStyle>,
     #[command(flatten)]

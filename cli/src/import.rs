@@ -26,10 +26,10 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a configuration file of a config.yaml of LiteLLM's proxy
+    /// Convert a config.yaml of LiteLLM's proxy
     ///
-    /// What has no counterpart is listed on standard error. Keys that stand in the file itself are not carried over: the
-    /// result names variables for them.
+    /// Settings without a counterpart are listed on standard error. Keys written in the file itself are not copied: the result
+    /// refers to variables instead.
     Litellm(Source),
 }
 
@@ -73,7 +73,7 @@ fn read(file: &Path) -> Result<String, Failure> {
     };
     read.map_err(|error| cannot(error.to_string()))?;
     if text.len() as u64 > LONGEST {
-        return Err(cannot(format!("it is longer than {LONGEST} bytes")));
+        return Err(cannot(format!("it is larger than {LONGEST} bytes")));
     }
     Ok(text)
 }

@@ -19,56 +19,56 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a key and print its secret, which is shown only now
+    /// Create a key and print its secret, which is shown only once
     Create(Create),
-    /// List the keys, the newest first
+    /// List keys, newest first
     List(List),
     /// Show a key
     Show(Named),
-    /// Give a key another secret and print it
+    /// Replace the secret of a key and print the new one
     Rotate(Rotate),
-    /// Revoke a key; a running gateway refuses it within a second
+    /// Revoke a key; a running gateway rejects it within a second
     Revoke(Named),
 }
 
 #[derive(Debug, Args)]
 struct Create {
-    /// Whom or what the key is for; unique among the keys in use
+    /// Name of the key; unique among the active keys
     name: String,
-    /// Model that the key may use, as clients name it; family-* stands for all that begin so [default: all]
+    /// Model that the key may use, as clients name it; family-* matches every model with this prefix [default: all]
     #[arg(long, value_name = "MODEL")]
     model: Vec<String>,
     /// Operation that the key may call, such as create_chat_completion [default: all]
     #[arg(long, value_name = "OPERATION")]
     operation: Vec<String>,
-    /// Tell the key which upstream answers, in the header x-gatewright-upstream
+    /// Name the upstream in responses, in the header x-gatewright-upstream
     #[arg(long)]
     show_upstream: bool,
-    /// Time until the key expires: a number and s, m, h or d, such as 90d [default: never]
+    /// Time until the key expires: a number with the unit s, m, h or d, such as 90d [default: never]
     #[arg(long, value_name = "TIME", value_parser = time)]
     expires_in: Option<Duration>,
-    /// Maximum number of requests a minute
+    /// Maximum number of requests per minute
     #[arg(long, value_name = "COUNT")]
     requests_per_minute: Option<u64>,
-    /// Maximum number of tokens a minute, read and written
+    /// Maximum number of tokens per minute, input and output
     #[arg(long, value_name = "COUNT")]
     tokens_per_minute: Option<u64>,
-    /// Maximum number of requests at once
+    /// Maximum number of concurrent requests
     #[arg(long, value_name = "COUNT")]
     concurrent_requests: Option<u64>,
-    /// Maximum number of tokens a day (UTC)
+    /// Maximum number of tokens per day (UTC)
     #[arg(long, value_name = "COUNT")]
     tokens_per_day: Option<u64>,
-    /// Maximum number of tokens a month (UTC)
+    /// Maximum number of tokens per month (UTC)
     #[arg(long, value_name = "COUNT")]
     tokens_per_month: Option<u64>,
-    /// Maximum cost a day (UTC), by the configured prices
+    /// Maximum cost per day (UTC), at the configured prices
     #[arg(long, value_name = "AMOUNT")]
     cost_per_day: Option<f64>,
-    /// Maximum cost a month (UTC), by the configured prices
+    /// Maximum cost per month (UTC), at the configured prices
     #[arg(long, value_name = "AMOUNT")]
     cost_per_month: Option<f64>,
-    /// Maximum size of the generated files that it has at once, in bytes
+    /// Maximum total size of its generated files, in bytes
     #[arg(long, value_name = "BYTES")]
     file_bytes: Option<u64>,
     #[command(flatten)]
@@ -79,7 +79,7 @@ struct Create {
 
 #[derive(Debug, Args)]
 struct List {
-    /// List revoked keys, too
+    /// Include revoked keys
     #[arg(long)]
     revoked: bool,
     #[command(flatten)]
@@ -100,7 +100,7 @@ struct Named {
 
 #[derive(Debug, Args)]
 struct Rotate {
-    /// Time for which the old secret still works, such as 1h, at most 30d [default: none]
+    /// Time for which the old secret stays valid, such as 1h, at most 30d [default: none]
     #[arg(long, value_name = "TIME", value_parser = time)]
     overlap: Option<Duration>,
     #[command(flatten)]
@@ -117,7 +117,7 @@ struct Format {
 /// Parses a time such as 90d.
 fn time(text: &str) -> Result<Duration, String> {
     const LONGEST_S: u64 = 100 * 365 * 24 * 60 * 60;
-    let invalid = || "must be a whole number above 0 and s, m, h or d, such as 90d".to_owned();
+    let invalid = || "must be a whole number above 0 with the unit s, m, h or d, such as 90d".to_owned();
     let (unit, number) =
         text.char_indices().next_back().map(|(at, unit)| (unit, &text[..at])).ok_or_else(invalid)?;
     let unit_s = match unit {
@@ -177,7 +177,7 @@ impl Create {
             new.expires = Some((now + time).as_secs());
         }
         let issued = self.place.open_or_create().await?.create(new).await?;
-        issue(&issued, self.format.json, "is made")
+        issue(&issued, self.format.json, "is created")
     }
 }
 
@@ -190,7 +190,7 @@ fn issue(issued: &IssuedKey, json: bool, what: &str) -> Exit {
     } else {
         writeln!(out, "{}", issued.secret.expose())?;
         let (name, id) = (&issued.key.name, &issued.key.id);
-        say(&format!("the key {name:?} ({id}) {what}; its secret is shown only now"));
+        say(&format!("the key {name:?} ({id}) {what}; its secret is shown only once"));
     }
     out.flush()?;
     Ok(0)

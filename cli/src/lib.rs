@@ -66,7 +66,7 @@ use crate::signals::interruptible;
 #[derive(Debug, Parser)]
 #[command(name = "gatewright", bin_name = "gatewright", version, max_term_width = 100, after_help = ENVIRONMENT)]
 struct Program {
-    /// When to write in colours
+    /// When to use colors
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     color: ColorChoice,
     #[command(subcommand)]
@@ -77,8 +77,8 @@ const ENVIRONMENT: &str = "Environment:
   GATEWRIGHT_BASE_URL  URL of the gateway (default http://127.0.0.1:8080)
   GATEWRIGHT_API_KEY   API key; commands that call a gateway read it only from
                        here, so that no process list shows it
-  NO_COLOR             Turns colours off, whatever its value
-  CLICOLOR_FORCE       Turns colours on where no terminal is, unless it is 0";
+  NO_COLOR             Turns colors off, whatever its value
+  CLICOLOR_FORCE       Turns colors on even without a terminal, unless it is 0";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -88,42 +88,42 @@ enum Command {
     /// Work with the configuration file of a gateway
     #[cfg(feature = "server")]
     Config(config::Arguments),
-    /// List the providers that a configuration may name, and show one
+    /// List the built-in providers, or show one
     ///
-    /// An upstream with provider = "NAME" has what is known of this provider, but for the keys that it states itself. NAME shows these
-    /// keys as a part of a configuration file, to copy and to change, with the pages that document them.
+    /// An upstream with provider = "NAME" uses the settings of that provider, except for keys that it sets itself. NAME prints
+    /// these settings as a configuration fragment to copy and edit, with the pages that document them.
     #[cfg(feature = "server")]
     Providers(providers::Arguments),
-    /// Make a file with prices and limits of models
+    /// Create a file with prices and limits of models
     #[cfg(feature = "server")]
     Prices(prices::Arguments),
-    /// Make, list, rotate and revoke keys of a gateway
+    /// Create, list, rotate and revoke keys of a gateway
     #[cfg(feature = "server")]
     Keys(keys::Arguments),
     /// Report the usage of a gateway by key, model, upstream and day
     #[cfg(feature = "server")]
     Usage(usage::Arguments),
-    /// Look after what a gateway keeps: check, copy and move it
+    /// Maintain the store of a gateway: check, back up and move it
     #[cfg(feature = "server")]
     Store(store::Arguments),
     /// List the gateways that share a store
     #[cfg(feature = "server")]
     Nodes(nodes::Arguments),
-    /// List the notifications of a gateway, have them delivered again, or receive some
+    /// List, redeliver or receive the webhook notifications of a gateway
     #[cfg(feature = "server")]
     Webhooks(webhooks::Arguments),
     /// Check whether a service is compatible, and write a report
     Check(check::Arguments),
-    /// Make a configuration file of that of another gateway
+    /// Convert the configuration file of another gateway
     #[cfg(feature = "server")]
     Import(import::Arguments),
     /// Work with compatibility reports
     Report(report::Arguments),
     /// Talk to a model; with a prompt, print its answer as it arrives
     Chat(chat::Arguments),
-    /// Find out why a gateway cannot be called, and what to do
+    /// Diagnose why calls to a gateway fail, and suggest fixes
     Doctor(doctor::Arguments),
-    /// List the models available to the key, and what they are
+    /// List the models available to the key
     Models(models::Arguments),
     /// Generate images and save them
     Image(image::Arguments),

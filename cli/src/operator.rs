@@ -119,10 +119,10 @@ pub(crate) struct Place {
     /// folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Address of a running gateway, whose admin key is in GATEWRIGHT_SERVE_ADMIN_KEY
+    /// Address of a running gateway; its admin key is read from GATEWRIGHT_SERVE_ADMIN_KEY
     #[arg(long = "base-url", aliases = ["endpoint", "url"], value_name = "URL")]
     url: Option<String>,
-    /// Postgres database whose address is in GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
+    /// Use the Postgres database at GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
     #[arg(long)]
     store: bool,
 }
@@ -185,7 +185,7 @@ fn admin_key() -> Result<ApiKey, Failure> {
 async fn call<T: DeserializeOwned>(client: &Client, call: Call) -> Result<T, Failure> {
     let response = client.call(call).await?;
     serde_json::from_slice(&response.body)
-        .map_err(|error| Failure::Failed(format!("the gateway's answer cannot be read: {error}")))
+        .map_err(|error| Failure::Failed(format!("the gateway's response cannot be parsed: {error}")))
 }
 
 fn json(document: &impl serde::Serialize) -> Vec<u8> {

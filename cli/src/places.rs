@@ -25,20 +25,21 @@ pub(crate) fn keep(inputs: &[(&str, Option<&Path>)], out: Option<&Path>) -> Resu
 /// The error for two arguments that must not name the same file.
 pub(crate) fn same_file(one: &str, other: &str, file: &Path) -> Failure {
     Failure::Usage(format!(
-        "{one} and {other} are the same file, {}: one would replace the other; name another file",
+        "{one} and {other} are the same file, {}: one would overwrite the other; choose another file",
         file.display()
     ))
 }
 
 /// Errors: the extension of an output file doesn't match the file's format. `what`: a description of the files, such as
-/// "images are PNG files".
+/// "images
+/// are PNG files".
 pub(crate) fn check_extension(out: &Path, format: &str, what: &str) -> Result<(), Failure> {
     let Some(extension) = out.extension() else { return Ok(()) };
     if extension.eq_ignore_ascii_case(format) {
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "{what}, and the name {} says otherwise: name it {}",
+        "{what}, but the name {} implies another format: use {}",
         out.display(),
         out.with_extension(format).display()
     )))
@@ -70,7 +71,7 @@ mod tests {
         let refused = check("a/cat.jpg").expect_err("no PNG");
         assert_eq!(
             refused.message(),
-            "images are PNG files, and the name a/cat.jpg says otherwise: name it a/cat.png"
+            "images are PNG files, but the name a/cat.jpg implies another format: use a/cat.png"
         );
     }
 }

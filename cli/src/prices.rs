@@ -24,11 +24,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Make a price file of a list that others publish
+    /// Create a price file from a published list
     ///
-    /// Reads LiteLLM's model_prices_and_context_window.json and the api.json of models.dev, and tells them apart. The result has the
-    /// prices and limits of the models of each provider that `gatewright providers` lists; name it in prices.file of the
-    /// configuration. Prices that make no sense are left out and listed on standard error.
+    /// Reads LiteLLM's model_prices_and_context_window.json or the api.json of models.dev, and detects which one it is. The
+    /// result has the prices and limits of the models of each provider that `gatewright providers` lists; set prices.file in the
+    /// configuration to it. Implausible prices are omitted and listed on standard error.
     Import(Import),
 }
 
@@ -37,10 +37,10 @@ struct Import {
     /// The list: a file, an https URL, or - for standard input
     #[arg(value_name = "FILE|URL")]
     source: String,
-    /// Only models of this provider, by the name that `gatewright providers` or the list gives it; may be repeated
+    /// Only models of this provider, named as in `gatewright providers` or in the list; repeatable
     #[arg(long, value_name = "NAME")]
     provider: Vec<String>,
-    /// Write the models of the one provider for this upstream alone: for an upstream that names no provider
+    /// Import the provider's models for this upstream only, which names no provider itself
     #[arg(long, value_name = "NAME", requires = "provider")]
     upstream: Option<String>,
     /// Output file [default: standard output]
@@ -55,7 +55,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
 
 async fn import(arguments: Import) -> Exit {
     if arguments.upstream.is_some() && arguments.provider.len() > 1 {
-        let message = "--upstream takes the models of one provider: give --provider once";
+        let message = "--upstream imports the models of one provider: set --provider exactly once";
         return Err(Failure::Usage(message.to_owned()));
     }
     let source = Source::new(arguments.source);
@@ -65,7 +65,7 @@ async fn import(arguments: Import) -> Exit {
     let collected = collect(&text, wanted)
         .map_err(|why| Failure::Usage(format!("{}: {why}", visible(&source.to_string()))))?;
     if collected.list.is_empty() {
-        let mut message = format!("{source} has no price of a wanted model");
+        let mut message = format!("{source} has no price for any requested model");
         for note in collected.notes() {
             message.push_str("\n  ");
             message.push_str(&note);
@@ -100,10 +100,10 @@ fn collect(text: &str, wanted: Wanted) -> Result<Collected, String> {
 fn header(source: &Source) -> String {
     let source = visible(&source.to_string()).into_owned();
     format!(
-        "# Prices and limits of models, made by gatewright prices import of {source}.\n\
-         # Prices are in US dollars: for a million tokens (input, output, cached_input, cache_write, reasoning), an image, a second of\n\
-         # a video. A tier holds for prompts of more tokens than its above. Limits (context, max_output) are in tokens.\n\
-         # The next import replaces this file: state a price of your own on its target, which goes before this file.\n"
+        "# Prices and limits of models, imported from {source} by gatewright prices import.\n\
+         # Prices are in US dollars: per million tokens (input, output, cached_input, cache_write, reasoning), per image, or per second of\n\
+         # video. A tier applies to prompts with more tokens than its `above`. Limits (context, max_output) are in tokens.\n\
+         # The next import replaces this file: set your own prices on targets, where they take precedence over this file.\n"
     )
 }
 

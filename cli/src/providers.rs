@@ -12,7 +12,7 @@ use crate::table;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Provider to show, as a part of a configuration file
+    /// Provider to show, as a configuration fragment
     name: Option<String>,
     /// Print JSON: an array of all providers, or an object for one
     #[arg(long)]
@@ -72,7 +72,7 @@ fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
     let name = preset.name;
     let base_url = preset.example_base_url.as_ref().map(|url| format!("base_url = \"{url}\"\n"));
     let base_url = base_url.unwrap_or_default();
-    writeln!(out, "# {}. In a configuration file, these lines stand for what is below:", preset.title)?;
+    writeln!(out, "# {}. In a configuration file, these lines are short for the ones below:", preset.title)?;
     for line in format!("[upstreams.{name}]\nprovider = \"{name}\"\n{base_url}").lines() {
         writeln!(out, "#   {line}")?;
     }
@@ -85,7 +85,7 @@ fn write_shown(out: &mut impl io::Write, preset: &Preset) -> io::Result<()> {
     }
     let unconfirmed = preset.unconfirmed();
     if !unconfirmed.is_empty() {
-        writeln!(out, "# without a page that says so: {}", unconfirmed.join(", "))?;
+        writeln!(out, "# not documented on any page: {}", unconfirmed.join(", "))?;
     }
     write!(out, "\n{}{base_url}", preset.upstream())?;
     match preset.models.first() {

@@ -36,15 +36,15 @@ enum Command {
     ///
     /// Exits with 0 whatever the verdict, if the report could be read.
     Show(show::Arguments),
-    /// Make an HTML page of a report: one file, no scripts
+    /// Render a report as an HTML page: one file, no scripts
     Html(html::Arguments),
-    /// Compare two reports: what got better, worse or slower, and which cells another model answered
+    /// Compare two reports: what got better, worse or slower, and which cells were answered by another model
     ///
-    /// Exits with 1 if a change that --fail-on names happened, else with 0.
+    /// Exits with 1 if it finds a change that --fail-on names, else with 0.
     Diff(diff::Arguments),
     /// Write a report as JUnit XML
     Junit(junit::Arguments),
-    /// Make an HTML page of many reports over time: passes, durations and tokens
+    /// Render many reports over time as an HTML page: passes, durations and tokens
     Trend(trend::Arguments),
     /// Rewrite reports in canonical form
     ///

@@ -30,42 +30,43 @@ use crate::signals::{Hangup, Hangups, stop_signal};
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Webhooks are signed with the secret of the configuration file, else with the first secret of \
-                        GATEWRIGHT_WEBHOOK_SECRET, else with a random one, which is shown when it is made. The key of the operations \
-                        under /admin is in GATEWRIGHT_SERVE_ADMIN_KEY or in the configuration file. \
-                        GATEWRIGHT_SERVE_STORE_URL is the address of a Postgres database that several gateways share, and \
-                        GATEWRIGHT_SERVE_PEPPER their pepper. GATEWRIGHT_SERVE_COUNTERS_URL is the address of a Redis or \
-                        Valkey server, on which they count together what their keys use of their limits."
+    after_help = "Webhooks are signed with the secret in the configuration file, else with the first secret in \
+                  GATEWRIGHT_WEBHOOK_SECRET, else with a random one, which is printed when it is generated. The key for the \
+                  operations under /admin is read from GATEWRIGHT_SERVE_ADMIN_KEY or the configuration file. \
+                  GATEWRIGHT_SERVE_STORE_URL is the address of a Postgres database that several gateways share, and \
+                  GATEWRIGHT_SERVE_PEPPER is their pepper. GATEWRIGHT_SERVE_COUNTERS_URL is the address of a Redis or Valkey \
+                  server, on which these gateways enforce the limits of their keys together."
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[expect(clippy::option_option, reason = "the flag alone means the usual folder")]
 pub(crate) struct Arguments {
-    /// Configuration file, read again when it changes; see gatewright config [default: none, a simulated provider]
+    /// Configuration file, reloaded when it changes; see gatewright config [default: none, a simulated provider]
     #[arg(long, value_name = "FILE", env = "GATEWRIGHT_SERVE_CONFIG", hide_env_values = true)]
     #[arg(value_parser = maybe_path())]
     config: Option<PathBuf>,
-    /// Provider to serve models of, with the key in its own variable, such as OPENAI_API_KEY; repeat it for several; see gatewright
+    /// Provider whose models to serve, with its key in its own variable, such as OPENAI_API_KEY; repeatable; see gatewright
     /// providers
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
     #[arg(value_parser = PossibleValuesParser::new(presets().iter().map(|preset| preset.name)), hide_possible_values = true)]
     provider: Vec<String>,
-    /// Address to listen on; port 0 picks a free port; repeat it for several [default: 127.0.0.1:8080]
+    /// Address to listen on; port 0 picks a free port; repeatable [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS")]
     listen: Vec<String>,
     #[command(flatten)]
     key: KeyArguments,
-    /// Name among the gateways that share a store [default: that of the machine]
+    /// Name of this gateway among those that share a store [default: the host name]
     #[arg(long, value_name = "NAME", env = "GATEWRIGHT_SERVE_NAME", hide_env_values = true)]
     name: Option<String>,
-    /// Scheme, host and port under which clients reach the gateway, for file URLs [default: from the Host header]
+    /// Scheme, host and port at which clients reach the gateway, for file URLs [default: from the Host header]
     #[arg(long, value_name = "URL", env = "GATEWRIGHT_SERVE_PUBLIC_URL", hide_env_values = true)]
     public_url: Option<String>,
     /// Origin whose web pages may call the gateway (CORS), such as https://app.example; * allows all
     #[arg(long, value_name = "ORIGIN", value_delimiter = ',')]
     #[arg(env = "GATEWRIGHT_SERVE_ALLOW_ORIGIN", hide_env_values = true)]
     allow_origin: Vec<String>,
-    /// Folder of what lasts: keys, usage, stored responses, tasks, files; without DIR, gatewright in the user's data folder,
-    /// such as ~/.local/share [default: none, everything is in memory]
+    /// Folder for persistent data: keys, usage, stored responses, tasks, files; without DIR, gatewright in the user's data
+    /// folder,
+    /// such as ~/.local/share [default: none, all data is in memory]
     #[arg(long, value_name = "DIR", num_args = 0..=1, env = "GATEWRIGHT_SERVE_DATA", hide_env_values = true)]
     #[arg(value_parser = maybe_path())]
     data: Option<Option<PathBuf>>,
@@ -75,14 +76,14 @@ pub(crate) struct Arguments {
     /// Faults to inject into every response, such as truncate=3@create_response; an unknown fault lists all
     #[arg(long, value_name = "FAULTS")]
     fault: Vec<String>,
-    /// Print one JSON line when ready: {"listening": "http://…", "key": "…", "webhook_secret": "whsec_…"}; what is from
-    /// the configuration file is null, and so is a secret that was made at an earlier start
+    /// Print one JSON line when ready: {"listening": "http://…", "key": "…", "webhook_secret": "whsec_…"}; values from the
+    /// configuration file are null, and so is a secret generated at an earlier start
     #[arg(long)]
     json: bool,
-    /// Open its page in a browser when it is ready
+    /// Open the console in a browser when ready
     #[arg(long)]
     open: bool,
-    /// Serve /metrics, in the text form of Prometheus, to everyone who reaches the gateway
+    /// Serve /metrics, in the Prometheus text format, without authentication
     #[arg(long)]
     open_metrics: bool,
     #[command(flatten)]
@@ -147,7 +148,7 @@ impl Arguments {
 
 pub(crate) async fn run(arguments: Arguments) -> Exit {
     if arguments.open && !cfg!(feature = "console") {
-        return Err(Failure::Usage("--open: this program was built without the page".to_owned()));
+        return Err(Failure::Usage("--open: this program was built without the console".to_owned()));
     }
     let arguments = Arc::new(arguments);
     let path = arguments.config.clone().filter(|path| !path.as_os_str().is_empty());

@@ -20,21 +20,21 @@ pub(crate) enum Command {
     Serve(Rest),
     /// Work with the configuration file of a gateway (with the server's package)
     Config(Rest),
-    /// List the providers that a configuration may name (with the server's package)
+    /// List the built-in providers (with the server's package)
     Providers(Rest),
-    /// Make a file with prices and limits of models (with the server's package)
+    /// Create a file with prices and limits of models (with the server's package)
     Prices(Rest),
-    /// Make, list, rotate and revoke keys of a gateway (with the server's package)
+    /// Create, list, rotate and revoke keys of a gateway (with the server's package)
     Keys(Rest),
     /// Report the usage of a gateway (with the server's package)
     Usage(Rest),
-    /// Look after what a gateway keeps (with the server's package)
+    /// Maintain the store of a gateway (with the server's package)
     Store(Rest),
     /// List the gateways that share a store (with the server's package)
     Nodes(Rest),
-    /// List, repeat or receive the notifications of a gateway (with the server's package)
+    /// List, redeliver or receive the webhook notifications of a gateway (with the server's package)
     Webhooks(Rest),
-    /// Make a configuration file of that of another gateway (with the server's package)
+    /// Convert the configuration file of another gateway (with the server's package)
     Import(Rest),
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Completions {
 
 #[derive(Debug, Args)]
 pub(crate) struct Manual {
-    /// Folder for the pages, one for each command, such as man1; made if it is missing
+    /// Folder for the pages, one per command, such as man1; created if missing
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -38,6 +38,6 @@ pub(crate) fn manual(arguments: &Manual, program: Command) -> Exit {
     std::fs::create_dir_all(folder)
         .and_then(|()| clap_mangen::generate_to(program, folder))
         .map_err(|error| Failure::Usage(format!("cannot write to {}: {error}", folder.display())))?;
-    say(&format!("the pages are in {}", folder.display()));
+    say(&format!("wrote the pages to {}", folder.display()));
     Ok(0)
 }

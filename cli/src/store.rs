@@ -19,17 +19,17 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Bring the tables to the version of this program, as serve does when it starts
+    /// Migrate the tables to the version of this program, as serve does at startup
     Migrate(Place),
-    /// Look for damage: exit code 1 if there is some
+    /// Check the store for damage; exits with 1 if it finds any
     Check {
-        /// Do not look for generated files: they lie in a bucket
+        /// Skip generated files, because they are in a bucket
         #[arg(long)]
         no_files: bool,
         #[command(flatten)]
         place: Place,
     },
-    /// Copy the data folder, while gateways use it, into a new one
+    /// Copy the data folder to a new one, even while gateways use it
     Backup {
         /// The new folder
         #[arg(value_name = "DIR")]
@@ -38,7 +38,7 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         data: Option<PathBuf>,
     },
-    /// Write all that the database holds as lines of JSON, to move it into another one; without the pepper and files
+    /// Export the database as lines of JSON, to move it to another one; without the pepper and files
     Export {
         /// The file, or - for standard output
         #[arg(value_name = "FILE")]
@@ -46,7 +46,7 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Read what export has written into an empty store
+    /// Import an export into an empty store
     Import {
         /// The file, or - for standard input
         #[arg(value_name = "FILE")]
@@ -62,7 +62,7 @@ pub(crate) struct Place {
     /// Data folder [default: GATEWRIGHT_SERVE_DATA, then gatewright in the user's data folder]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Postgres database whose address is in GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
+    /// Use the Postgres database at GATEWRIGHT_SERVE_STORE_URL, with the pepper in GATEWRIGHT_SERVE_PEPPER
     #[arg(long)]
     store: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
     match arguments.command {
         Command::Migrate(place) => {
             let version = place.open().await?.migrate().await?;
-            say(&format!("the store has the tables of version {version}"));
+            say(&format!("the store's tables are at version {version}"));
             Ok(0)
         }
         Command::Check { no_files, place } => {
@@ -102,7 +102,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
                 say(if has_files {
                     "the store is sound"
                 } else {
-                    "the store is sound; files were not looked for"
+                    "the store is sound; files were not checked"
                 });
             }
             Ok(if damage.is_empty() { 0 } else { FAILED })
@@ -110,7 +110,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
         Command::Backup { to, data } => {
             let data = data_folder::existing(data.as_deref())?;
             Registry::open(&data).await?.backup(&data, &to).await?;
-            say(&format!("the data folder is copied to {}", to.display()));
+            say(&format!("copied the data folder to {}", to.display()));
             Ok(0)
         }
         Command::Export { to, place } => export(&to, &place.open().await?).await,
@@ -123,7 +123,7 @@ pub(crate) async fn run(arguments: Arguments) -> Exit {
                 let file = File::open(&from).map_err(|error| unusable("read", &from, &error))?;
                 registry.import(&mut BufReader::new(file)).await?
             };
-            say(&format!("{count} rows are imported"));
+            say(&format!("imported {count} rows"));
             Ok(0)
         }
     }
@@ -152,7 +152,7 @@ async fn export(to: &Path, registry: &Registry) -> Exit {
         }
     };
     out.flush().and_then(|()| out.get_ref().sync_all()).map_err(unusable)?;
-    say(&format!("{count} rows are in {}", to.display()));
+    say(&format!("exported {count} rows to {}", to.display()));
     Ok(0)
 }
 

@@ -20,10 +20,10 @@ pub(crate) struct Arguments {
     /// Only this key: its name or id
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    /// What rows are told apart by: some of day, key, model, upstream, with commas [default: all]
+    /// Grouping of the rows: any of day, key, model, upstream, separated by commas [default: all]
     #[arg(long, value_name = "NAMES")]
     by: Option<String>,
-    /// How to print it
+    /// Output format
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
     #[command(flatten)]

@@ -26,7 +26,7 @@ const FORMAT: &str = "mp4";
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// What to show: subject, action, environment, camera angle, style
+    /// Description of the video: subject, action, environment, camera angle, style
     prompt: String,
     /// Output file, an MP4 video
     #[arg(long, short, value_name = "FILE")]
@@ -34,13 +34,13 @@ pub(crate) struct Arguments {
     /// Model id
     #[arg(long, short, default_value = default_model())]
     model: String,
-    /// Seconds
+    /// Duration in seconds
     #[arg(long)]
     duration: Option<i64>,
-    /// Lines of the picture
+    /// Resolution of the video
     #[arg(long, value_parser = one_of(VideoGenerationRequestResolution::ALL, VideoGenerationRequestResolution::as_str))]
     resolution: Option<VideoGenerationRequestResolution>,
-    /// Shape of the picture
+    /// Aspect ratio of the video
     #[arg(long, value_parser = one_of(VideoGenerationRequestAspectRatio::ALL, VideoGenerationRequestAspectRatio::as_str))]
     aspect_ratio: Option<VideoGenerationRequestAspectRatio>,
     #[command(flatten)]

@@ -19,11 +19,11 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List notifications, the newest first
+    /// List notifications, newest first
     List(List),
-    /// Have notifications delivered again, as if they had never been tried
+    /// Redeliver notifications, as if never attempted
     Redeliver(Redeliver),
-    /// Print the secret that signs notifications, unless another one is configured
+    /// Print the secret that signs notifications, unless the configuration sets one
     Secret(crate::store::Place),
     /// Receive notifications on this machine, verify them, and print them
     Listen(listen::Arguments),
@@ -31,7 +31,7 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct List {
-    /// Only such notifications; dead ones were given up
+    /// Only notifications with this status; dead ones are no longer retried
     #[arg(long, value_enum)]
     status: Option<Status>,
     /// Print JSON
@@ -53,7 +53,7 @@ struct Redeliver {
     /// Id of a notification, such as msg_0123
     #[arg(required_unless_present = "dead")]
     id: Vec<String>,
-    /// All that were given up
+    /// All dead notifications
     #[arg(long, conflicts_with = "id")]
     dead: bool,
     #[command(flatten)]
@@ -121,12 +121,12 @@ impl Redeliver {
             self.id
         };
         if ids.is_empty() {
-            say("no notification was given up");
+            say("there are no dead notifications");
         }
         let mut code = 0;
         for id in &ids {
             match place.redeliver(id).await {
-                Ok(()) => say(&format!("the notification {id} is delivered again")),
+                Ok(()) => say(&format!("the notification {id} will be redelivered")),
                 // The others are redelivered anyway.
                 Err(failure) => code = exit_code(Err(failure)),
             }

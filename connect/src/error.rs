@@ -19,7 +19,7 @@ pub enum Error {
     #[error("the connection broke")]
     Broken(#[source] io::Error),
     /// The server closed the connection before it sent any of its response.
-    #[error("the connection was closed before an answer began")]
+    #[error("the connection was closed before a response started")]
     Closed,
     /// The server closed a connection that had served requests before, within a second after this one began. It may have read it,
     /// and done its work: most servers that close an idle connection have not.
@@ -29,10 +29,10 @@ pub enum Error {
     #[error("the connection was closed before the request was sent")]
     Unsent,
     /// The server closed the connection in the midst of its answer.
-    #[error("the connection was closed before the answer was complete")]
+    #[error("the connection was closed before the response was complete")]
     Incomplete,
     /// The response is not HTTP, or its head exceeds the limits.
-    #[error("the answer is not valid HTTP/1.1: {0}")]
+    #[error("the response is not valid HTTP/1.1: {0}")]
     Invalid(&'static str),
     /// An HTTP/2 error.
     #[error("HTTP/2 failed")]

@@ -503,7 +503,7 @@ impl RawStream {
             self.timer.as_mut().reset(until);
         };
         let message = if by_bytes <= by_events {
-            format!("not a byte of the stream arrived for {limit:?} ({option})")
+            format!("no data of the stream arrived for {limit:?} ({option})")
         } else {
             format!("no event of the stream arrived for {:?} (event_timeout)", self.bounds.event_idle)
         };

@@ -193,7 +193,7 @@ impl Shared {
                 None
             }
             Err(_) => {
-                self.link.lose(connection, "it did not answer in time");
+                self.link.lose(connection, "it did not respond in time");
                 None
             }
         }

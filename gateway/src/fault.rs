@@ -58,8 +58,8 @@ no_tool_call            the model calls no tools, not even forced ones
 bad_tool_call           the arguments of tool calls are not valid JSON
 repeat_terminal         the last event of a stream is sent twice
 no_terminal             the last event of a stream is missing
-strict                  a request that strict providers refuse is refused with 400, by the name of the rule
-messy                   the response is whole, with missing and empty members as careless providers write them";
+strict                  a request that strict providers would reject is rejected with 400, naming the rule
+messy                   the response is complete, with missing and empty members as in careless providers";
 
 /// The pieces of a body; an error resets the connection.
 type Pieces = BoxStream<'static, Result<Bytes, std::io::Error>>;
@@ -98,7 +98,11 @@ pub struct InvalidFault(String);
 
 impl fmt::Display for InvalidFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}\nfaults, separated by commas, each perhaps followed by @operation:\n{FAULTS}", self.0)
+        write!(
+            f,
+            "{}\nfaults, separated by commas, each optionally followed by @operation:\n{FAULTS}",
+            self.0
+        )
     }
 }
 
@@ -125,7 +129,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         Some((fault, id)) => {
             let operation = operations::by_id(id).ok_or_else(|| {
                 let ids = operations::ALL.iter().map(|operation| operation.id);
-                invalid(&format!("there is no operation with this id{}", offer(id, ids)))
+                invalid(&format!("unknown operation id{}", offer(id, ids)))
             })?;
             (fault, Some(operation))
         }
@@ -185,7 +189,7 @@ fn parse(word: &str) -> Result<(Fault, Option<&'static Operation>), InvalidFault
         "no_terminal" => bare(Fault::NoTerminal)?,
         "strict" => bare(Fault::Strict)?,
         "messy" => bare(Fault::Messy)?,
-        _ => return Err(invalid(&format!("there is no such fault{}", offer(name, names())))),
+        _ => return Err(invalid(&format!("unknown fault{}", offer(name, names())))),
     };
     Ok((fault, operation))
 }
@@ -312,11 +316,11 @@ mod tests {
     #[test]
     fn a_wrong_name_is_told_with_the_one_that_was_meant() {
         for (given, told) in [
-            ("trunctae=3", "\"trunctae=3\": there is no such fault; did you mean truncate?\n"),
-            ("banana", "\"banana\": there is no such fault\n"),
+            ("trunctae=3", "\"trunctae=3\": unknown fault; did you mean truncate?\n"),
+            ("banana", "\"banana\": unknown fault\n"),
             (
                 "html@create_respnse",
-                "\"html@create_respnse\": there is no operation with this id; did you mean create_response?\n",
+                "\"html@create_respnse\": unknown operation id; did you mean create_response?\n",
             ),
         ] {
             let error = given.parse::<Faults>().expect_err("no fault").to_string();

@@ -49,8 +49,8 @@ impl Listed {
         drop(telling);
         match tokio::time::timeout(PATIENCE, store.remove_node(&id)).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!("{error}: the gateway is listed for a while"),
-            Err(_) => tracing::debug!("the store does not answer: the gateway is listed for a while"),
+            Ok(Err(error)) => tracing::debug!("{error}: the gateway stays listed for a while"),
+            Err(_) => tracing::debug!("the store does not respond: the gateway stays listed for a while"),
         }
     }
 }
@@ -62,7 +62,7 @@ async fn tell(app: Weak<App>, mut node: NodeRecord) {
         node.config = app.shared.as_ref().and_then(Shared::number);
         if let Err(error) = app.store.report_node(&node, node.seen.saturating_sub(NODE_KNOWN_FOR_S)).await {
             // Others that need the store log that it is away.
-            tracing::debug!("{error}: others are not told of this gateway");
+            tracing::debug!("{error}: this gateway is not listed");
         }
         drop(app);
         tokio::time::sleep(PAUSE.mul_f64(rand::random_range(0.8..1.0))).await;

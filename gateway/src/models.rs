@@ -83,7 +83,7 @@ pub(crate) fn list_native(app: &App, call: &Call) -> Result<Response, ApiError> 
     let start = match call.query("pageToken").filter(|token| !token.is_empty()) {
         None => 0,
         Some(token) => served().position(|(_, name)| name == token).ok_or_else(|| {
-            ApiError::new(&ErrorCode::INVALID_VALUE, "pageToken is not a token from this list")
+            ApiError::new(&ErrorCode::INVALID_VALUE, "pageToken is not a page token of this list")
                 .param("pageToken")
         })?,
     };

@@ -65,12 +65,12 @@ async fn list(endpoint: &Endpoint) -> Result<Vec<String>, String> {
         let (head, body) = answer.into_parts();
         let body = Limited::new(body, room).collect().await;
         let body =
-            body.map_err(|_| format!("its list breaks off or has over {MOST_BYTES} bytes"))?.to_bytes();
+            body.map_err(|_| format!("its list is cut off or larger than {MOST_BYTES} bytes"))?.to_bytes();
         room -= body.len();
         if !head.status.is_success() {
             return Err(refused(endpoint, head.status, &body));
         }
-        let page: Page = serde_json::from_slice(&body).map_err(|_| "its answer is no list of models")?;
+        let page: Page = serde_json::from_slice(&body).map_err(|_| "its response is not a list of models")?;
         models.extend(page.names());
         after = page.next();
         if after.is_none() {

@@ -148,7 +148,7 @@ impl RequestContext {
             models::native_id(call).clone_into(&mut meta.model);
         }
         if action == Action::Image && meta.stream {
-            let message = "images come whole; leave stream out";
+            let message = "images cannot be streamed; omit stream";
             return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
         }
         let kind = if action == Action::Image { ModelKind::Image } else { ModelKind::Text };
@@ -227,7 +227,7 @@ impl RequestContext {
                 biased;
                 answered = sending => answered,
                 () = self.call.presence.ended() => {
-                    return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client has left"));
+                    return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected"));
                 }
             };
             let fault = match answered {

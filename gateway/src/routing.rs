@@ -159,7 +159,7 @@ impl Route {
         if model.targets.is_empty() || model.targets.len() > MOST_TARGETS {
             let count = model.targets.len();
             return Err(InvalidRoutes(format!(
-                "the model {id:?} has {count} targets; 1 to {MOST_TARGETS} are possible"
+                "the model {id:?} has {count} targets; it must have 1 to {MOST_TARGETS}"
             )));
         }
         let own: Arc<str> = id.as_str().into();
@@ -174,7 +174,7 @@ impl Route {
             if model.kind != ModelKind::Text && provider.upstream.kind.is_text() {
                 let upstream = &target.upstream;
                 return Err(InvalidRoutes(format!(
-                    "the model {id:?} names the upstream {upstream:?}, which makes no images and videos"
+                    "the model {id:?} names the upstream {upstream:?}, which does not support images and videos"
                 )));
             }
             // State from the old address doesn't apply to the new one.
@@ -317,7 +317,10 @@ impl Provider {
     pub(crate) fn refuse_stream_options(&self) {
         if !self.refuses_stream_options.swap(true, Ordering::Relaxed) {
             let upstream = &*self.endpoint.name;
-            tracing::warn!(upstream, "the server takes no stream_options; set stream_options = false for it");
+            tracing::warn!(
+                upstream,
+                "the server does not accept stream_options; set stream_options = false for it"
+            );
         }
     }
 
@@ -431,7 +434,9 @@ mod tests {
         let routes_of_chat = routes("one").expect("routes");
         assert!(routes_of_chat.find_of(ModelKind::Image, "pictures").is_some());
         assert!(routes_of_chat.find_of(ModelKind::Text, "pictures").is_none());
-        assert!(routes("two").expect_err("messages").to_string().contains("makes no images and videos"));
+        assert!(
+            routes("two").expect_err("messages").to_string().contains("does not support images and videos")
+        );
     }
 
     #[test]

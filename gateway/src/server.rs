@@ -207,7 +207,7 @@ impl Gateway {
                         false
                     }
                     () = peer.gone() => {
-                        tracing::debug!("the client has gone");
+                        tracing::debug!("the client disconnected");
                         false
                     }
                     () = cut.cancelled() => true,
@@ -240,10 +240,10 @@ impl Gateway {
         record_last(&app).await;
         listed.end().await;
         if let Err(error) = app.store.checkpoint().await {
-            tracing::warn!("{error}: a copy of the database has to include the file that ends in -wal");
+            tracing::warn!("{error}: a copy of the database must include the file that ends in -wal");
         }
         for task in &unfinished {
-            tracing::warn!(task, "ended as failed: the gateway stopped");
+            tracing::warn!(task, "marked as failed: the gateway stopped");
         }
         unfinished
     }
@@ -258,11 +258,13 @@ fn too_many(max_connections: usize) -> ApiError {
 /// Records in the store what the last requests left behind.
 async fn record_last(app: &App) {
     if let Err(error) = app.writer.finish().await {
-        let becomes = if app.ledger.journal().is_some() { "waits for the next start" } else { "is lost" };
+        let becomes =
+            if app.ledger.journal().is_some() { "will be written at the next start" } else { "is lost" };
         tracing::warn!("{error}: the usage of the last requests {becomes}");
     }
     if let Err(error) = app.history_keeper.settle().await {
-        let becomes = if app.history_keeper.is_spooled() { "wait for the next start" } else { "are lost" };
+        let becomes =
+            if app.history_keeper.is_spooled() { "will be written at the next start" } else { "are lost" };
         tracing::warn!("{error}: the last stored responses {becomes}");
     }
 }

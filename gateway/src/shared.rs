@@ -111,7 +111,7 @@ impl Shared {
         if let Some(place) = &self.copy
             && let Err(error) = copy::keep(place, revision, document)
         {
-            tracing::warn!("{}: {error}: a start without the store has no configuration", place.display());
+            tracing::warn!("{}: {error}: the gateway cannot start without the store", place.display());
         }
     }
 

@@ -16,8 +16,8 @@ use crate::wire::json::{limit, text};
 use crate::wire::{ApiError, Call, Response, json_bytes, json_response};
 
 /// Why a response may be missing.
-const NOT_KEPT: &str = "it was never stored, is longer than 10 MiB with its items, was deleted, or gave way \
-                                   to newer ones";
+const NOT_KEPT: &str =
+    "it was never stored, is larger than 10 MiB with its items, was deleted, or was replaced by newer ones";
 
 /// Maximum number of responses that a request's references may name.
 const MAX_REFERENCED_RESPONSES: usize = 1024;
@@ -225,7 +225,7 @@ fn unread(app: &App) -> Option<ApiError> {
 }
 
 fn untold() -> ApiError {
-    let message = "the gateway cannot read yet which responses are stored; try again soon";
+    let message = "the gateway has not loaded the list of stored responses yet; try again soon";
     ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(1)
 }
 

@@ -19,7 +19,7 @@ where
         // State that the task shares with others is behind locks that survive a panic; the rest is recreated.
         while AssertUnwindSafe(async { begin().await }).catch_unwind().await.is_err() {
             // The panic message went to standard error.
-            tracing::error!(task, "a task of the gateway panicked; it begins anew");
+            tracing::error!(task, "a task of the gateway panicked; restarting it");
             tokio::time::sleep(pause).await;
         }
     })

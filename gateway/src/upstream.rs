@@ -92,7 +92,7 @@ pub(crate) struct InvalidUpstream {
 /// Why there is no answer, as reported to clients. Contains texts of the HTTP library, but no addresses or host names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    #[error("it did not begin to answer within {0:?}")]
+    #[error("it did not start to respond within {0:?}")]
     Timeout(Duration),
     #[error("{0}")]
     Broken(String),
@@ -290,7 +290,7 @@ fn header(setting: &Setting) -> Result<(HeaderName, HeaderValue), String> {
     let name = HeaderName::try_from(&setting.name)
         .map_err(|_| format!("{:?} is not the name of a header", setting.name))?;
     let mut value = HeaderValue::try_from(&setting.value)
-        .map_err(|_| format!("what the header {name} says is not visible ASCII"))?;
+        .map_err(|_| format!("the value of the header {name} is not visible ASCII"))?;
     value.set_sensitive(setting.is_secret);
     Ok((name, value))
 }
@@ -319,7 +319,7 @@ fn server(base: &str) -> Result<Uri, String> {
         _ => return Err("its base_url must begin with http:// or https://".to_owned()),
     }
     if authority.as_str().contains('@') {
-        return Err("its base_url must not hold a user name or password; use keys".to_owned());
+        return Err("its base_url must not contain a user name or password; use keys".to_owned());
     }
     match uri.query() {
         Some(_) => Err("its base_url must not have a query".to_owned()),

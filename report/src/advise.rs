@@ -49,7 +49,7 @@ fn userinfo(root: &Node<'_>, findings: &mut Findings) {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
         findings.note(endpoint.start(), || {
-            let message = "the endpoint holds a user name or password".to_owned();
+            let message = "the endpoint contains a user name or password".to_owned();
             Finding::new("/endpoint".to_owned(), "userinfo", message)
         });
     }
@@ -105,7 +105,7 @@ fn duplicate_cells(checks: &Node<'_>, sure: &SureObjects<'_>, findings: &mut Fin
         if first != index {
             findings.note(check.start(), || {
                 let model = model.map_or_else(|| "no model".to_owned(), quoted);
-                let message = format!("check {} of {model} is there already, at /checks/{first}", quoted(id));
+                let message = format!("check {} of {model} is already at /checks/{first}", quoted(id));
                 Finding::new(format!("/checks/{index}"), "duplicate_cell", message)
             });
         }

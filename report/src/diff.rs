@@ -313,12 +313,12 @@ impl Diff {
                 .expect(WRITES);
         }
         let setting = |setting: &Setting| format!("{}: {} → {}", setting.pointer, setting.old, setting.new);
-        section(&mut text, "set otherwise", YELLOW, colour, self.settings.iter().map(setting));
+        section(&mut text, "different settings", YELLOW, colour, self.settings.iter().map(setting));
         let turns = |turns: &[Turn]| -> Vec<String> { turns.iter().map(Turn::line).collect() };
         section(&mut text, "worse", RED, colour, turns(&self.worse));
         let words = |words: &[Words]| -> Vec<String> { words.iter().map(Words::line).collect() };
         section(&mut text, "fails for another reason", RED, colour, words(&self.fails_otherwise));
-        section(&mut text, "failed, and was not run now", YELLOW, colour, turns(&self.hidden));
+        section(&mut text, "failed, but was not run now", YELLOW, colour, turns(&self.hidden));
         section(&mut text, "another model answers", YELLOW, colour, words(&self.other_model));
         let timings = |timings: &[Timing]| -> Vec<String> { timings.iter().map(Timing::line).collect() };
         section(

@@ -148,7 +148,7 @@ impl EvidenceFile {
             }
             room = room
                 .checked_sub(json.len() as u64)
-                .ok_or_else(|| named(folder, &format!("more than {most} bytes of evidence together")))?;
+                .ok_or_else(|| named(folder, &format!("more than {most} bytes of evidence in total")))?;
             let evidence: Evidence = serde_json::from_slice(&json)
                 .map_err(|error| named(&file, &format!("no evidence: {error}")))?;
             let name = file.file_name().unwrap_or_default().to_string_lossy();
@@ -198,6 +198,6 @@ mod tests {
         let read = |most| EvidenceFile::read_within(folder.path(), None, most);
         assert_eq!(read(most).expect("as much as may be").len(), 3);
         let error = read(most - 1).expect_err("more than may be").to_string();
-        assert!(error.ends_with(&format!("more than {} bytes of evidence together", most - 1)), "{error}");
+        assert!(error.ends_with(&format!("more than {} bytes of evidence in total", most - 1)), "{error}");
     }
 }

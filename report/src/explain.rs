@@ -42,7 +42,7 @@ impl<'a> Explainer<'a> {
     }
 
     fn unknown(pointer: String, member: &Member<'_>) -> Finding {
-        let message = format!("there is no property {} here", quoted(&member.name));
+        let message = format!("unknown property {}", quoted(&member.name));
         Finding::new(pointer, "additionalProperties", message).property(&member.name)
     }
 
@@ -82,7 +82,7 @@ impl<'a> Explainer<'a> {
             }
             Broken::Enum => {
                 let options = alternatives(rules.options.as_deref().unwrap_or_default());
-                ("enum", format!("one of {options}"), format!("{found} is none of {options}"))
+                ("enum", format!("one of {options}"), format!("{found} is not one of {options}"))
             }
             Broken::Minimum => {
                 let limit = limit(&rules.minimum);

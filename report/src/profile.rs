@@ -77,10 +77,10 @@ impl Profile {
         if profile.models.is_empty()
             && serde_json::from_slice::<Json>(json).is_ok_and(|json| !json["models"].is_null())
         {
-            return Err("/models is empty: leave it out for the specification's".to_owned());
+            return Err("/models is empty: omit it to use the specification's".to_owned());
         }
         if profile.kit_name.as_deref() == Some("") {
-            return Err("/kit_name is empty: leave it out for the specification's".to_owned());
+            return Err("/kit_name is empty: omit it to use the specification's".to_owned());
         }
         if profile.models.len() > MAX_PROFILE_MODELS {
             return Err(format!("/models has {} ids, more than {MAX_PROFILE_MODELS}", profile.models.len()));
@@ -90,7 +90,7 @@ impl Profile {
                 return Err(format!("/models/{index} is empty"));
             }
             if let Some(first) = profile.models[..index].iter().position(|other| other == id) {
-                return Err(format!("/models/{index}: {} is there already, at /models/{first}", quoted(id)));
+                return Err(format!("/models/{index}: {} is already at /models/{first}", quoted(id)));
             }
         }
         Ok(profile)
@@ -148,9 +148,9 @@ mod tests {
             (br#"{"kit_name": "a", "kit_name": "b"}"#, "no profile: duplicate field `kit_name`"),
             (br#"{"models": "a"}"#, "no profile: invalid type"),
             (br#"{"models": ["a", ""]}"#, "/models/1 is empty"),
-            (br#"{"models": ["a", "b", "a"]}"#, "/models/2: \"a\" is there already, at /models/0"),
+            (br#"{"models": ["a", "b", "a"]}"#, "/models/2: \"a\" is already at /models/0"),
             (br#"{"kit_name": ""}"#, "/kit_name is empty"),
-            (br#"{"models": []}"#, "/models is empty: leave it out"),
+            (br#"{"models": []}"#, "/models is empty: omit it"),
             (b"[]", "no profile: it is a list"),
             (br#" ["our", ["model-sol"]]"#, "no profile: it is a list"),
             (b"null", "no profile: invalid type"),

@@ -417,7 +417,7 @@ impl<'a, 'n> Reader<'a, 'n> {
         }
         for member in repeated {
             if self.findings.wants(member.name_start()) {
-                let message = format!("the name {} is given more than once", quoted(&member.name));
+                let message = format!("the name {} appears more than once", quoted(&member.name));
                 let finding = Finding::new(self.pointer(), "duplicate_key", message);
                 self.findings.push(member.name_start(), finding.property(&member.name));
             }

@@ -108,7 +108,7 @@ impl Rule {
     /// ```
     pub fn to_text(&self) -> String {
         let kind = match self.kind {
-            RuleKind::Reading => "a document that breaks it cannot be read as a report at all",
+            RuleKind::Reading => "a document that violates it cannot be read as a report at all",
             RuleKind::Schema => "a rule of the report's schema",
             RuleKind::Advisory => "an advisory: the schema allows it; --strict counts it",
         };
@@ -203,15 +203,14 @@ pub const RULES: &[Rule] = &[
         "depth",
         OURS,
         "Arrays and objects nest at most 128 levels deep.",
-        "A report needs 5 levels. A document that nests deeper is no report, and could exhaust the stack of \
-         other readers.",
+        "A report needs 5 levels. A document that nests deeper is not a report, and could exhaust the stack of other readers.",
         "[[[[ … 200 of them",
         "a report's 5 levels",
     ),
     reading(
         "duplicate_key",
         OURS,
-        "No object has a name twice.",
+        "No object has the same name twice.",
         "Readers disagree on which of the two values counts, so such a document can mean two things. Names are \
          compared after their escapes are resolved.",
         r#"{"a": 1, "\u0061": 2}"#,
@@ -221,7 +220,7 @@ pub const RULES: &[Rule] = &[
         "empty",
         SECTION,
         "The document has a value.",
-        "There is nothing in it, or only white space: usually a file whose writing was cut off.",
+        "It is empty, or only white space: usually a file whose writing was interrupted.",
         "",
         "{…}",
     ),
@@ -229,23 +228,23 @@ pub const RULES: &[Rule] = &[
         "encoding",
         OURS,
         "The document is UTF-8 without a byte order mark, and its escapes are characters.",
-        "Save it as UTF-8 without a byte order mark. An escape of half a surrogate pair (\\ud800) is no character.",
+        "Save it as UTF-8 without a byte order mark. An escape of half a surrogate pair (\\ud800) is not a character.",
         r#"{"a": "\ud800"}"#,
         r#"{"a": "\ud83d\ude00"}"#,
     ),
     reading(
         "number",
         OURS,
-        "Numbers are numbers of JSON that a double can hold.",
-        "NaN, Infinity and magnitudes as 1e999 are read differently everywhere, or not at all.",
+        "Numbers are JSON numbers that fit in a double.",
+        "NaN, Infinity and magnitudes such as 1e999 are read differently everywhere, or not at all.",
         r#"{"duration_ms": 1e999}"#,
         r#"{"duration_ms": 1000}"#,
     ),
     reading(
         "size",
         OURS,
-        "The document is not larger than the validator reads.",
-        "The bound is 16 MiB unless set otherwise (max_bytes). It bounds the memory of a validation.",
+        "The document is not larger than the validator's limit.",
+        "The limit is 16 MiB by default (max_bytes). It limits the memory of a validation.",
         "more than 16 MiB",
         "a few KiB, as reports are",
     ),
@@ -253,8 +252,8 @@ pub const RULES: &[Rule] = &[
         "syntax",
         SECTION,
         "The document is JSON.",
-        "No comments, no trailing commas, names and strings in double quotes, control characters escaped. The place \
-         is where reading could not go on.",
+        "No comments, no trailing commas, names and strings in double quotes, control characters escaped. The location is \
+            where parsing failed.",
         r#"{"a": 1,}"#,
         r#"{"a": 1}"#,
     ),
@@ -270,8 +269,7 @@ pub const RULES: &[Rule] = &[
     schema(
         "additionalProperties",
         "No property other than those listed, at any level.",
-        "Take the property out, or mend its spelling. That goes for $schema too: map the schema in the editor, by the \
-         file's name.",
+        "Remove the property, or fix its spelling. This includes $schema: map the schema in the editor by the file's name.",
         "/summary",
         (
             r#"{"passed": 2, "failed": 0, "skipped": 0, "total": 2}"#,
@@ -280,7 +278,7 @@ pub const RULES: &[Rule] = &[
     ),
     schema(
         "const",
-        "The value is this one.",
+        "The value equals this one.",
         "The document format has one version, and kits make one attempt per request. A deployment's own kit name is \
          set by a profile.",
         "/schema_version",
@@ -295,7 +293,7 @@ pub const RULES: &[Rule] = &[
     ),
     schema(
         "format",
-        "The string has this form.",
+        "The string has this format.",
         "date-time: RFC 3339, with an offset. uri: absolute, RFC 3986.",
         "/generated_at",
         (r#""2026-01-31 12:00""#, r#""2026-01-31T12:00:00Z""#),
@@ -303,7 +301,7 @@ pub const RULES: &[Rule] = &[
     schema(
         "maxLength",
         "The string is at most this long, in code points.",
-        "Cut the message; a kit cuts it to 1984 code points and says so.",
+        "Truncate the message; a kit truncates it to 1984 code points and marks it.",
         "/checks/0/error",
         (
             r#"{"category": "http_status", "code": null, "message": "… 2001 characters …", "param": null, "type": null}"#,
@@ -312,28 +310,28 @@ pub const RULES: &[Rule] = &[
     ),
     schema(
         "maximum",
-        "The number is at most this large.",
-        "Times are in milliseconds, statuses are those of HTTP.",
+        "The number is at most this.",
+        "Times are in milliseconds; statuses are HTTP statuses.",
         "/configuration/timeout_ms",
         ("600000", "120000"),
     ),
     schema(
         "minItems",
         "The array has at least this many items.",
-        "A report has a check, and a model under test.",
+        "A report has at least one check and one model under test.",
         "/configuration/models",
         ("[]", r#"["model-sol"]"#),
     ),
     schema(
         "minLength",
         "The string is at least this long, in code points.",
-        "Leave an optional property out rather than leaving it empty.",
+        "Omit an optional property instead of leaving it empty.",
         "/kit/version",
         (r#""""#, r#""0.1.0""#),
     ),
     schema(
         "minimum",
-        "The number is at least this large.",
+        "The number is at least this.",
         "Counts and times are not negative; time limits are in milliseconds, not seconds.",
         "/configuration/timeout_ms",
         ("30", "30000"),
@@ -347,7 +345,7 @@ pub const RULES: &[Rule] = &[
     ),
     schema(
         "required",
-        "The property is there.",
+        "The property is present.",
         "A skipped check has a reason; a failed one a reason or an error. Where null is allowed, null must be written.",
         "/kit",
         (r#"{"name": "gatewright-checkkit"}"#, r#"{"name": "gatewright-checkkit", "version": "0.1.0"}"#),
@@ -355,21 +353,21 @@ pub const RULES: &[Rule] = &[
     schema(
         "type",
         "The value is of this type.",
-        "1.0 and 3e4 are integers, \"1\" is none. Null is allowed only where it is named.",
+        "1.0 and 3e4 are integers, \"1\" is not. Null is allowed only where it is listed.",
         "/configuration/full",
         (r#""false""#, "false"),
     ),
     schema(
         "uniqueItems",
         "No two items are equal.",
-        "Take the repetition out.",
+        "Remove the duplicate.",
         "/configuration/models",
         (r#"["model-sol", "model-sol"]"#, r#"["model-sol"]"#),
     ),
     advisory(
         "duplicate_cell",
-        "No check is there twice for one model.",
-        "A kit runs each cell once. Two results of one cell leave open which counts.",
+        "No check appears twice for one model.",
+        "A kit runs each cell once. With two results for one cell, it is unclear which counts.",
         "/checks/1",
         (
             r#"{"id": "models_endpoint", "layer": "api", "model": null, "status": "pass"}"#,
@@ -379,14 +377,14 @@ pub const RULES: &[Rule] = &[
     advisory(
         "layer",
         "agent_cli_smoke belongs to the layer agent, all other checks to api.",
-        "The layer says whether the kit called the API itself or ran an agent.",
+        "The layer states whether the kit called the API itself or ran an agent.",
         "/checks/0/layer",
         (r#""agent""#, r#""api""#),
     ),
     advisory(
         "model_access",
         "Every model under test has its model_access check.",
-        "Without it nobody knows whether the key reaches the model.",
+        "Without it, it is unknown whether the key can use the model.",
         "/configuration/models",
         (r#"["model-sol", "model-terra"]"#, r#"["model-sol"]"#),
     ),
@@ -400,14 +398,14 @@ pub const RULES: &[Rule] = &[
     advisory(
         "unsafe_integer",
         "Integers are at most 2^53 - 1.",
-        "Readers that keep numbers as doubles change larger ones.",
+        "Readers that store numbers as doubles change larger ones.",
         "/checks/0/duration_ms",
         ("9007199254740993", "1200"),
     ),
     advisory(
         "userinfo",
-        "The endpoint holds no user name and no password.",
-        "A report is made to be passed on.",
+        "The endpoint contains no user name and no password.",
+        "Reports are meant to be shared.",
         "/endpoint",
         (r#""https://user:password@gateway.example.com""#, r#""https://gateway.example.com""#),
     ),

@@ -65,7 +65,7 @@ fn add(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), String> {
     let certificates = certificates.map_err(|error| format!("it cannot be read as PEM: {error}"))?;
     // Old bundles hold certificates that rustls cannot use; the usable ones are enough.
     match roots.add_parsable_certificates(certificates) {
-        (0, 0) => Err("there is no certificate in it: a PEM file is needed".to_owned()),
+        (0, 0) => Err("there is no certificate in it: use a PEM file".to_owned()),
         (0, skipped) => Err(format!("none of its {skipped} certificates can be used")),
         _ => Ok(()),
     }
@@ -96,7 +96,7 @@ mod tests {
         assert!(matches!(missing, BundleError::Unreadable(_)), "{missing}");
         let mut store = RootCertStore::empty();
         let text = add(&mut store, b"not PEM").expect_err("no certificate");
-        assert_eq!(text, "there is no certificate in it: a PEM file is needed");
+        assert_eq!(text, "there is no certificate in it: use a PEM file");
         let broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
         assert_eq!(add(&mut store, broken).expect_err("no use"), "none of its 1 certificates can be used");
     }

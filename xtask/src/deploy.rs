@@ -82,9 +82,9 @@ fn run_unit(unit: &str) -> Result<()> {
     let mut service = service.started()?;
     write("60")?;
     // It notices by itself that the file has changed; a reload reads it anyway.
-    service.says("was read again")?;
+    service.says("reloaded ")?;
     service.run("ExecReload", Some(service.id()))?;
-    service.says("was read again")?;
+    service.says("reloaded ")?;
     write("\"none\"")?;
     service.says("max_percent_per_key")?;
     service.run("ExecReload", Some(service.id()))?;

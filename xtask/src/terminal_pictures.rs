@@ -25,7 +25,7 @@ const HOME: &str = "/home/me";
 const TEXT: RgbColor = RgbColor(0xE8, 0xE8, 0xE8);
 const GROUND: RgbColor = RgbColor(0x1B, 0x1D, 0x23);
 /// The last line that `serve` prints when it is ready, and the last request in its picture.
-const READY: &str = "Base URL of SDKs";
+const READY: &str = "Base URL for SDKs";
 const LAST_REQUEST: &str = "\u{1b}[1m/v1/chat/completions";
 /// Maximum silence of a command that is shown.
 const SILENCE: Duration = Duration::from_mins(1);

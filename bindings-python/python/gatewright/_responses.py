@@ -68,7 +68,7 @@ def with_response(method: Callable[..., Any], /, *arguments: Any, **members: Any
     owner: Any = getattr(method, "__self__", None)
     client = getattr(owner, "_client", owner)
     if not hasattr(client, "_engine"):
-        raise TypeError("with_response takes a method of a client: client.models.list")
+        raise TypeError("with_response needs a method of a client, such as client.models.list")
     responses: list[ResponseInfo] = []
     twin = client.__copy__()
     twin._engine = client._engine.noting(responses)

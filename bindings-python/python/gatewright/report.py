@@ -495,4 +495,4 @@ def _bytes_of(document: Document, most: int) -> bytes:
             raise _file_error(str(error)) from error
     if isinstance(document, (bytes, bytearray, memoryview)):
         return bytes(document)
-    raise TypeError(f"a document is bytes, text or a path, not {type(document).__name__}")
+    raise TypeError(f"a document must be bytes, text or a path, not {type(document).__name__}")

@@ -23,7 +23,7 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
             let failure = match not_started {
                 NotStarted::Missing => Failure::new(
                     Category::Configuration,
-                    format!("the agent's program {program} was not found: install it, name it, or leave the agent out"),
+                    format!("the agent's program {program} was not found: install it, set its path, or skip the agent"),
                 )
                 .code("agent_not_found"),
                 NotStarted::Other(why) => {

@@ -100,9 +100,9 @@ pub(super) async fn json_exchange(
     if let Some(mut failure) = failure {
         failure.message = match failure.category {
             Category::ConnectionLost => {
-                format!("the answer broke off after {length} bytes: {}", failure.message)
+                format!("the response was cut off after {length} bytes: {}", failure.message)
             }
-            Category::Timeout => format!("{}: {length} bytes had come", failure.message),
+            Category::Timeout => format!("{}: {length} bytes had arrived", failure.message),
             _ => failure.message,
         };
         cell.fail("body", "complete", failure.message.clone(), failure);
@@ -118,9 +118,9 @@ pub(super) async fn json_exchange(
     let observed = format!("none ({error})");
     // The sender considered it complete: a service, or an intermediary that doesn't notice the end of what it forwards.
     let message = if answer.body.trim_ascii().is_empty() {
-        "the answer has no body".to_owned()
+        "the response has no body".to_owned()
     } else if error.is_eof() {
-        format!("the answer broke off after {length} bytes, in the middle of its JSON")
+        format!("the response was cut off after {length} bytes, in the middle of its JSON")
     } else {
         format!("body: expected JSON, found {observed}")
     };

@@ -69,7 +69,7 @@ fn unlike(arguments: &str) -> String {
     let found = match serde_json::from_str::<Value>(arguments) {
         Err(error) if error.is_eof() => {
             return format!(
-                "the arguments broke off after {} bytes, in the middle of their JSON",
+                "the arguments were cut off after {} bytes, in the middle of their JSON",
                 arguments.len()
             );
         }

@@ -28,7 +28,7 @@ pub(super) async fn check(context: &Context<'_>, cell: &mut Cell, model: &str) {
     }
     if let Some(mut failure) = failure {
         if failure.category == Category::Timeout && stream.completed.is_some() {
-            failure.message.push_str(", though its completed event had come");
+            failure.message.push_str(", although its completed event had arrived");
         } else if stream.completed.is_none() {
             failure.message = format!("the stream was cut off: {}; {}", failure.message, stream.progress());
         }
@@ -68,7 +68,7 @@ fn decode(cell: &mut Cell, body: &[u8], whole: bool, stream: &mut Stream) -> Vec
                 let told =
                     serde_json::from_str(&line).map(|value| ErrorBody::of_value(&value)).unwrap_or_default();
                 let failure =
-                    Failure::told(Category::Protocol, "the stream holds JSON outside of its events", told);
+                    Failure::told(Category::Protocol, "the stream contains JSON outside its events", told);
                 cell.fail("framing", "fields of an event stream", line, failure);
             }
             _ => {}
@@ -126,7 +126,7 @@ impl Stream {
                 let what = format!("event {number}");
                 // The event itself is in the evidence.
                 let message = if error.is_eof() && !data.is_empty() {
-                    format!("{what} broke off after {} bytes, in the middle of its JSON", data.len())
+                    format!("{what} was cut off after {} bytes, in the middle of its JSON", data.len())
                 } else {
                     format!("{what}: expected JSON, found something else ({error})")
                 };
@@ -158,8 +158,8 @@ impl Stream {
     /// How far it got.
     fn progress(&self) -> String {
         match &self.last {
-            None => "no event had come".to_owned(),
-            Some(last) => format!("{} events had come, the last a {last}", self.events),
+            None => "no events had arrived".to_owned(),
+            Some(last) => format!("{} events had arrived, the last a {last}", self.events),
         }
     }
 
@@ -224,7 +224,7 @@ impl Stream {
         self.assert_completed(cell);
         if let Some(rest) = self.rest {
             let (what, expected) = ("framing", "a blank line after the last event");
-            let message = format!("{what}: expected {expected}, found {} bytes that none ends", rest.len());
+            let message = format!("{what}: expected {expected}, found {} unterminated bytes", rest.len());
             cell.fail(what, expected, rest, Failure::new(Category::Protocol, message));
         }
         let deltas = self.delta_events;
@@ -265,7 +265,7 @@ impl Stream {
             cell.check.reported_model = Some(begun["model"].as_str().map(str::to_owned));
         }
         if context.redactor.finds(&text) {
-            cell.withhold_response("the events hold the API key in pieces");
+            cell.withhold_response("the events contain the API key in pieces");
         }
     }
 }
@@ -277,7 +277,7 @@ fn untyped(cell: &mut Cell, number: u64, value: &Value) {
         cell.assert(Category::Schema, &what, "a type", brief(value), false);
     } else {
         let told = ErrorBody::of_value(value);
-        let failure = Failure::told(Category::Response, "the stream holds an error", told);
+        let failure = Failure::told(Category::Response, "the stream contains an error", told);
         cell.fail(&what, "no error", value.to_string(), failure);
     }
 }
@@ -301,7 +301,7 @@ fn refuse(cell: &mut Cell, kind: &str, value: &Value) {
         "error" => ErrorBody::of_value(&value["error"]),
         _ => ErrorBody::of_value(&value["response"]["error"]),
     };
-    let mut failure = Failure::told(Category::Response, &format!("the stream holds {kind}"), told);
+    let mut failure = Failure::told(Category::Response, &format!("the stream contains {kind}"), told);
     if let Some(reason) = value["response"]["incomplete_details"]["reason"].as_str() {
         failure.message.push_str(": ");
         failure.message.push_str(reason);

@@ -17,12 +17,12 @@ impl Options {
     pub fn read(json: &str) -> Result<Self, Refused> {
         let refused = |problem: String| Refused { problems: vec![problem] };
         let mut members: Map<String, Value> = serde_json::from_str(json)
-            .map_err(|error| refused(format!("options: they are no JSON object ({error})")))?;
+            .map_err(|error| refused(format!("options: not a JSON object ({error})")))?;
         members.retain(|_, value| !value.is_null());
         let mut problems: Vec<_> =
             members.iter().filter_map(|(name, value)| problem(name, value).err()).collect();
         if !members.contains_key("endpoint") {
-            problems.push("endpoint is missing: give the service's address".to_owned());
+            problems.push("endpoint is missing: set it to the service's address".to_owned());
         }
         if !problems.is_empty() {
             return Err(Refused { problems });
@@ -34,7 +34,7 @@ impl Options {
 fn problem(name: &str, value: &Value) -> Result<(), String> {
     let Some((_, kind)) = MEMBERS.iter().find(|(member, _)| *member == name) else {
         let names: Vec<_> = MEMBERS.iter().map(|(name, _)| *name).collect();
-        return Err(format!("no option is called {name}; there are {}", names.join(", ")));
+        return Err(format!("no option is called {name}; the options are {}", names.join(", ")));
     };
     let (fits, wanted) = match kind {
         Member::Text => (value.is_string(), "text".to_owned()),
@@ -43,7 +43,7 @@ fn problem(name: &str, value: &Value) -> Result<(), String> {
             let (minimum, maximum) = bounds(name);
             (value.is_u64(), format!("a whole number from {minimum} to {maximum}"))
         }
-        Member::Texts => (list_of(value, |_| true), "a list of texts".to_owned()),
+        Member::Texts => (list_of(value, |_| true), "a list of strings".to_owned()),
         Member::Checks => {
             let names = CheckId::ALL.map(CheckId::name);
             (list_of(value, |item| names.contains(&item)), format!("a list out of {}", names.join(", ")))
@@ -62,7 +62,7 @@ fn problem(name: &str, value: &Value) -> Result<(), String> {
         return Err(format!("{name} must be {wanted}, not {}", shown(value)));
     }
     if name == "models" && value.as_array().is_some_and(Vec::is_empty) {
-        return Err("models is empty: name a model, or leave it out for all".to_owned());
+        return Err("models is empty: name a model, or omit it for all".to_owned());
     }
     Ok(())
 }
@@ -110,8 +110,8 @@ mod tests {
                 json!("nope"),
                 "agent_mode must be one of skipped, one-model, all-models, not \"nope\"".to_owned(),
             ),
-            ("models", json!("model-sol"), "models must be a list of texts, not \"model-sol\"".to_owned()),
-            ("models", json!([]), "models is empty: name a model, or leave it out for all".to_owned()),
+            ("models", json!("model-sol"), "models must be a list of strings, not \"model-sol\"".to_owned()),
+            ("models", json!([]), "models is empty: name a model, or omit it for all".to_owned()),
             ("full", json!("yes"), "full must be true or false, not \"yes\"".to_owned()),
             ("base_path", json!(1), "base_path must be text, not 1".to_owned()),
             ("profile", json!({"models": [""]}), "profile: /models/0 is empty".to_owned()),
@@ -129,7 +129,7 @@ mod tests {
         assert!(
             problems
                 .iter()
-                .any(|problem| problem.starts_with("no option is called colour; there are endpoint"))
+                .any(|problem| problem.starts_with("no option is called colour; the options are endpoint"))
         );
         assert!(problems.iter().any(|problem| problem.starts_with("endpoint is missing")));
         assert!(problems.iter().all(|problem| problem.len() < 400), "{problems:?}");

@@ -222,7 +222,7 @@ fn options_are_read_from_json_and_unknown_members_are_refused() {
     assert_eq!((options.only, options.profile.kit_name()), (vec![CheckId::ModelsEndpoint], "k"));
     for (json, expected) in [
         ("{}", "endpoint is missing"),
-        (r#"{"endpoint":"http://h","key":"k"}"#, "no option is called key; there are endpoint, "),
+        (r#"{"endpoint":"http://h","key":"k"}"#, "no option is called key; the options are endpoint, "),
         (r#"{"endpoint":"http://h","only":["x"]}"#, "only must be a list out of models_endpoint, "),
         (
             r#"{"endpoint":"http://h","timeout_ms":-1}"#,

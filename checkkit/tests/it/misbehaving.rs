@@ -298,5 +298,5 @@ async fn key_spelled_out_by_a_stream_is_not_kept_as_evidence() {
     options.only = vec![gatewright::report::CheckId::ResponsesStream];
     let finished = crate::run(options).await;
     let exchange = finished.evidence[0].1.exchange.as_ref().expect("an exchange");
-    assert_eq!(exchange.response, "[left out: the events hold the API key in pieces]");
+    assert_eq!(exchange.response, "[omitted: the events contain the API key in pieces]");
 }

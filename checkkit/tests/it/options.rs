@@ -46,46 +46,48 @@ fn faulty_options_say_what_is_wrong_and_what_to_do() {
     let cases: &[(&str, Change)] = &[
         ("endpoint is not a valid URL", |options| options.endpoint = "gateway".to_owned()),
         ("endpoint is neither http:// nor https://", |options| options.endpoint = "ftp://h".to_owned()),
-        ("endpoint holds a user name or password", |options| options.endpoint = "https://u:p@h".to_owned()),
+        ("endpoint contains a user name or password", |options| {
+            options.endpoint = "https://u:p@h".to_owned()
+        }),
         ("endpoint has a query", |options| options.endpoint = "https://h/?x=1".to_owned()),
         ("endpoint has a query or a fragment", |options| options.endpoint = "https://h/#x".to_owned()),
         ("endpoint ends with the base path /v1", |options| options.endpoint = "https://h/v1/".to_owned()),
         ("base_path does not start with /", |options| options.base_path = "v1".to_owned()),
-        ("base_path holds characters", |options| options.base_path = "/v1?x".to_owned()),
-        ("base_path holds //", |options| options.base_path = "//evil.example".to_owned()),
-        ("base_path holds //", |options| options.base_path = "/v1//".to_owned()),
-        ("base_path holds characters", |options| options.base_path = "/a/../b".to_owned()),
+        ("base_path contains characters", |options| options.base_path = "/v1?x".to_owned()),
+        ("base_path contains //", |options| options.base_path = "//evil.example".to_owned()),
+        ("base_path contains //", |options| options.base_path = "/v1//".to_owned()),
+        ("base_path contains characters", |options| options.base_path = "/a/../b".to_owned()),
         (
-            "models: \"model-cedar\" is a text model that these reports have no place for: name some of \
+            "models: \"model-cedar\" is a text model that these reports do not support: use \
              model-sol, model-terra, model-luna; other ids need a profile",
             |options| options.models = vec!["model-cedar".to_owned()],
         ),
         (
-            "models: \"image_model_1\" makes images, and all checks ask for text: name some of model-sol, ",
+            "models: \"image_model_1\" generates images, but all checks request text: use model-sol, ",
             |options| options.models = vec!["image_model_1".to_owned()],
         ),
         (
-            "models: \"video_model_2\" makes videos, and all checks ask for text: name some of model-sol, ",
+            "models: \"video_model_2\" generates videos, but all checks request text: use model-sol, ",
             |options| options.models = vec!["video_model_2".to_owned()],
         ),
         (
-            "models: \"model-tera\" is none of model-sol, model-terra, model-luna (did you mean model-terra?); other",
+            "models: \"model-tera\" is not one of model-sol, model-terra, model-luna (did you mean model-terra?); other",
             |options| options.models = vec!["model-tera".to_owned()],
         ),
-        ("models: \"model-mars\" is none of model-sol, model-terra, model-luna; other ids", |options| {
+        ("models: \"model-mars\" is not one of model-sol, model-terra, model-luna; other ids", |options| {
             options.models = vec!["model-mars".to_owned()];
         }),
         ("models: \"model-sol\" is listed twice", |options| {
             options.models = vec!["model-sol".to_owned(), "model-sol".to_owned()];
         }),
         ("agent_env: \"A=b\" is not the name", |options| options.agent_env = vec!["A=b".to_owned()]),
-        ("no check is left to run: the list of models was not asked for; select others", |options| {
+        ("no checks to run: the list of models was not asked for; select others", |options| {
             options.only = vec![CheckId::ModelAccess];
         }),
-        ("no check is left to run: no coding agent was asked for", |options| {
+        ("no checks to run: no coding agent was asked for", |options| {
             options.only = vec![CheckId::AgentCliSmoke];
         }),
-        ("no check is left to run: the selection of checks leaves it out", |options| {
+        ("no checks to run: the selection of checks leaves it out", |options| {
             options.skip = CheckId::ALL.to_vec();
         }),
         ("the CA bundle /no/such/file cannot be used", |options| {

@@ -39,8 +39,8 @@ fn broke_off(error: &Error) -> Failure {
     let after = error.received().map(|received| received.bytes).filter(|bytes| *bytes > 0);
     let after = after.map_or_else(String::new, |bytes| format!(" after {}", amount::bytes(bytes)));
     let what = match error.kind() {
-        ErrorKind::Decode => "cannot be read",
-        _ => "broke off",
+        ErrorKind::Decode => "could not be read",
+        _ => "was interrupted",
     };
     let request = error.request_id().map_or_else(String::new, |id| format!(" (request {id})"));
     Failure::worded(&format!("the answer {what}{after}: {}{request}", error.message()), error)
@@ -91,10 +91,7 @@ pub(super) async fn print(
         }
         if said.len() > LONGEST {
             end_line(&mut out, said)?;
-            say(&format!(
-                "the answer is longer than {}: the rest is left out",
-                amount::bytes(LONGEST as u64)
-            ));
+            say(&format!("the answer is longer than {}: the rest is omitted", amount::bytes(LONGEST as u64)));
             return Ok(());
         }
     }

@@ -6,12 +6,12 @@ use gatewright::likely::offer;
 
 /// The commands, and what they do.
 pub(super) const COMMANDS: [(&str, &str); 6] = [
-    ("/model [ID]", "talk to another model; without one, list them"),
-    ("/system [TEXT]", "set the system instructions; alone, show them; - drops them"),
-    ("/clear", "forget what was said"),
-    ("/save FILE", "write all of it, as JSON if the name ends in .json, else Markdown"),
+    ("/model [ID]", "switch to another model; without ID, list models"),
+    ("/system [TEXT]", "set the system instructions; without TEXT, show them; - clears them"),
+    ("/clear", "clear the conversation"),
+    ("/save FILE", "save the conversation as JSON if the name ends in .json, else as Markdown"),
     ("/help", "list the commands"),
-    ("/quit", "leave, as Ctrl-D does"),
+    ("/quit", "quit, like Ctrl-D"),
 ];
 
 /// A line that was typed.
@@ -52,14 +52,14 @@ pub(super) fn read(line: &str) -> Result<Line, String> {
         ("/system", given) => Ok(Line::System(given)),
         ("/clear", None) => Ok(Line::Clear),
         ("/save", Some(file)) => Ok(Line::Save(PathBuf::from(file))),
-        ("/save", None) => Err("name the file: /save FILE".to_owned()),
+        ("/save", None) => Err("the file name is missing: /save FILE".to_owned()),
         ("/help", None) => Ok(Line::Help),
         ("/quit" | "/exit", None) => Ok(Line::Quit),
-        ("/clear" | "/help" | "/quit" | "/exit", Some(_)) => Err(format!("{name} takes nothing after it")),
+        ("/clear" | "/help" | "/quit" | "/exit", Some(_)) => Err(format!("{name} takes no arguments")),
         _ => {
             let offer = offer(name, names());
-            let offer = if offer.is_empty() { "; /help lists those that there are" } else { &offer };
-            Err(format!("there is no command {name}{offer} (// sends a line that begins with /)"))
+            let offer = if offer.is_empty() { "; /help lists all commands" } else { &offer };
+            Err(format!("unknown command {name}{offer} (start a line with // to send it with a leading /)"))
         }
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     fn every_command_that_help_lists_is_known() {
         for name in names() {
             let read = read(&format!("{name} x")).err().unwrap_or_default();
-            assert!(!read.contains("there is no command"), "{read}");
+            assert!(!read.contains("unknown command"), "{read}");
         }
     }
 
@@ -100,10 +100,10 @@ mod tests {
     fn a_wrong_command_is_told_with_what_was_meant() {
         assert_eq!(
             read("/sav x"),
-            Err("there is no command /sav; did you mean /save? (// sends a line that begins with /)"
+            Err("unknown command /sav; did you mean /save? (start a line with // to send it with a leading /)"
                 .to_owned())
         );
-        assert_eq!(read("/save"), Err("name the file: /save FILE".to_owned()));
-        assert_eq!(read("/clear all"), Err("/clear takes nothing after it".to_owned()));
+        assert_eq!(read("/save"), Err("the file name is missing: /save FILE".to_owned()));
+        assert_eq!(read("/clear all"), Err("/clear takes no arguments".to_owned()));
     }
 }

@@ -76,7 +76,7 @@ impl Conversation {
                 Typed::Ended => return Ok(0),
                 Typed::Interrupted if was_interrupted => return Ok(0),
                 Typed::Interrupted => {
-                    self.note("Ctrl-C again or Ctrl-D leaves")?;
+                    self.note("press Ctrl-C again or Ctrl-D to quit")?;
                     was_interrupted = true;
                     continue;
                 }
@@ -105,25 +105,25 @@ impl Conversation {
             Line::Model(Some(model)) => {
                 self.model = model;
                 let doubt = self.doubt(interrupts).await;
-                self.note(&format!("now talking to {}{doubt}", visible(&self.model)))?;
+                self.note(&format!("switched to {}{doubt}", visible(&self.model)))?;
             }
             Line::Model(None) => self.list_models(editor, interrupts).await?,
             Line::System(None) => {
-                let system = self.system.as_deref().unwrap_or("there are no system instructions");
+                let system = self.system.as_deref().unwrap_or("no system instructions are set");
                 self.note(&visible(system))?;
             }
             Line::System(Some(text)) => {
                 self.system = Some(text).filter(|text| text != "-");
-                let what = if self.system.is_some() { "set" } else { "dropped" };
+                let what = if self.system.is_some() { "set" } else { "cleared" };
                 self.note(&format!("the system instructions are {what}"))?;
             }
             Line::Clear => {
                 self.turns.clear();
-                self.note("what was said is forgotten")?;
+                self.note("conversation cleared")?;
             }
             Line::Save(file) => match self.save(&file) {
                 Ok(()) => {
-                    self.note(&format!("the conversation is in {}", visible(&file.display().to_string())))?;
+                    self.note(&format!("conversation saved to {}", visible(&file.display().to_string())))?;
                 }
                 Err(failure) => say(failure.message()),
             },
@@ -139,7 +139,7 @@ impl Conversation {
         if self.size() > MAX_PROMPT_BYTES {
             self.turns.pop();
             say(&format!(
-                "a conversation has at most {}: /clear begins a new one",
+                "the conversation is longer than {}: /clear starts a new one",
                 amount::bytes(MAX_PROMPT_BYTES)
             ));
             return Ok(());
@@ -229,7 +229,7 @@ impl Conversation {
     /// Errors: the file already exists, or can't be written.
     fn save(&self, file: &Path) -> Result<(), Failure> {
         if file.exists() {
-            return Err(Failure::Usage(format!("{} is there already: name another file", file.display())));
+            return Err(Failure::Usage(format!("{} already exists: choose another name", file.display())));
         }
         let is_json = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"));
         let text = if is_json { self.json() } else { self.markdown() };
@@ -266,7 +266,7 @@ impl Conversation {
         writeln!(
             out,
             "{}",
-            self.paint.paint(DIM, "/help lists commands, Ctrl-C stops an answer, Ctrl-D leaves")
+            self.paint.paint(DIM, "/help lists commands, Ctrl-C stops an answer, Ctrl-D quits")
         )
     }
 
@@ -275,7 +275,7 @@ impl Conversation {
         for (usage, what) in COMMANDS {
             writeln!(out, "  {usage:15} {}", self.paint.paint(DIM, what))?;
         }
-        writeln!(out, "  {:15} {}", "LINE \\", self.paint.paint(DIM, "go on in the next line"))
+        writeln!(out, "  {:15} {}", "LINE \\", self.paint.paint(DIM, "continue on the next line"))
     }
 
     fn note(&self, text: &str) -> Result<(), Failure> {

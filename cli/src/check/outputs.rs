@@ -87,7 +87,7 @@ impl Outputs {
         for (what, place) in places {
             if let Some(place) = place {
                 let place = place.display().to_string();
-                _ = writeln!(text, "The {what} is in {}", visible(&place));
+                _ = writeln!(text, "Wrote the {what} to {}", visible(&place));
             }
         }
         text
@@ -178,7 +178,7 @@ struct StandardOutput {
 impl StandardOutput {
     fn write(&mut self, what: &str, document: &str, problems: &mut Vec<String>) {
         if std::mem::replace(&mut self.taken, true) {
-            problems.push(format!("{what} was not written: the report took standard output"));
+            problems.push(format!("{what} was not written: standard output has the report"));
             return;
         }
         let mut out = io::stdout().lock();

@@ -17,7 +17,7 @@ pub(super) struct Models {
     /// Configuration file
     #[arg(default_value = FILE)]
     file: PathBuf,
-    /// Only this upstream; may be repeated
+    /// Query only this upstream; repeatable
     #[arg(long, value_name = "NAME")]
     upstream: Vec<String>,
     /// Print JSON: an array with an object for each upstream
@@ -31,7 +31,7 @@ pub(super) async fn run(arguments: Models) -> Exit {
     for name in &arguments.upstream {
         if !config.upstreams.iter().any(|upstream| upstream.name == *name) {
             let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
-            let message = format!("there is no upstream {name:?} in the file; it has {}", names.join(", "));
+            let message = format!("the file has no upstream {name:?}, only {}", names.join(", "));
             return Err(Failure::Usage(message));
         }
     }
@@ -51,14 +51,14 @@ pub(super) async fn run(arguments: Models) -> Exit {
     for offer in &offers {
         match &offer.models {
             Err(why) => {
-                say(&format!("upstream {:?} gives no list: {why}", offer.upstream));
+                say(&format!("upstream {:?} returned no model list: {why}", offer.upstream));
                 code = FAILED;
             }
             Ok(models) => {
                 for (model, target) in targets(&config, &offer.upstream) {
                     if !models.iter().any(|offered| offered == target) {
                         say(&format!(
-                            "upstream {:?} does not list {target:?}, which model {model:?} asks it for",
+                            "upstream {:?} does not list {target:?}, a target of model {model:?}",
                             offer.upstream
                         ));
                     }

@@ -27,7 +27,7 @@ pub(super) struct Push {
 
 #[derive(Debug, Args)]
 pub(super) struct Show {
-    /// Number of the revision [default: the newest one]
+    /// Revision number [default: the newest]
     revision: Option<u64>,
     /// Output file [default: standard output]
     #[arg(long, short, value_name = "FILE")]
@@ -47,7 +47,7 @@ pub(super) struct History {
 
 #[derive(Debug, Args)]
 pub(super) struct Rollback {
-    /// Number of the revision, as gatewright config history lists it
+    /// Revision number, as listed by gatewright config history
     revision: u64,
     #[command(flatten)]
     change: Change,
@@ -58,10 +58,10 @@ pub(super) struct Rollback {
 /// What is said of a change.
 #[derive(Debug, Args)]
 struct Change {
-    /// Who makes the change, for the history [default: the name of this user]
+    /// Author of the change, for the history [default: your user name]
     #[arg(long, value_name = "NAME")]
     by: Option<String>,
-    /// Fail if another revision than this one is the newest; 0 stands for none
+    /// Fail unless this is the newest revision; 0 means that there is none yet
     #[arg(long, value_name = "REVISION")]
     after: Option<u64>,
 }
@@ -147,9 +147,9 @@ fn tell(pushed: &ConfigPushed) {
     let revision = pushed.revision;
     if pushed.new {
         say(&format!(
-            "revision {revision} is in the store; gateways with store.shared_config use it within two seconds"
+            "published revision {revision}; gateways with store.shared_config apply it within two seconds"
         ));
     } else {
-        say(&format!("nothing has changed: revision {revision} is this document"));
+        say(&format!("nothing to publish: the document is the same as revision {revision}"));
     }
 }

@@ -37,9 +37,7 @@ impl Peer<'_> {
         match self.before {
             Some(gateway) => format!("check the name in {}", proxy::variables(gateway)),
             None => {
-                format!(
-                    "check the name in {BASE_URL_VARIABLE} or --base-url, and the name servers of this machine"
-                )
+                format!("check the name in {BASE_URL_VARIABLE} or --base-url, and this machine's DNS servers")
             }
         }
     }
@@ -47,10 +45,10 @@ impl Peer<'_> {
     /// The advice if it accepts no connection.
     fn advise_connection(&self, is_silent: bool) -> String {
         match (self.before, is_silent) {
-            (Some(gateway), _) => format!("no proxy answers there: correct {}", proxy::variables(gateway)),
-            (None, true) => "a firewall may drop the packets: check the port and the way there".to_owned(),
+            (Some(gateway), _) => format!("no proxy answers there: fix {}", proxy::variables(gateway)),
+            (None, true) => "a firewall may be dropping packets: check the port and the route".to_owned(),
             (None, false) => format!(
-                "start the gateway with `gatewright serve`, or correct the address in --base-url or {BASE_URL_VARIABLE}"
+                "start the gateway with `gatewright serve`, or fix the address in --base-url or {BASE_URL_VARIABLE}"
             ),
         }
     }
@@ -89,7 +87,7 @@ async fn reach(
     examined.add(match proxy {
         Some(proxy) => Finding::new("proxy", Verdict::Ok, format!("calls go through {proxy}"))
             .advise(format!("to reach the gateway without it, add {} to NO_PROXY", proxy::host(gateway))),
-        None => Finding::new("proxy", Verdict::Ok, "none: calls go straight to the gateway"),
+        None => Finding::new("proxy", Verdict::Ok, "none: calls go directly to the gateway"),
     })?;
     let peer = Peer { server: proxy.unwrap_or(gateway), before: proxy.map(|_| gateway) };
     let addresses = match resolve(&peer, limit).await {
@@ -161,7 +159,7 @@ fn authorities(bundle: &Path) -> Result<Finding, Finding> {
     let shown = bundle.display();
     match gatewright_trust::roots(Some(bundle)) {
         Ok(_) => {
-            Ok(Finding::new("authorities", Verdict::Ok, format!("those of this machine and of {shown}")))
+            Ok(Finding::new("authorities", Verdict::Ok, format!("those of this machine and in {shown}")))
         }
         Err(error) => {
             Err(Finding::new("authorities", Verdict::Fail, format!("{shown} cannot be used: {error}"))
@@ -179,10 +177,10 @@ fn plain(gateway: &Url) -> Finding {
         None => false,
     };
     if is_here {
-        return Finding::new("TLS", Verdict::Ok, "none, and none is needed on this machine");
+        return Finding::new("TLS", Verdict::Ok, "none, and none needed on this machine");
     }
-    Finding::new("TLS", Verdict::Warn, "none: whoever is on the way can read the key")
-        .advise("use an https address; the guide to operating a gateway says how to turn TLS on")
+    Finding::new("TLS", Verdict::Warn, "none: anyone on the network path can read the key")
+        .advise("use an https address; the guide to operating a gateway explains how to turn on TLS")
 }
 
 /// The addresses of a server, and a finding about its name. Errors: it has none.
@@ -201,15 +199,20 @@ async fn resolve(peer: &Peer<'_>, limit: Duration) -> Result<(Option<Finding>, V
         Finding::new("name", Verdict::Fail, told).advise(peer.advise_name())
     };
     let found = match timeout(limit, tokio::net::lookup_host((name, port))).await {
-        Err(_) => return Err(fail(format!("there was no answer within {}", amount::time(limit)))),
+        Err(_) => return Err(fail(format!("no answer within {}", amount::time(limit)))),
         Ok(Err(error)) => return Err(fail(error.to_string())),
         Ok(Ok(found)) => found.take(MOST_ADDRESSES).collect::<Vec<_>>(),
     };
     if found.is_empty() {
-        return Err(fail("the name servers know none".to_owned()));
+        return Err(fail("DNS has none".to_owned()));
     }
     let shown: Vec<String> = found.iter().map(|address| address.ip().to_string()).collect();
-    let told = format!("{}{name} is {} ({})", peer.shown(), shown.join(", "), amount::time(began.elapsed()));
+    let told = format!(
+        "{}{name} resolves to {} ({})",
+        peer.shown(),
+        shown.join(", "),
+        amount::time(began.elapsed())
+    );
     Ok((Some(Finding::new("name", Verdict::Ok, told)), found))
 }
 
@@ -226,13 +229,17 @@ async fn connect(
     for address in addresses {
         let why = match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => {
-                let told = format!("{}{address} takes it ({})", peer.shown(), amount::time(began.elapsed()));
+                let told = format!(
+                    "{}{address} accepts connections ({})",
+                    peer.shown(),
+                    amount::time(began.elapsed())
+                );
                 let finding = if refused.is_empty() {
                     Finding::new("connection", Verdict::Ok, told)
                 } else {
                     let told = format!("{told}, but {}", refused.join("; "));
                     Finding::new("connection", Verdict::Warn, told)
-                        .advise("calls try each address in turn, which takes time: mend those that fail")
+                        .advise("calls try each address in turn, which takes time: fix the failing ones")
                 };
                 return Ok((finding, Box::new(stream)));
             }

@@ -41,17 +41,17 @@ pub(super) async fn tunnel(
     let fail = |why: String| {
         let advice = if why.contains("auth") {
             format!(
-                "give the proxy a name and a password: http://NAME:PASSWORD@HOST:PORT in {}",
+                "set a user name and password for the proxy: http://NAME:PASSWORD@HOST:PORT in {}",
                 variables(gateway)
             )
         } else {
-            format!("ask who runs the proxy whether it may reach {to}, or correct {}", variables(gateway))
+            format!("ask the proxy's administrator to allow {to}, or fix {}", variables(gateway))
         };
-        Finding::new("tunnel", Verdict::Fail, format!("the proxy does not connect to {to}: {why}"))
+        Finding::new("tunnel", Verdict::Fail, format!("the proxy did not connect to {to}: {why}"))
             .advise(advice)
     };
     match timeout(limit, opened(proxy, gateway, stream)).await {
-        Err(_) => Err(fail(format!("there was no answer within {}", amount::time(limit)))),
+        Err(_) => Err(fail(format!("no answer within {}", amount::time(limit)))),
         Ok(Err(error)) => Err(fail(error.to_string())),
         Ok(Ok(stream)) => {
             let told = format!("the proxy connects to {to}");

@@ -110,15 +110,14 @@ impl Gateway<'_> {
         let time = amount::time(began.elapsed());
         let (finding, headers) = match answer {
             Ok(answer) => {
-                let told = format!("answers in {time}, and asks for no key");
-                let finding = Finding::new("gateway", Verdict::Ok, told).advise(format!(
-                    "the clients want one all the same: any text in {API_KEY_VARIABLE} will do"
-                ));
+                let told = format!("answers in {time}, and requires no key");
+                let finding = Finding::new("gateway", Verdict::Ok, told)
+                    .advise(format!("the clients still need one: set {API_KEY_VARIABLE} to any text"));
                 (finding, Some(answer.headers))
             }
             Err(error) if wants_key(&error) => {
                 let finding =
-                    Finding::new("gateway", Verdict::Ok, format!("answers in {time}, and wants a key"));
+                    Finding::new("gateway", Verdict::Ok, format!("answers in {time}, and requires a key"));
                 (finding, error.headers().cloned())
             }
             Err(error) => {
@@ -129,11 +128,7 @@ impl Gateway<'_> {
         examined.add(finding)?;
         examined.add(clock(headers.as_ref(), asked))?;
         for name in ["models", "protocols"] {
-            examined.add(Finding::new(
-                name,
-                Verdict::Skip,
-                "not asked: the gateway tells them to a key only",
-            ))?;
+            examined.add(Finding::new(name, Verdict::Skip, "the gateway lists them only with a key"))?;
         }
         Ok(())
     }
@@ -145,10 +140,10 @@ impl Gateway<'_> {
         examined: &mut Examined,
     ) -> io::Result<()> {
         if !arguments.call {
-            let found = format!("{} were not tried", PROTOCOLS.join(", "));
+            let found = format!("not called: {}", PROTOCOLS.join(", "));
             return examined.add(
                 Finding::new("protocols", Verdict::Skip, found)
-                    .advise("--call asks a model for a few words over each, which costs some tokens"),
+                    .advise("--call sends a short prompt over each, which costs a few tokens"),
             );
         }
         for protocol in PROTOCOLS {
@@ -157,11 +152,7 @@ impl Gateway<'_> {
                 None => models.iter().find(|model| may_serve(protocol, model)).map(|model| model.id.as_str()),
             };
             let Some(model) = model else {
-                examined.add(Finding::new(
-                    protocol,
-                    Verdict::Skip,
-                    "no model that it serves is in the list",
-                ))?;
+                examined.add(Finding::new(protocol, Verdict::Skip, "it serves none of the listed models"))?;
                 continue;
             };
             let finding = match self.client.call(small(protocol, model)).await {
@@ -177,7 +168,7 @@ impl Gateway<'_> {
                     let failure = unless_known(self.client, model, error).await;
                     return examined.add(
                         Finding::new(protocol, Verdict::Fail, failure.message())
-                            .advise("`gatewright models` lists those that the key may use"),
+                            .advise("`gatewright models` lists the models that the key may use"),
                     );
                 }
                 Err(error) => self.refused(protocol, error),
@@ -191,11 +182,11 @@ impl Gateway<'_> {
     fn refused(&self, name: &str, error: Error) -> Finding {
         let advice = match self.is_behind_proxy.then(|| error.status()).flatten() {
             Some(PROXY_WANTS_PASSWORD) => {
-                "give the proxy a name and a password: http://NAME:PASSWORD@HOST:PORT in its variable"
+                "set a user name and password for the proxy: http://NAME:PASSWORD@HOST:PORT in its variable"
                     .to_owned()
             }
             Some(502..=504) => {
-                "the proxy may not reach the gateway: ask who runs it, or go around it by NO_PROXY".to_owned()
+                "the proxy is not allowed to reach the gateway: ask its administrator, or bypass it with NO_PROXY".to_owned()
             }
             _ => advice(error.kind()),
         };
@@ -212,25 +203,25 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
     let date = headers.and_then(|headers| headers.get("date")?.to_str().ok());
     let there = date.and_then(|date| httpdate::parse_http_date(date).ok());
     let Some(there) = there else {
-        return Finding::new("clock", Verdict::Skip, "the gateway does not say what time it is");
+        return Finding::new("clock", Verdict::Skip, "the gateway's response has no date");
     };
     let (apart, is_ahead) = match here.duration_since(there) {
         Ok(ahead) => (ahead, true),
         Err(behind) => (behind.duration(), false),
     };
     let told = format!(
-        "this clock is {} {} of that of the gateway",
+        "this machine's clock is {} {} the gateway's",
         amount::time(apart),
-        if is_ahead { "ahead" } else { "short" }
+        if is_ahead { "ahead of" } else { "behind" }
     );
     // Its time is in whole seconds, and the response took a while.
     match apart {
-        apart if apart < SKEW_TOLD => Finding::new("clock", Verdict::Ok, "agrees with that of the gateway"),
+        apart if apart < SKEW_TOLD => Finding::new("clock", Verdict::Ok, "agrees with the gateway's"),
         apart if apart < SKEW_REFUSED => {
-            Finding::new("clock", Verdict::Warn, told).advise("set both clocks by a time server")
+            Finding::new("clock", Verdict::Warn, told).advise("synchronize both clocks with a time server")
         }
         _ => Finding::new("clock", Verdict::Fail, told).advise(
-            "set both clocks by a time server: certificates and signatures of notifications depend on them",
+            "synchronize both clocks with a time server: certificates and webhook signatures depend on them",
         ),
     }
 }
@@ -238,8 +229,8 @@ fn clock(headers: Option<&HeaderMap>, here: SystemTime) -> Finding {
 fn models(models: &[Model]) -> Finding {
     const KINDS: [&str; 3] = ["text", "image", "video"];
     if models.is_empty() {
-        return Finding::new("models", Verdict::Fail, "the key may use none")
-            .advise("give the key other models with `gatewright keys`, or configure some");
+        return Finding::new("models", Verdict::Fail, "the key may not use any")
+            .advise("create a key for other models with `gatewright keys`, or configure some");
     }
     let count = |wanted: &str| models.iter().filter(|model| kind(model) == Some(wanted)).count();
     let known = KINDS.map(|name| (name, count(name)));
@@ -287,18 +278,18 @@ fn small(protocol: &str, model: &str) -> Call {
 fn advice(kind: ErrorKind) -> String {
     match kind {
         ErrorKind::Authentication => {
-            format!(
-                "set {API_KEY_VARIABLE} to a key of this gateway; `gatewright keys list` shows which there are"
-            )
+            format!("set {API_KEY_VARIABLE} to a key of this gateway; `gatewright keys list` lists them")
         }
         ErrorKind::PermissionDenied => {
-            "the key is not made for this: `gatewright keys show` tells what it may do".to_owned()
+            "the key does not permit this: `gatewright keys show` lists what it permits".to_owned()
         }
-        ErrorKind::NotFound => "check the address: another service may be there".to_owned(),
-        ErrorKind::RateLimit => "the key or the provider has a limit: wait, or raise it".to_owned(),
+        ErrorKind::NotFound => "check the address: another service may be running there".to_owned(),
+        ErrorKind::RateLimit => {
+            "a limit of the key or the provider was reached: wait, or raise it".to_owned()
+        }
         ErrorKind::Timeout => "the gateway or its provider is slow: --timeout waits longer".to_owned(),
-        ErrorKind::Decode => "check the address: what answers there is no gateway".to_owned(),
-        _ => "the log of the gateway tells more; it has the id of the request".to_owned(),
+        ErrorKind::Decode => "check the address: the service there is not a gateway".to_owned(),
+        _ => "see the gateway's log, which has the request's id".to_owned(),
     }
 }
 
@@ -319,12 +310,12 @@ mod tests {
         let warned = verdict("Fri, 31 Jul 2026 11:58:00 GMT");
         assert_eq!(
             (warned.verdict, &*warned.found),
-            (Verdict::Warn, "this clock is 2 min 0 s ahead of that of the gateway")
+            (Verdict::Warn, "this machine's clock is 2 min 0 s ahead of the gateway's")
         );
         let failed = verdict("Fri, 31 Jul 2026 13:00:00 GMT");
         assert_eq!(
             (failed.verdict, &*failed.found),
-            (Verdict::Fail, "this clock is 60 min 0 s short of that of the gateway")
+            (Verdict::Fail, "this machine's clock is 60 min 0 s behind the gateway's")
         );
         assert_eq!(clock(None, here).verdict, Verdict::Skip);
         assert_eq!(verdict("tomorrow").verdict, Verdict::Skip);

@@ -44,8 +44,8 @@ pub(super) fn examine() -> Vec<Finding> {
     findings.extend(data.map(|folder| writable("data folder", &folder)));
     findings.push(match state::place() {
         Some(folder) => writable("state folder", &folder),
-        None => Finding::new("state folder", Verdict::Warn, "there is no place for it")
-            .advise("set HOME; without it, conversations have no history"),
+        None => Finding::new("state folder", Verdict::Warn, "its location is unknown")
+            .advise("set HOME; without it, chat saves no history"),
     });
     findings
 }
@@ -89,7 +89,7 @@ fn variables(set: BTreeSet<String>) -> Finding {
     let (known_ones, unknown): (Vec<String>, Vec<String>) =
         set.into_iter().partition(|name| known.contains(name));
     let told = match known_ones.as_slice() {
-        [] => format!("none of {OURS}… is set"),
+        [] => format!("no {OURS}… variable is set"),
         names => format!("set: {}", names.join(", ")),
     };
     // A configuration file may use its own variables; one that is almost ours is a typo.
@@ -97,8 +97,8 @@ fn variables(set: BTreeSet<String>) -> Finding {
     match slip {
         None => Finding::new("variables", Verdict::Ok, told),
         Some((name, meant)) => {
-            Finding::new("variables", Verdict::Warn, format!("{told}; {name} is set, and nothing reads it"))
-                .advise(format!("if {meant} is meant, set that one"))
+            Finding::new("variables", Verdict::Warn, format!("{told}; {name} is set, but nothing reads it"))
+                .advise(format!("did you mean {meant}?"))
         }
     }
 }
@@ -111,7 +111,7 @@ fn configuration() -> (Finding, Option<PathBuf>) {
     let named = of_variable("GATEWRIGHT_SERVE_CONFIG");
     let file = named.or_else(|| Some(PathBuf::from(CONFIG_FILE)).filter(|file| file.is_file()));
     let Some(file) = file else {
-        let found = format!("no {CONFIG_FILE} here: `serve` would simulate a provider");
+        let found = format!("no {CONFIG_FILE} here: `serve` would use a simulated provider");
         return (Finding::new("configuration", Verdict::Ok, found), data);
     };
     let (finding, of_file) = read(&file);
@@ -121,7 +121,7 @@ fn configuration() -> (Finding, Option<PathBuf>) {
 /// This program contains no gateway, so it can't check the file.
 #[cfg(not(feature = "server"))]
 fn read(file: &Path) -> (Finding, Option<PathBuf>) {
-    let told = format!("{} is here; `gatewright config check` judges it", file.display());
+    let told = format!("{} is here; `gatewright config check` validates it", file.display());
     (Finding::new("configuration", Verdict::Ok, told), None)
 }
 
@@ -135,15 +135,15 @@ fn read(file: &Path) -> (Finding, Option<PathBuf>) {
             if problems.len() > MOST_PROBLEMS {
                 told.push_str("\n…");
             }
-            let advice = format!("mend {shown}; `gatewright config check` tells all that is wrong with it");
+            let advice = format!("fix {shown}; `gatewright config check` lists every problem");
             (Finding::new("configuration", Verdict::Fail, told).advise(advice), None)
         }
         Ok(read) => {
-            let told = format!("{shown} is right: {}", read.config.offer());
+            let told = format!("{shown} is valid: {}", read.config.offer());
             let finding = match read.warnings.first() {
                 None => Finding::new("configuration", Verdict::Ok, told),
                 Some(first) => Finding::new("configuration", Verdict::Warn, format!("{told}\n{first}"))
-                    .advise("`gatewright config check` tells all warnings"),
+                    .advise("`gatewright config check` lists every warning"),
             };
             (finding, read.config.data)
         }
@@ -156,16 +156,14 @@ fn writable(name: &'static str, folder: &Path) -> Finding {
     let there = folder.ancestors().find(|folder| folder.exists());
     match there.map(|there| (there, check_place(&there.join("doctor")))) {
         Some((there, Ok(()))) if there == folder => {
-            Finding::new(name, Verdict::Ok, format!("{shown} can be written to"))
+            Finding::new(name, Verdict::Ok, format!("{shown} is writable"))
         }
-        Some((_, Ok(()))) => {
-            Finding::new(name, Verdict::Ok, format!("{shown} will be made when it is needed"))
-        }
+        Some((_, Ok(()))) => Finding::new(name, Verdict::Ok, format!("{shown} will be created when needed")),
         Some((there, Err(error))) => {
-            Finding::new(name, Verdict::Fail, format!("{} cannot be written to: {error}", there.display()))
-                .advise("let this user write there, or name another folder")
+            Finding::new(name, Verdict::Fail, format!("{} is not writable: {error}", there.display()))
+                .advise("give this user write access, or choose another folder")
         }
-        None => Finding::new(name, Verdict::Ok, format!("{shown} will be made when it is needed")),
+        None => Finding::new(name, Verdict::Ok, format!("{shown} will be created when needed")),
     }
 }
 
@@ -193,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(writable("x", folder.path()).verdict, Verdict::Ok);
         let missing = folder.path().join("a/b");
-        assert!(writable("x", &missing).found.ends_with("will be made when it is needed"));
+        assert!(writable("x", &missing).found.ends_with("will be created when needed"));
         assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0, "nothing is left over");
         let file = folder.path().join("file");
         std::fs::write(&file, "").expect("written");

@@ -45,14 +45,14 @@ impl Tls<'_> {
         let fail = |why: String| Finding::new(name, Verdict::Fail, why);
         let host = server.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let Ok(host_name) = ServerName::try_from(host.clone()) else {
-            return Err(fail(format!("{host} is no name that a certificate can have")));
+            return Err(fail(format!("{host} is not a name that a certificate can have")));
         };
         let (watching, connector) = connector(self.bundle).map_err(fail)?;
         let handshake = timeout(self.limit, connector.connect(host_name, stream)).await;
         let chain = watching.chain.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs().cast_signed());
         match handshake {
-            Err(_) => Err(fail(format!("the handshake was not done within {}", amount::time(self.limit)))
+            Err(_) => Err(fail(format!("the handshake timed out after {}", amount::time(self.limit)))
                 .advise("the port may not speak TLS: check the address")),
             Ok(Err(error)) => {
                 let refused = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
@@ -100,7 +100,7 @@ fn advice(refused: Option<&Error>, is_behind_proxy: bool) -> String {
     };
     match why {
         CertificateError::UnknownIssuer if is_behind_proxy => format!(
-            "the proxy may show a certificate of its own: if you trust its authority, set {CA_BUNDLE_VARIABLE} to a \
+            "the proxy may present its own certificate: if you trust its authority, set {CA_BUNDLE_VARIABLE} to a \
              PEM file with the authority's certificate"
         ),
         CertificateError::UnknownIssuer => {
@@ -109,16 +109,16 @@ fn advice(refused: Option<&Error>, is_behind_proxy: bool) -> String {
             )
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "renew the certificate of the gateway, or correct the clock of this machine".to_owned()
+            "renew the gateway's certificate, or correct this machine's clock".to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "correct the clock of this machine, or wait until the certificate is valid".to_owned()
+            "correct this machine's clock, or wait until the certificate is valid".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "use a name of the certificate in the address, or give the gateway a certificate with this name"
+            "use a name from the certificate in the address, or give the gateway a certificate for this name"
                 .to_owned()
         }
-        _ => "give the gateway another certificate".to_owned(),
+        _ => "replace the gateway's certificate".to_owned(),
     }
 }
 
@@ -134,7 +134,7 @@ fn shown(chain: &[CertificateDer<'static>], now: i64) -> String {
     let mut text = String::new();
     for (at, der) in chain.iter().take(MOST).enumerate() {
         let Some(certificate) = parse(der) else {
-            text.push_str("\na certificate that cannot be read");
+            text.push_str("\nan unreadable certificate");
             continue;
         };
         let end = certificate.validity().not_after.timestamp();

@@ -49,8 +49,8 @@ pub(super) struct Imported {
 pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
     let document: Value = serde_saphyr::from_str_with_options(yaml, bounds())
         // Without an excerpt of the file, which may contain keys.
-        .map_err(|error| format!("it is not YAML that can be read: {}", error.without_snippet()))?;
-    let Value::Object(members) = document else { return Err("it holds no settings".to_owned()) };
+        .map_err(|error| format!("it is not valid YAML: {}", error.without_snippet()))?;
+    let Value::Object(members) = document else { return Err("it has no settings".to_owned()) };
     let mut document = Section::of_file(members);
     let Some(Ok(deployments)) = document.take("model_list").map(Setting::list) else {
         return Err("it has no model_list".to_owned());
@@ -71,7 +71,7 @@ pub(super) fn import(yaml: &str, source: &str) -> Result<Imported, String> {
 
     for deployment in deployments {
         if let Err(why) = import.deployment(deployment) {
-            import.leave(format!("{why}; the deployment is left out"));
+            import.leave(format!("{why}; the deployment is skipped"));
         }
     }
     import.rank();
@@ -121,28 +121,28 @@ impl Import {
         };
         let (id, called) = (id.text()?, called.text()?);
         if id.contains('*') || called.contains('*') {
-            return Err(format!("{at}: {id}: a model for many names; list each model"));
+            return Err(format!("{at}: {id}: a wildcard; list each model"));
         }
         check_model_id(&id).map_err(|why| format!("{at}: {why}"))?;
         let info = deployment.take("model_info").and_then(|info| self.noted(info.section()));
         let mut info = info.unwrap_or_default();
         let makes = match info.take("mode").map(|mode| mode.text()).transpose()?.as_deref() {
             None => made_by(called.rsplit('/').next().unwrap_or(&called))
-                .map_err(|mode| format!("{at}: {id}: by its name a model of the mode {mode}"))?,
+                .map_err(|mode| format!("{at}: {id}: by its name, a model of mode {mode}"))?,
             Some("chat" | "completion" | "responses") => None,
             Some("image_generation") => Some("image"),
             Some("video_generation") => Some("video"),
-            Some(mode) => return Err(format!("{at}: {id}: a model of the mode {mode}")),
+            Some(mode) => return Err(format!("{at}: {id}: a model of mode {mode}")),
         };
         let base = parameters.take("api_base").or_else(|| parameters.take("base_url"));
         let base = base.map(|base| base.text()).transpose()?;
         let (provider, model) =
             provider(&called, base.as_deref()).map_err(|why| format!("{at}: {id}: {why}"))?;
         if makes.is_some() && matches!(provider.kind, "messages" | "native") {
-            return Err(format!("{at}: {id}: images and videos of a provider of kind {}", provider.kind));
+            return Err(format!("{at}: {id}: images and videos from a provider of kind {}", provider.kind));
         }
         if self.by_id.get(&id).is_some_and(|position| self.plan.models[*position].makes != makes) {
-            return Err(format!("{at}: {id}: an earlier deployment of the model has another mode"));
+            return Err(format!("{at}: {id}: an earlier deployment of the model has a different mode"));
         }
         let max_requests_per_minute = self.count(&mut parameters, "rpm", &COUNTS);
         let max_concurrent = self.count(&mut parameters, "max_parallel_requests", &COUNTS);
@@ -196,7 +196,7 @@ impl Import {
             model.default_max_tokens = max_tokens;
         } else if model.default_max_tokens != max_tokens {
             self.leave(format!(
-                "{at}.litellm_params.max_tokens: an earlier deployment of the model has another one"
+                "{at}.litellm_params.max_tokens: an earlier deployment of the model has a different value"
             ));
         }
     }
@@ -226,7 +226,7 @@ impl Import {
         for (told, side) in [(input, "input"), (output, "output")] {
             if told.is_none() {
                 self.note(format!(
-                    "the model {model}: it has no {side}_cost_per_token, so its {side} counts as free: add it to its price"
+                    "the model {model} has no {side}_cost_per_token, so its {side} counts as free: add it to the price"
                 ));
             }
         }
@@ -269,7 +269,7 @@ impl Import {
         }
         for id in behind {
             self.note(format!(
-                "the model {id}: a deployment without a weight, or with 0, only gets what those with one cannot answer"
+                "the model {id}: a deployment without a weight, or with weight 0, is only used when those with one fail"
             ));
         }
     }
@@ -311,7 +311,7 @@ impl Import {
         // Either the model, or an object that also states whether the alias is listed.
         let model = if model.is_object() {
             let mut members = model.section()?;
-            let model = members.take("model").ok_or_else(|| format!("{path}: it names no model"))?;
+            let model = members.take("model").ok_or_else(|| format!("{path}: names no model"))?;
             self.leave_rest(members);
             model
         } else {
@@ -320,7 +320,7 @@ impl Import {
         let position = self.position(&model)?;
         check_model_id(&alias).map_err(|why| format!("{path}: {why}"))?;
         if self.by_id.contains_key(&alias) {
-            return Err(format!("{path}: there is a model of this name"));
+            return Err(format!("{path}: a model with this name exists"));
         }
         self.plan.models[position].aliases.push(alias.clone());
         self.by_id.insert(alias, position);
@@ -330,10 +330,7 @@ impl Import {
     /// The model that a setting names.
     fn position(&self, model: &Setting) -> Result<usize, String> {
         let id = model.text()?;
-        self.by_id
-            .get(&id)
-            .copied()
-            .ok_or_else(|| format!("{}: there is no model {id} in the result", model.path))
+        self.by_id.get(&id).copied().ok_or_else(|| format!("{}: the result has no model {id}", model.path))
     }
 
     /// `lists`: each is `[{ model: [others] }, …]`; `*` means the models that have no fallbacks of their own, as does
@@ -352,7 +349,7 @@ impl Import {
                             have_own.insert(position);
                         }
                         None if id == "*" => of_the_rest = others,
-                        None => self.leave(format!("{path}: there is no model {id} in the result")),
+                        None => self.leave(format!("{path}: the result has no model {id}")),
                     }
                 }
             }
@@ -380,7 +377,10 @@ impl Import {
                 continue;
             }
             if other.makes != model.makes {
-                self.leave(format!("{path}: {} makes something else than {}", other.id, model.id));
+                self.leave(format!(
+                    "{path}: the output of {} differs in kind from that of {}",
+                    other.id, model.id
+                ));
                 continue;
             }
             let after = model.targets.iter().map(|target| target.order).max().unwrap_or(0);
@@ -411,7 +411,7 @@ impl Import {
             number += 1;
         }
         self.variables.insert(key, name.clone());
-        self.note(format!("set the variable {name}: its key stands in the file and is not carried over"));
+        self.note(format!("set the variable {name}: its key is written in the file and was not copied"));
         Some(name)
     }
 
@@ -441,8 +441,10 @@ impl Import {
     fn finish(self, source: &str) -> Imported {
         let mut notes = self.notes;
         if self.plan.models.is_empty() {
-            notes
-                .insert(0, "no deployment is left: a gateway with this file simulates a provider".to_owned());
+            notes.insert(
+                0,
+                "no deployment was imported: a gateway with this file simulates a provider".to_owned(),
+            );
         }
         if self.unlisted > 0 {
             notes.push(format!("and {} more", self.unlisted));

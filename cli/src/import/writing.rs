@@ -60,13 +60,14 @@ impl Plan {
     /// The file's text. `source`: what it was converted from, for the first line.
     pub(super) fn to_toml(&self, source: &str) -> String {
         let source = visible(source);
-        let mut text =
-            format!("# Made by gatewright import of {source}. gatewright config init shows every key.\n");
+        let mut text = format!(
+            "# Imported from {source} by gatewright import. gatewright config init shows every key.\n"
+        );
         let translated: Vec<bool> = self.models.iter().map(self.translates()).collect();
         if translated.contains(&true) {
             line(
                 &mut text,
-                "# translate_responses: clients of /v1/responses reach a model whose upstreams do not speak that protocol.",
+                "# translate_responses: lets clients of /v1/responses use a model whose upstreams do not support that protocol.",
             );
         }
         if let Some(variable) = &self.key {

@@ -54,7 +54,7 @@ pub(super) fn one(key: &Key, json: bool) -> Exit {
         ("tokens per month", count(limits.tokens_per_month)),
         ("cost per day", amount(limits.cost_per_day)),
         ("cost per month", amount(limits.cost_per_month)),
-        ("bytes of files", count(limits.file_bytes)),
+        ("file bytes", count(limits.file_bytes)),
     ];
     table::write(&mut out, &rows.map(|(name, value)| [name.to_owned(), value]), 0..0)?;
     out.flush()?;

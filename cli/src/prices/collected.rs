@@ -73,7 +73,7 @@ impl Collected {
             !id.is_empty() && id.len() <= MAX_ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_graphic());
         match read {
             Ok(_) if !is_id => {
-                self.leave_out(format!("{at}: no request can name a model like this"));
+                self.leave_out(format!("{at}: no request can name this model"));
             }
             Ok(Some(model)) => names.iter().for_each(|name| self.insert(name, id, &model, &at)),
             Ok(None) => self.without_price += 1,
@@ -134,7 +134,7 @@ impl Collected {
         if let Some(before) = before.filter(|before| before != model) {
             // Entries are sorted by name, so that the first is always the same.
             self.list.insert(of, id, before);
-            self.leave_out(format!("{at}: an earlier entry says something else of {name:?} {id:?}"));
+            self.leave_out(format!("{at}: an earlier entry for {name:?} {id:?} differs"));
         }
     }
 
@@ -150,19 +150,17 @@ impl Collected {
     /// What is not in the result, a line each.
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> =
-            self.left_out.iter().map(|what| visible(&format!("left out: {what}")).into_owned()).collect();
+            self.left_out.iter().map(|what| visible(&format!("omitted: {what}")).into_owned()).collect();
         if self.more_left_out > 0 {
-            notes.push(format!("left out: {} more", self.more_left_out));
+            notes.push(format!("omitted: {} more", self.more_left_out));
         }
         let models = |count: usize| format!("{count} {}", if count == 1 { "model" } else { "models" });
         if self.without_price > 0 {
-            notes.push(format!("left out: {} without a price", models(self.without_price)));
+            notes.push(format!("omitted: {} without a price", models(self.without_price)));
         }
         if self.not_served > 0 {
-            notes.push(format!(
-                "left out: {} of kinds that a gateway does not serve",
-                models(self.not_served)
-            ));
+            notes
+                .push(format!("omitted: {} of kinds that a gateway does not serve", models(self.not_served)));
         }
         if self.of_unnamed > 0 {
             let mut providers: Vec<&str> =
@@ -171,8 +169,8 @@ impl Collected {
                 providers.push("…");
             }
             notes.push(format!(
-                "left out: {} of providers that gatewright providers does not list ({}); --provider NAME --upstream NAME imports \
-                 those of one for an upstream",
+                "omitted: {} of providers that gatewright providers does not list ({}); import those of one provider for an \
+                    upstream with --provider NAME --upstream NAME",
                 models(self.of_unnamed),
                 visible(&providers.join(", "))
             ));

@@ -205,7 +205,7 @@ fn ranges(members: &Members) -> Result<Option<(TokenPrice, Vec<PriceTier>)>, Str
     }
     tiers.sort_by_key(|tier| tier.above);
     if tiers.windows(2).any(|pair| pair[0].above == pair[1].above) {
-        return Err("two ranges of tiered_pricing begin with the same size".to_owned());
+        return Err("two ranges of tiered_pricing start at the same size".to_owned());
     }
     match tiers.split_first() {
         Some((first, rest)) if first.above == 0 => Ok(Some((first.tokens, rest.to_vec()))),

@@ -108,7 +108,7 @@ fn tiers(cost: &Members) -> Result<Vec<PriceTier>, String> {
             let tier = listed.get("tier");
             let of = |name: &str| tier.and_then(|tier| tier.get(name));
             if of("type").and_then(Value::as_str) != Some("context") {
-                return Err("a tier is not about the size of the prompt".to_owned());
+                return Err("a tier does not depend on the prompt's size".to_owned());
             }
             let above = of("size").and_then(whole).filter(|size| *size > 0);
             let above = above.ok_or("a tier has no size")?;

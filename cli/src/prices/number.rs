@@ -39,7 +39,7 @@ pub(super) fn price(members: &Members, name: &str, unit: Unit) -> Result<Option<
         return Err(format!("{name} is negative"));
     }
     if amount > most {
-        let each = if unit == Unit::ImageOrSecond { "each" } else { "for a million tokens" };
+        let each = if unit == Unit::ImageOrSecond { "each" } else { "per million tokens" };
         return Err(format!("{name} is more than {most} {each}"));
     }
     // The conversion error is smaller than this.
@@ -105,7 +105,7 @@ mod tests {
         let why = |value, unit| read(value, unit).expect_err("no sense");
         assert_eq!(why(json!(-1e-6), Unit::Token), "p is negative");
         assert_eq!(why(json!("0.1"), Unit::Token), "p is not a number");
-        assert_eq!(why(json!(2.5), Unit::Token), "p is more than 10000 for a million tokens");
+        assert_eq!(why(json!(2.5), Unit::Token), "p is more than 10000 per million tokens");
         assert_eq!(why(json!(1e-17), Unit::Token), "p is less than a billionth");
         assert_eq!(why(json!(5000), Unit::ImageOrSecond), "p is more than 1000 each");
     }

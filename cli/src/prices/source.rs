@@ -93,20 +93,19 @@ impl Source {
             Self::Url(url) => self.download(url).await?,
         };
         if bytes.len() > MAX_BYTES {
-            return Err(Failure::Usage(format!("{self} is longer than {MAX_BYTES} bytes")));
+            return Err(Failure::Usage(format!("{self} is larger than {MAX_BYTES} bytes")));
         }
         String::from_utf8(bytes).map_err(|_| Failure::Usage(format!("{self} is not UTF-8")))
     }
 
     async fn download(&self, url: &str) -> Result<Vec<u8>, Failure> {
         let failed = |why: String| Failure::Failed(format!("cannot download {self}: {why}"));
-        let url =
-            Url::parse(url).map_err(|error| Failure::Usage(format!("the URL cannot be read: {error}")))?;
+        let url = Url::parse(url).map_err(|error| Failure::Usage(format!("the URL is invalid: {error}")))?;
         let client = client(&url).map_err(|why| Failure::Usage(format!("cannot download {self}: {why}")))?;
         let cause = |error: reqwest::Error| failed(innermost(&error.without_url()));
         let mut response = client.get(url).send().await.map_err(cause)?;
         if !response.status().is_success() {
-            return Err(failed(format!("the server answers {}", response.status())));
+            return Err(failed(format!("the server returned {}", response.status())));
         }
         let mut bytes = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(cause)? {
@@ -141,7 +140,9 @@ fn client(url: &Url) -> Result<reqwest::Client, String> {
     };
     let is_plain = url.scheme() == "http";
     if is_plain && !is_local {
-        return Err("prices that decide about money come over https alone, but from this machine".to_owned());
+        return Err(
+            "use https: prices decide about money, so http is only allowed from this machine".to_owned()
+        );
     }
     let roots = gatewright_trust::roots(None).map_err(|error| error.to_string())?;
     let tls = gatewright_trust::client()?.with_root_certificates(roots).with_no_client_auth();

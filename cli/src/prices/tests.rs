@@ -100,15 +100,15 @@ fn prices_that_make_no_sense_are_named_and_the_rest_is_taken() {
     assert_eq!(collected.list.to_toml(), "\n[providers.openai.right]\ninput = 1\noutput = 1\n");
     let notes = collected.notes().join("\n");
     for expected in [
-        "left out: openai: negative: input_cost_per_token is negative",
-        "left out: openai: absurd: input_cost_per_token is more than 10000 for a million tokens",
-        "left out: huge: number out of range",
-        "left out: openai: words: input_cost_per_token is not a number",
-        "left out: openai: half: output_cost_per_token is missing",
-        "left out: openai: limit: max_input_tokens is not a number of tokens up to 1000000000",
-        "left out: openai: a name: no request can name a model like this",
-        "left out: list: invalid type: sequence",
-        "left out: 1 model without a price",
+        "omitted: openai: negative: input_cost_per_token is negative",
+        "omitted: openai: absurd: input_cost_per_token is more than 10000 per million tokens",
+        "omitted: huge: number out of range",
+        "omitted: openai: words: input_cost_per_token is not a number",
+        "omitted: openai: half: output_cost_per_token is missing",
+        "omitted: openai: limit: max_input_tokens is not a number of tokens up to 1000000000",
+        "omitted: openai: a name: no request can name this model",
+        "omitted: list: invalid type: sequence",
+        "omitted: 1 model without a price",
     ] {
         assert!(notes.contains(expected), "{expected}\n{notes}");
     }
@@ -120,7 +120,7 @@ fn what_is_left_out_is_listed_up_to_a_bound_with_the_number_of_the_others() {
         .map(|id| format!(r#""m{id}": {{"litellm_provider": "openai", "input_cost_per_token": -1, "output_cost_per_token": 0}}"#))
         .collect();
     let notes = all(&format!("{{{}}}", entries.join(","))).notes();
-    assert_eq!((notes.len(), notes[50].as_str()), (51, "left out: 10 more"));
+    assert_eq!((notes.len(), notes[50].as_str()), (51, "omitted: 10 more"));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn the_first_of_two_entries_that_differ_is_taken_and_the_other_named() {
     );
     let collected = all(&text);
     let notes = collected.notes();
-    assert_eq!(notes, ["left out: openai: m: an earlier entry says something else of \"openai\" \"m\""]);
+    assert_eq!(notes, ["omitted: openai: m: an earlier entry for \"openai\" \"m\" differs"]);
     assert!(collected.list.to_toml().contains("[providers.openai.m]\ninput = 1\n"));
 }
 

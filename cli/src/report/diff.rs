@@ -14,7 +14,7 @@ use crate::terminal::colour;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// text: what got worse first; json: one object; html: a page
+    /// text: regressions first; json: one object; html: a page
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     /// Changes that cause exit code 1: worse (a cell no longer passes, or a skipped one fails), slower, model

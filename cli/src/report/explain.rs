@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &Arguments) -> Exit {
             (None, None) => {
                 let checks = CheckId::ALL.map(CheckId::name);
                 let offer = offer(name, RULES.iter().map(|rule| rule.name).chain(checks));
-                let problem = format!("there is no rule and no check {name}{offer}");
+                let problem = format!("no rule or check is named {name}{offer}");
                 return Err(Failure::Usage(format!("{problem}\n{}", list().trim_end())));
             }
         },

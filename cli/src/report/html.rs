@@ -13,7 +13,7 @@ use crate::places;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Folder with the evidence of the check kit, to show in the cells and to link
+    /// Folder with the evidence of the check kit, which the page shows in its cells and links to
     #[arg(long, value_name = "DIR")]
     evidence: Option<PathBuf>,
     #[command(flatten)]

@@ -32,7 +32,7 @@ pub(super) fn read_file(file: &Path, max_bytes: u64) -> Result<Vec<u8>, Failure>
     };
     let bytes = bounded(file, max_bytes).map_err(|error| failure(&error))?;
     if bytes.len() as u64 > max_bytes {
-        return Err(failure(&format!("it has more than {max_bytes} bytes")));
+        return Err(failure(&format!("it is larger than {max_bytes} bytes")));
     }
     Ok(bytes)
 }
@@ -234,7 +234,7 @@ fn blocks(file: &Path, max_bytes: usize) -> Works {
 }
 
 fn no_document() -> io::Error {
-    io::Error::new(io::ErrorKind::UnexpectedEof, "the file holds no document")
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file has no document")
 }
 
 /// Reports on standard error that an input cannot be read.

@@ -73,13 +73,13 @@ impl Announcement {
         let urls = gateway.urls().join(", ");
         writeln!(out, "Gateway at {}, with {}. Ctrl-C stops it.\n", paint.paint(BOLD, urls), self.provider)?;
         let keys = match origins.key {
-            None => "a key made for this run, below; `gatewright keys` makes others",
-            Some(Origin::ConfigFile) => "the key of the configuration file, and those of `gatewright keys`",
-            Some(Origin::CommandLine) => "the key that it was given, and those of `gatewright keys`",
+            None => "a key generated for this run, below; create others with `gatewright keys`",
+            Some(Origin::ConfigFile) => "the key in the configuration file, and those of `gatewright keys`",
+            Some(Origin::CommandLine) => "the given key, and those of `gatewright keys`",
         };
         let mut told = vec![("Keys", keys.to_owned()), ("Store", self.store(gateway))];
         if cfg!(feature = "console") {
-            told.push(("Page", format!("{}/ in a browser", gateway.url())));
+            told.push(("Console", format!("{}/ (in a browser)", gateway.url())));
         }
         for (title, what) in told.iter().chain(&self.on) {
             writeln!(out, "  {}  {}", paint.paint(DIM, format_args!("{title:9}")), visible(what))?;
@@ -90,10 +90,7 @@ impl Announcement {
             writeln!(out, "\n{}", paint.paint(BOLD, "To verify its webhooks:"))?;
             writeln!(out, "  export {WEBHOOK_SECRET_VARIABLE}={secret}")?;
         } else if origins.webhook_secret.is_none() {
-            writeln!(
-                out,
-                "\nThe secret of its webhooks is that of before; `gatewright webhooks secret` shows it."
-            )?;
+            writeln!(out, "\nThe webhook secret is unchanged; `gatewright webhooks secret` shows it.")?;
         }
         writeln!(out)?;
         out.flush()
@@ -102,15 +99,12 @@ impl Announcement {
     fn store(&self, gateway: &Gateway) -> String {
         match &self.data {
             Some(folder) => {
-                format!("{}: keys, usage, stored responses, tasks and files last", folder.display())
+                format!("{}: persistent keys, usage, stored responses, tasks and files", folder.display())
             }
             None if gateway.lasts() => {
-                "a database that gateways share: keys, usage, stored responses and tasks last".to_owned()
+                "a shared database: persistent keys, usage, stored responses and tasks".to_owned()
             }
-            None => {
-                "in memory: keys, usage, stored responses, tasks and files end with it; --data keeps them"
-                    .to_owned()
-            }
+            None => "in memory: all data is lost when the gateway stops; use --data to keep it".to_owned(),
         }
     }
 
@@ -132,7 +126,7 @@ impl Announcement {
   export GATEWRIGHT_API_KEY={}",
                 gateway.key().expose()
             )?,
-            Some(_) => writeln!(out, "  # and GATEWRIGHT_API_KEY, the key")?,
+            Some(_) => writeln!(out, "  # and set GATEWRIGHT_API_KEY to the key")?,
         }
         if let Some(model) = &self.model {
             let request = serde_json::json!({
@@ -145,7 +139,7 @@ impl Announcement {
             writeln!(out, "    -H 'Content-Type: application/json' \\")?;
             writeln!(out, "    -d '{}'", visible(&request))?;
         }
-        writeln!(out, "\nBase URL of SDKs: {url}/v1\n  {url} where the SDK adds the version")
+        writeln!(out, "\nBase URL for SDKs: {url}/v1\n  {url} if the SDK adds the version")
     }
 }
 
@@ -166,7 +160,7 @@ fn provider(config: &Config) -> String {
 
 fn upstreams(config: &Config) -> String {
     if config.upstreams.is_empty() {
-        return "none yet: the store has no configuration that can be used".to_owned();
+        return "none yet: the store has no usable configuration".to_owned();
     }
     let models = config.models.len();
     let offered = match models {
@@ -189,7 +183,7 @@ fn list(names: &[&str]) -> String {
 fn limits(config: &Config) -> String {
     let body = u64::try_from(config.max_body_bytes).unwrap_or(u64::MAX);
     format!(
-        "{} connections, {} for an address, requests of {}",
+        "{} connections, {} per address, requests up to {}",
         config.max_connections,
         config.max_connections_per_peer,
         bytes(body)
@@ -201,17 +195,17 @@ fn tls(config: &Config) -> String {
         Some(tls) => {
             format!("on, at {}; the certificate is {}", tls.listen.join(", "), tls.certificate.display())
         }
-        None => "off; a configuration file turns it on".to_owned(),
+        None => "off; turn it on in a configuration file".to_owned(),
     }
 }
 
 fn operators(config: &Config) -> String {
     let admin = if config.admin_key.is_some() {
-        "/admin and /metrics with the admin key"
+        "/admin and /metrics, with the admin key"
     } else {
-        "/admin is off, it needs GATEWRIGHT_SERVE_ADMIN_KEY"
+        "/admin is off; set GATEWRIGHT_SERVE_ADMIN_KEY to turn it on"
     };
-    if config.open_metrics { format!("{admin}; /metrics is open to all") } else { admin.to_owned() }
+    if config.open_metrics { format!("{admin}; /metrics needs no key") } else { admin.to_owned() }
 }
 
 /// What is off by default.
@@ -221,12 +215,20 @@ fn chosen(config: &Config, traces: bool) -> impl Iterator<Item = (&'static str, 
         (
             config.shared_config.is_some(),
             "Shared",
-            "upstreams and models are those of the store; `gatewright config show` writes them".to_owned(),
+            "upstreams and models come from the store; `gatewright config show` prints them".to_owned(),
         ),
-        (config.counters.is_some(), "Counters", "limits hold over all gateways that share them".to_owned()),
+        (
+            config.counters.is_some(),
+            "Counters",
+            "limits are enforced across all gateways that share them".to_owned(),
+        ),
         (config.files.is_some(), "Files", "in a bucket".to_owned()),
-        (!origins.is_empty(), "Web pages", format!("those of {} may call it", list(&origins))),
-        (config.allow_private_webhooks, "Webhooks", "also to private addresses and without TLS".to_owned()),
+        (!origins.is_empty(), "Web pages", format!("pages of {} may call it", list(&origins))),
+        (
+            config.allow_private_webhooks,
+            "Webhooks",
+            "private addresses and plain http are allowed".to_owned(),
+        ),
         (traces, "Traces", "exported over OTLP".to_owned()),
         (config.faults != Faults::default(), "Faults", "injected into every response".to_owned()),
     ];

@@ -110,7 +110,7 @@ fn read(file: &Path) -> Result<String, Failure> {
     let cannot = |why: String| Failure::Usage(format!("cannot read a key from {}: {why}", file.display()));
     read.map_err(|error| cannot(error.to_string()))?;
     if text.len() as u64 > LONGEST_FILE {
-        return Err(cannot(format!("it is longer than {LONGEST_FILE} bytes")));
+        return Err(cannot(format!("it is larger than {LONGEST_FILE} bytes")));
     }
     Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }

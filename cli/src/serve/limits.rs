@@ -17,7 +17,7 @@ pub(super) struct Limits {
     #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_BODY_BYTES", hide_env_values = true)]
     max_body_bytes: Option<NonZeroU32>,
-    /// Maximum size of all generated files together; each is kept for one hour, and requests that need more are refused [default: 268435456]
+    /// Maximum total size of generated files, each stored for one hour; requests that need more are rejected [default: 268435456]
     #[arg(long, value_name = "BYTES")]
     #[arg(env = "GATEWRIGHT_SERVE_MAX_FILE_BYTES", hide_env_values = true)]
     max_file_bytes: Option<NonZeroU64>,
@@ -42,15 +42,16 @@ pub(super) struct Limits {
     #[arg(long, value_name = "SECONDS", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_BODY_TIMEOUT", hide_env_values = true)]
     body_timeout: Option<Duration>,
-    /// Longest time that a client may read nothing of its response [default: 60]
+    /// Maximum time that a client may stall while reading its response [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = wait)]
     #[arg(env = "GATEWRIGHT_SERVE_WRITE_TIMEOUT", hide_env_values = true)]
     write_timeout: Option<Duration>,
-    /// Time that requests, video tasks and webhooks in progress get to finish at shutdown [default: 5]
+    /// Time for requests, video tasks and webhooks in progress to finish at shutdown [default: 5]
     #[arg(long, value_name = "SECONDS", value_parser = grace)]
     #[arg(env = "GATEWRIGHT_SERVE_SHUTDOWN_GRACE", hide_env_values = true)]
     shutdown_grace: Option<Duration>,
-    /// Time between the signal to stop and the last accepted connection; meanwhile, /health/ready answers 503 [default: 0]
+    /// Time during which the gateway still accepts connections after the stop signal, while /health/ready returns 503 [default:
+    /// 0]
     #[arg(long, value_name = "SECONDS", value_parser = grace)]
     #[arg(env = "GATEWRIGHT_SERVE_DRAIN_DELAY", hide_env_values = true)]
     drain_delay: Option<Duration>,

@@ -20,7 +20,7 @@ const DIRECTIVES: &str = "RUST_LOG";
 
 #[derive(Debug, Args)]
 pub(super) struct Logging {
-    /// Log a line for each request, as on a terminal anyway; twice, also what happens to connections. `RUST_LOG` has precedence
+    /// Log a line for each request (always on a terminal); twice, also log connection events. `RUST_LOG` takes precedence
     #[arg(short, long, action = ArgAction::Count)]
     verbose: u8,
     /// Log only errors
@@ -29,16 +29,16 @@ pub(super) struct Logging {
     /// Format of the log [default: short lines on a terminal, else text]
     #[arg(long, value_enum)]
     log_format: Option<Format>,
-    /// Address of an OpenTelemetry collector that gets a trace of each request over OTLP/HTTP, such as http://127.0.0.1:4318
+    /// Address of an OpenTelemetry collector that receives a trace of each request over OTLP/HTTP, such as http://127.0.0.1:4318
     #[arg(long, value_name = "URL", env = "GATEWRIGHT_SERVE_OTLP_ENDPOINT", hide_env_values = true)]
     otlp_endpoint: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Format {
-    /// One record a line, with all of its fields
+    /// One record per line, with all its fields
     Text,
-    /// One object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -58,7 +58,7 @@ impl Logging {
         let reader = self.reader(of_file.format, io::stderr().is_terminal());
         let filter = EnvFilter::try_new(self.directives(of_file.level, reader)).map_err(|error| {
             Failure::Usage(format!(
-                "{DIRECTIVES} is not a list of directives such as info,hyper=warn: {error}"
+                "{DIRECTIVES} is not a valid list of directives such as info,hyper=warn: {error}"
             ))
         })?;
         // An empty variable counts as unset.

@@ -67,23 +67,23 @@ impl Reloading {
                     for warning in warnings {
                         say(&format!("warning: {warning}"));
                     }
-                    say(&format!("{path} was read again: {}", config.offer()));
+                    say(&format!("reloaded {path}: {}", config.offer()));
                     if !reloaded.replaced.is_empty() {
                         let keys = reloaded.replaced.join(", ");
-                        say(&format!("a new key is in use, and the one before is refused: {keys}"));
+                        say(&format!("replaced keys, whose old values are now rejected: {keys}"));
                     }
                     if !reloaded.removed.is_empty() {
                         let keys = reloaded.removed.join(", ");
-                        say(&format!("there is no such key any more, and the one before is refused: {keys}"));
+                        say(&format!("removed keys, which are now rejected: {keys}"));
                     }
                     if !reloaded.waiting.is_empty() {
                         let keys = reloaded.waiting.join(", ");
-                        say(&format!("what changed here takes effect at the next start only: {keys}"));
+                        say(&format!("changes that take effect only after a restart: {keys}"));
                     }
                 }
                 Err(Refused { why, place }) => {
                     self.control.mark_stale(place);
-                    say(&format!("{why}\n{path} is not used: the configuration of before stays in use"));
+                    say(&format!("{why}\ncannot reload {path}: the previous configuration stays in use"));
                 }
             }
         }

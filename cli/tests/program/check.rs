@@ -83,7 +83,7 @@ fn compatible_gateway_passes_and_everything_asked_for_is_written() {
         ("JUnit XML", "junit.xml"),
         ("evidence", "evidence"),
     ] {
-        let told = format!("The {what} is in {}\n", place.path(file));
+        let told = format!("Wrote the {what} to {}\n", place.path(file));
         assert!(out.contains(&told), "{told}: {out}");
     }
     assert!(out.starts_with("PASS  ") && out.contains("13 passed, 0 failed, 3 skipped"), "{out}");
@@ -129,11 +129,11 @@ fn baseline_holds_expected_failures() {
     assert_eq!(outcome(check(&faulty, &arguments).arg(&old)).0, Some(1));
     let (code, out, _) = outcome(check(&faulty, &arguments).args([&new, "--baseline", &old]));
     assert_eq!(code, Some(0));
-    assert!(out.ends_with("Baseline: 1 failed there too, 0 did not\n"), "{out}");
+    assert!(out.ends_with("Baseline: 1 failed before, 0 newly failed\n"), "{out}");
     assert_eq!(place.json("new.json")["overall_status"], "fail", "the report says what is");
     let (code, out, _) = outcome(check(&worse, &arguments).args([&new, "--baseline", &old]));
     assert_eq!(code, Some(1));
-    assert!(out.ends_with("Baseline: 1 failed there too, 1 did not\n"), "{out}");
+    assert!(out.ends_with("Baseline: 1 failed before, 1 newly failed\n"), "{out}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn nothing_to_judge_and_too_many_jobs_are_wrong_usage() {
     std::fs::write(&file, "\n").expect("written");
     let (code, _, err) = told(&run(&["report", "validate", &file]));
     assert_eq!(code, Some(2));
-    assert!(err.contains("the file holds no document"), "{err}");
+    assert!(err.contains("the file has no document"), "{err}");
     let (code, _, err) = told(&run(&["report", "validate", "--jobs", "65", &file]));
     assert_eq!(code, Some(2));
     assert!(err.contains("65 is not in 0..=64"), "{err}");
@@ -233,18 +233,18 @@ fn wrong_configuration_exits_with_2_and_nothing_is_written() {
         ("from 1000 to 120000", &["--timeout-ms", "-1"]),
         ("from 1000 to 120000", &["--timeout-ms", "99999999999999999999"]),
         ("from 5000 to 300000", &["--agent-timeout-ms", "-1"]),
-        ("base_path holds //", &["--base-path", "//evil.example"]),
+        ("base_path contains //", &["--base-path", "//evil.example"]),
         ("--out and --html are the same file", &["--html", &out]),
         ("--out and --junit are the same file", &["--junit", &roundabout]),
         ("--baseline and --html are the same file", &["--baseline", &valid, "--html", &valid]),
         ("--profile and --junit are the same file", &["--profile", &bad, "--junit", &bad]),
         ("--html and --junit are both -", &["--html", "-", "--junit", "-"]),
         ("there is no folder", &["--junit", &missing]),
-        ("\"model-mars\" is none of model-sol", &["--models", "model-mars"]),
+        ("\"model-mars\" is not one of model-sol", &["--models", "model-mars"]),
         ("base_path does not start with /", &["--base-path", "v1"]),
         ("invalid value 'responses_txt'", &["--only", "responses_txt"]),
         ("invalid value 'many'", &["--agent-mode", "many"]),
-        ("no check is left to run", &["--only", "model_access"]),
+        ("no checks to run", &["--only", "model_access"]),
         ("cannot write", &["--html", &missing]),
         ("is not a valid report", &["--baseline", &bad]),
         ("cannot read", &["--baseline", &missing]),

@@ -168,20 +168,19 @@ fn a_changed_file_is_read_again_and_a_broken_one_is_not_used() {
     let name = file.display();
 
     std::fs::write(&file, RIGHT.replace("kind", "knid")).expect("written");
-    let missing =
-        "the key kind is missing: say what the upstream speaks, or name its provider by the key provider";
+    let missing = "the key kind is missing: set it to the upstream's protocol, or set provider";
     assert_eq!(gateway.says(), format!("gatewright: {name}:5:12: upstreams.one: {missing}"));
-    let unknown = format!("{name}:6:1: upstreams.one.knid: there is no such key; did you mean kind?");
+    let unknown = format!("{name}:6:1: upstreams.one.knid: unknown key; did you mean kind?");
     assert_eq!(gateway.says(), unknown);
-    assert_eq!(gateway.says(), format!("{name} is not used: the configuration of before stays in use"));
+    assert_eq!(gateway.says(), format!("cannot reload {name}: the previous configuration stays in use"));
 
     // As editors and clusters replace it: by another file.
     let other = folder.path().join("other");
     let more = "[models.more]\ntargets = [{ upstream = \"one\" }]\n[limits]\nmax_connections = 7\n";
     std::fs::write(&other, format!("{RIGHT}{more}")).expect("written");
     std::fs::rename(&other, &file).expect("renamed");
-    assert_eq!(gateway.says(), format!("gatewright: {name} was read again: 1 upstream, 2 models"));
-    assert!(gateway.says().ends_with("takes effect at the next start only: limits.max_connections"));
+    assert_eq!(gateway.says(), format!("gatewright: reloaded {name}: 1 upstream, 2 models"));
+    assert!(gateway.says().ends_with("take effect only after a restart: limits.max_connections"));
     gateway.models("sk-canary-of-the-file-1");
 }
 
@@ -194,9 +193,9 @@ fn a_changed_log_is_told_to_wait_for_the_next_start() {
     let log =
         "[observe]\nlog_level = \"error\"\nlog_format = \"json\"\notlp_endpoint = \"http://127.0.0.1:9\"\n";
     std::fs::write(&file, format!("{RIGHT}{log}")).expect("written");
-    assert!(gateway.says().contains("was read again"));
+    assert!(gateway.says().contains("reloaded "));
     // A flag goes before the format.
-    let waiting = "takes effect at the next start only: observe.log_level, observe.otlp_endpoint";
+    let waiting = "take effect only after a restart: observe.log_level, observe.otlp_endpoint";
     let told = gateway.says();
     assert!(told.ends_with(waiting), "{told}");
 }
@@ -214,11 +213,11 @@ fn a_file_that_is_emptied_or_loses_its_providers_is_not_used() {
         std::fs::write(&file, cut).expect("written");
         let told = gateway.says();
         assert!(told.contains(why), "{told}");
-        assert!(gateway.says().ends_with("is not used: the configuration of before stays in use"));
+        assert!(gateway.says().ends_with("the previous configuration stays in use"));
         assert!(gateway.models("sk-canary-of-the-file-1").contains("mine"));
     }
     std::fs::write(&file, text).expect("written");
-    assert!(gateway.says().contains("was read again"));
+    assert!(gateway.says().contains("reloaded "));
 }
 
 /// The secret comes after the file that names it.
@@ -233,10 +232,10 @@ fn a_refused_file_is_read_again_when_a_secret_appears_that_it_names() {
     std::fs::write(&file, text).expect("written");
     let told = gateway.says();
     assert!(told.contains("new-key does not exist"), "{told}");
-    assert!(gateway.says().ends_with("is not used: the configuration of before stays in use"));
+    assert!(gateway.says().ends_with("the previous configuration stays in use"));
     std::fs::write(folder.path().join("new-key"), "sk-canary-of-the-file-2").expect("written");
     let told = gateway.says();
-    assert!(told.contains("was read again"), "{told}");
+    assert!(told.contains("reloaded "), "{told}");
     gateway.says();
     gateway.models("sk-canary-of-the-file-2");
 }
@@ -255,7 +254,7 @@ fn a_hangup_reads_the_file_again_and_other_signals_stop() {
         );
     };
     signal("-HUP");
-    assert!(gateway.says().contains("was read again"));
+    assert!(gateway.says().contains("reloaded "));
     signal("-TERM");
     assert_eq!(gateway.child.wait().expect("an end").code(), Some(0));
 }
@@ -337,8 +336,8 @@ fn a_changed_key_is_in_use_at_once_and_the_one_before_is_refused() {
             let sent = std::process::Command::new("kill").args(["-HUP", &id]).status().expect("kill runs");
             assert!(sent.success());
         }
-        assert!(gateway.says().contains("was read again"));
-        assert!(gateway.says().ends_with("a new key is in use, and the one before is refused: access.key"));
+        assert!(gateway.says().contains("reloaded "));
+        assert!(gateway.says().ends_with("replaced keys, whose old values are now rejected: access.key"));
         gateway.models(key);
         let mut refused = gatewright();
         refused.args(["models", "--base-url", gateway.url()]).env("GATEWRIGHT_API_KEY", before);

@@ -60,7 +60,7 @@ fn gateway_that_works_is_found_to_work() {
     assert_eq!(finding(&document, "protocols")["verdict"], "skip");
     assert!(!document.to_string().contains("canary"));
     let said = text(&doctor(&gateway.url, "canary-0123456789", &home).output().expect("it starts"));
-    assert!(said.ends_with("\nNothing is wrong.\n") && !said.contains("canary"), "{said}");
+    assert!(said.ends_with("\nNo problems found.\n") && !said.contains("canary"), "{said}");
 }
 
 #[test]
@@ -187,8 +187,8 @@ fn without_a_key_the_way_and_the_gateway_are_examined_all_the_same() {
     ] {
         assert_eq!(finding(&document, name)["verdict"], verdict, "{name}: {document:#}");
     }
-    assert!(finding(&document, "gateway")["found"].as_str().expect("text").ends_with("and wants a key"));
-    assert!(finding(&document, "models")["found"].as_str().expect("text").contains("to a key only"));
+    assert!(finding(&document, "gateway")["found"].as_str().expect("text").ends_with("and requires a key"));
+    assert!(finding(&document, "models")["found"].as_str().expect("text").contains("only with a key"));
     let (_, document) = examined(&mut doctor("http://127.0.0.1:9", "", &home));
     assert_eq!(finding(&document, "connection")["verdict"], "fail", "{document:#}");
     // A key that no header can hold is as good as none.

@@ -191,7 +191,7 @@ fn image_or_video_whose_name_says_another_format_is_refused_before_the_call() {
         let message = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{message}");
         assert!(
-            message.contains(&format!("{name} says otherwise: name it")) && message.contains(right),
+            message.contains(&format!("{name} implies another format: use")) && message.contains(right),
             "{message}"
         );
         assert_eq!(std::fs::read_dir(&folder).expect("listed").count(), 0);
@@ -209,10 +209,14 @@ fn size_that_is_none_is_told_with_the_form_in_words() {
 #[test]
 fn answer_that_breaks_off_is_told_in_a_sentence_and_what_had_arrived_is_printed() {
     let cases = [
-        ("truncate=3", "the answer broke off after ", "the stream ended before the answer was complete"),
-        ("reset=3", "the answer broke off after ", "the connection "),
-        ("stream_error=3", "the answer broke off after ", ""),
-        ("truncate=0", "the answer broke off: ", "the body was empty"),
+        (
+            "truncate=3",
+            "the answer was interrupted after ",
+            "the stream ended before the answer was complete",
+        ),
+        ("reset=3", "the answer was interrupted after ", "the connection "),
+        ("stream_error=3", "the answer was interrupted after ", ""),
+        ("truncate=0", "the answer was interrupted: ", "the body was empty"),
     ];
     for (fault, what, how) in cases {
         let gateway = Serving::start(&["--fault", fault], None);
@@ -464,7 +468,8 @@ fn address_without_host_or_port_is_told_with_one_that_has_both() {
     let gateway = Serving::start(&[], None);
     for given in ["18719", ":18719", "localhost", "127.0.0.1:port"] {
         let message = gateway.complained(2, &["serve", "--listen", given]);
-        let told = format!("cannot listen on {given}: an address is host and port, such as 127.0.0.1:8080");
+        let told =
+            format!("cannot listen on {given}: an address must be host and port, such as 127.0.0.1:8080");
         assert!(message.contains(&told), "{message}");
     }
 }
@@ -514,16 +519,16 @@ fn announcement_for_people_shows_a_key_and_a_webhook_secret_only_if_they_were_ma
         for told in [
             "models, which `gatewright models` lists",
             "/v1/chat/completions",
-            "Base URL of SDKs: http://127.0.0.1:",
+            "Base URL for SDKs: http://127.0.0.1:",
             "in memory",
             "TLS",
         ] {
             assert!(announced.contains(told), "{told}: {announced}");
         }
-        for chosen in ["those of https://app.example may call it", "injected into every response"] {
+        for chosen in ["pages of https://app.example may call it", "injected into every response"] {
             assert_ne!(announced.contains(chosen), shown, "{chosen}: {announced}");
         }
-        assert_eq!(announced.contains("Page "), cfg!(feature = "console"), "{announced}");
+        assert_eq!(announced.contains("Console "), cfg!(feature = "console"), "{announced}");
         assert_eq!(announced.contains("GATEWRIGHT_WEBHOOK_SECRET=whsec_"), shown, "{announced}");
         assert!(!announced.contains("our-own-key") && !announced.contains(secret), "{announced}");
         child.wait().expect("an end");

@@ -200,10 +200,10 @@ fn a_file_of_which_nothing_is_left_is_told() {
     assert_snapshot!(import("model_list: [{model_name: a, litellm_params: {model: azure/b}}]"), @"
     exit code 0
     --- stdout
-    # Made by gatewright import of standard input. gatewright config init shows every key.
+    # Imported from standard input by gatewright import. gatewright config init shows every key.
     --- stderr
-    gatewright: no deployment is left: a gateway with this file simulates a provider
-    gatewright: has no counterpart: model_list[0]: a: the provider azure has its own form of requests; the deployment is left out
+    gatewright: no deployment was imported: a gateway with this file simulates a provider
+    gatewright: has no counterpart: model_list[0]: a: the provider azure has its own request format; the deployment is skipped
     ");
 }
 
@@ -229,12 +229,12 @@ fn what_is_no_such_configuration_is_refused_and_nothing_of_it_shown() {
     let deep = format!("model_list: {}{}", "[".repeat(100_000), "]".repeat(100_000));
     let large = format!("# {}\n", "x".repeat(1024 * 1024));
     let cases = [
-        ("a bomb of aliases", bomb.as_str(), "it is not YAML that can be read"),
-        ("nesting", &deep, "it is not YAML that can be read"),
-        ("size", &large, "longer than 1048576 bytes"),
-        ("no YAML", "a: [canary\nb: }", "it is not YAML that can be read"),
+        ("a bomb of aliases", bomb.as_str(), "it is not valid YAML"),
+        ("nesting", &deep, "it is not valid YAML"),
+        ("size", &large, "larger than 1048576 bytes"),
+        ("no YAML", "a: [canary\nb: }", "it is not valid YAML"),
         ("no models", "general_settings: {master_key: canary}", "it has no model_list"),
-        ("a list", "- canary", "it holds no settings"),
+        ("a list", "- canary", "it has no settings"),
         ("nothing", "", ""),
     ];
     for (name, yaml, message) in cases {

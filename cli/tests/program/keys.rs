@@ -72,7 +72,7 @@ fn keys_are_managed(place: &Place<'_>) {
     ]);
     // Alone on its line, for scripts.
     assert_eq!((secret.starts_with("gw-"), secret.lines().count()), (true, 1), "{secret}");
-    assert!(message.contains("\"ci\"") && message.contains("only now"), "{message}");
+    assert!(message.contains("\"ci\"") && message.contains("only once"), "{message}");
     let key = place.json(&["keys", "show", "ci", "--json"]);
     assert_eq!(
         (&key["scopes"]["models"][0], &key["limits"]["requests_per_minute"]),
@@ -84,7 +84,7 @@ fn keys_are_managed(place: &Place<'_>) {
         "name                 ci",
         "models               model-sol",
         "requests per minute  60",
-        "bytes of files       2000000000",
+        "file bytes           2000000000",
         "operations           all",
     ] {
         assert!(shown.lines().any(|other| other == line), "{line} in:\n{shown}");
@@ -98,8 +98,8 @@ fn keys_are_managed(place: &Place<'_>) {
     assert_eq!(place.json(&["keys", "list", "--json"]), Value::Array(Vec::new()));
 
     for (code, arguments, part) in [
-        (1, &["keys", "show", "ci2"][..], "no key"),
-        (1, &["keys", "revoke", "ci2"], "no key"),
+        (1, &["keys", "show", "ci2"][..], "no active key"),
+        (1, &["keys", "revoke", "ci2"], "no active key"),
         (2, &["keys", "create", "a", "--expires-in", "soon"], "90d"),
         (2, &["usage", "--format", "xml"], "xml"),
     ] {
@@ -120,7 +120,7 @@ fn keys_are_managed_in_a_data_folder() {
     let inside = folder.path().join("data");
     let place = Place::Folder(&inside);
     // A misspelt folder is not made.
-    assert!(place.complained(2, &["keys", "list"]).contains("no data folder"));
+    assert!(place.complained(2, &["keys", "list"]).contains("does not exist"));
     assert!(!inside.exists());
     keys_are_managed(&place);
     // Revoked keys are kept.

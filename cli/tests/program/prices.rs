@@ -50,7 +50,7 @@ fn what_cannot_be_imported_is_refused_with_the_reason() {
     let output = import("litellm.json", &["--upstream", "mine"]);
     assert!(output.starts_with("exit code 2\n") && output.contains("--provider <NAME>"), "{output}");
     let two = ["--provider", "openai", "--provider", "gemini", "--upstream", "mine"];
-    assert!(import("litellm.json", &two).contains("--upstream takes the models of one provider"));
+    assert!(import("litellm.json", &two).contains("--upstream imports the models of one provider"));
     let output = transcript(&run_with_input(&["prices", "import", "-"], b"{\"a\": 1}"));
     assert!(output.contains("standard input: it is neither LiteLLM's"), "{output}");
     let output = transcript(&run(&["prices", "import", "/nowhere/prices.json"]));
@@ -100,7 +100,7 @@ fn a_list_is_downloaded_and_its_address_is_named_without_what_may_be_secret() {
     let url = format!("http://user:canary-1@127.0.0.1:{port}/api.json?token=canary-2");
     let output = transcript(&run(&["prices", "import", &url]));
     assert!(output.starts_with("exit code 0\n"), "{output}");
-    assert!(output.contains(&format!("prices import of http://127.0.0.1:{port}/api.json.\n")), "{output}");
+    assert!(output.contains(&format!("imported from http://127.0.0.1:{port}/api.json by")), "{output}");
     assert!(
         output.contains("[providers.openai.small-1]\ninput = 0.15\n") && !output.contains("canary"),
         "{output}"
@@ -113,7 +113,7 @@ fn a_download_is_bounded_and_follows_nothing_from_this_machine() {
     let (port, served) = serve(answer(&vec![b' '; 16 * 1024 * 1024 + 1]));
     let output = transcript(&run(&["prices", "import", &format!("http://127.0.0.1:{port}/")]));
     assert!(
-        output.starts_with("exit code 2\n") && output.contains("is longer than 16777216 bytes"),
+        output.starts_with("exit code 2\n") && output.contains("is larger than 16777216 bytes"),
         "{output}"
     );
     served.join().expect("served");
@@ -121,12 +121,15 @@ fn a_download_is_bounded_and_follows_nothing_from_this_machine() {
     let (port, served) = serve(moved.to_vec());
     let output = transcript(&run(&["prices", "import", &format!("http://localhost:{port}/")]));
     assert!(
-        output.starts_with("exit code 1\n") && output.contains("the server answers 302 Found"),
+        output.starts_with("exit code 1\n") && output.contains("the server returned 302 Found"),
         "{output}"
     );
     served.join().expect("served");
     let output = transcript(&run(&["prices", "import", "http://prices.example/list.json"]));
-    assert!(output.starts_with("exit code 2\n") && output.contains("come over https alone"), "{output}");
+    assert!(
+        output.starts_with("exit code 2\n") && output.contains("use https: prices decide about money"),
+        "{output}"
+    );
 }
 
 /// A folder with a configuration of two upstreams and, where it is wanted, the price file of an import.
@@ -173,7 +176,7 @@ fn a_price_file_that_is_not_there_is_a_warning_of_a_check() {
         output.contains("gatewright.toml:2:8: prices.file: the file prices.toml does not exist"),
         "{output}"
     );
-    assert!(output.contains("gatewright prices import makes one"), "{output}");
+    assert!(output.contains("create it with gatewright prices import"), "{output}");
 }
 
 #[test]
@@ -191,8 +194,8 @@ fn a_check_names_the_keys_whose_budget_of_money_does_not_limit_a_model() {
     command.current_dir(folder.path()).env("OPENAI_API_KEY", "k");
     command.args(["config", "check", "--keys", "--data", "data"]);
     let output = transcript(&command.output().expect("the program runs"));
-    let expected = "gatewright.toml: the key \"limited\" has a budget of money, which does not limit its use of \"small-1\": no \
-                    price is known of a target";
+    let expected = "gatewright.toml: the cost budget of key \"limited\" does not limit its use of \
+                    \"small-1\": a target has no price";
     assert!(output.contains(expected), "{output}");
     assert!(!output.contains("elsewhere") && !output.contains("\"unlimited\""), "{output}");
 }

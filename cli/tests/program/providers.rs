@@ -30,7 +30,7 @@ fn what_is_shown_of_a_provider_is_a_configuration() {
             "\n[models.mine]\ntargets = [{ upstream = \"PROVIDER\" }]\n".replace("PROVIDER", provider);
         std::fs::write(&file, written(&["providers", provider]) + &model).expect("a file");
         let checked = written(&["config", "check", file.to_str().expect("a path")]);
-        assert!(checked.contains("is right: 1 upstream"), "{checked}");
+        assert!(checked.contains("is valid: 1 upstream"), "{checked}");
     }
 }
 

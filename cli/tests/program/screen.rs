@@ -21,7 +21,7 @@ fn serving(arguments: &[&str], variables: &[(&str, &str)]) -> (PtySession, Strin
     command.env("TERM", "xterm-256color").envs(variables.iter().copied());
     let mut terminal = spawn_command(command, Some(WAIT_MS)).expect("it starts");
     let (_, address) = terminal.exp_regex(r"http://127\.0\.0\.1:[0-9]+").expect("its address");
-    terminal.exp_string("Base URL of SDKs").expect("how to call it");
+    terminal.exp_string("Base URL for SDKs").expect("how to call it");
     (terminal, address)
 }
 

@@ -82,7 +82,7 @@ fn a_gateway_whose_file_says_so_uses_what_is_pushed_and_its_file_has_no_models()
         .envs([admin]);
     let pushed = push.output().expect("the program starts");
     let said = String::from_utf8_lossy(&pushed.stderr).into_owned();
-    assert!(pushed.status.success() && said.contains("revision 1 is in the store"), "{said}");
+    assert!(pushed.status.success() && said.contains("published revision 1;"), "{said}");
     let models = || gateway.call("GET", "/v1/models", "")["data"].clone();
     assert_eq!(models()[0]["id"], "first");
     // Another process changes the store; the gateway sees it.

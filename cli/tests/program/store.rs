@@ -116,7 +116,7 @@ mod postgres {
         let output = with_server(&["store", "check"]).output().expect("it runs");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.contains("the store is sound; files were not looked for"), "{said}");
+        assert!(said.contains("the store is sound; files were not checked"), "{said}");
         let output = with_server(&["store", "export", "-"]).output().expect("it runs");
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         assert_eq!(output.stdout, std::fs::read(&file).expect("lines"));
@@ -159,7 +159,7 @@ fn damage_is_told() {
     let output = run(&["store", "check", "--data", text(&data)]);
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.contains("is recorded, has not expired, and is not in its place"), "{told}");
+    assert!(told.contains("is recorded and has not expired, but is missing"), "{told}");
     let missing = run(&["store", "check", "--data", text(&folder.path().join("nothing"))]);
     assert_eq!(missing.status.code(), Some(2));
 }

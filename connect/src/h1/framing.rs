@@ -75,7 +75,7 @@ pub(super) fn of_answer(
     let length = length(headers)?;
     if headers.contains_key(TRANSFER_ENCODING) {
         if !is_chunked_alone(headers) || version == Version::HTTP_10 {
-            return Err(Error::Invalid("the body has a transfer encoding that nobody asked for"));
+            return Err(Error::Invalid("the body has a transfer encoding that was not requested"));
         }
         // A Content-Length next to chunked encoding may be an attempt at response smuggling.
         return Ok((Framing::Chunked(Chunks::new()), lasts && length.is_none()));
@@ -94,7 +94,7 @@ pub fn of_request(version: Version, headers: &HeaderMap) -> Result<(Framing, boo
     let length = length(headers)?;
     if headers.contains_key(TRANSFER_ENCODING) {
         if !is_chunked_alone(headers) || length.is_some() || version == Version::HTTP_10 {
-            return Err(Error::Invalid("the length of the body is said in two ways, or in an unknown one"));
+            return Err(Error::Invalid("the length of the body is given in two ways, or in an unknown one"));
         }
         return Ok((Framing::Chunked(Chunks::new()), lasts));
     }
@@ -116,7 +116,7 @@ fn lasts(version: Version, headers: &HeaderMap) -> bool {
 }
 
 fn length(headers: &HeaderMap) -> Result<Option<u64>, Error> {
-    let invalid = Error::Invalid("its content-length is no number, or there are several");
+    let invalid = Error::Invalid("its content-length is not a number, or is repeated");
     let mut lengths = tokens(headers, &CONTENT_LENGTH);
     let Some(first) = lengths.next() else {
         return if headers.contains_key(CONTENT_LENGTH) { Err(invalid) } else { Ok(None) };
@@ -254,7 +254,7 @@ impl Chunks {
     fn ignore(&mut self) -> Result<(), Error> {
         self.ignored += 1;
         if self.ignored > MOST_IGNORED {
-            return Err(Error::Invalid("the body has too many extensions of chunks, or too long trailers"));
+            return Err(Error::Invalid("the body's chunk extensions or trailers are too long"));
         }
         Ok(())
     }

@@ -77,7 +77,7 @@ impl Reader {
                 return Ok(Some(parts));
             }
             if parts.status == StatusCode::SWITCHING_PROTOCOLS {
-                return Err(Error::Invalid("it switches to another protocol, which nobody asked for"));
+                return Err(Error::Invalid("it switches to another protocol, which was not requested"));
             }
             self.before += end;
         }
@@ -125,14 +125,14 @@ fn parse(head: &Bytes) -> Result<response::Parts, Error> {
         Ok(Status::Complete(_)) => {}
         Ok(Status::Partial) => return Err(Error::Invalid("its head ends too early")),
         Err(httparse::Error::TooManyHeaders) => return Err(Error::Invalid("it has too many headers")),
-        Err(_) => return Err(Error::Invalid("its head is not that of an answer")),
+        Err(_) => return Err(Error::Invalid("its head is not a response head")),
     }
     let mut parts = http::Response::new(()).into_parts().0;
     parts.version = if parsed.version == Some(0) { Version::HTTP_10 } else { Version::HTTP_11 };
     parts.status = parsed
         .code
         .and_then(|code| StatusCode::from_u16(code).ok())
-        .ok_or(Error::Invalid("its status is no status"))?;
+        .ok_or(Error::Invalid("its status is invalid"))?;
     parts.headers = HeaderMap::with_capacity(parsed.headers.len());
     for header in &*parsed.headers {
         let name = HeaderName::from_bytes(header.name.as_bytes());

@@ -36,7 +36,7 @@ impl ClientBuilder {
     /// # Ok::<(), gatewright::Error>(())
     /// ```
     pub fn build(self) -> Result<Client, Error> {
-        self.build_saying(", or give one to the builder: `.api_key(…)`")
+        self.build_saying(", or pass one to the builder: `.api_key(…)`")
     }
 
     /// As [`build`](Self::build), for front ends, whose users call no builder. way: how their users set a key, in the
@@ -106,7 +106,7 @@ fn key_source(
 ) -> Result<KeySource, Error> {
     let key = match (key, provider) {
         (Some(_), Some(_)) => {
-            let message = "both an API key and an API key provider are set: give only one";
+            let message = "both an API key and an API key provider are set: set only one";
             return Err(Error::new(ErrorKind::Configuration, message));
         }
         (None, Some(provider)) => return Ok(KeySource::Provider(provider)),

@@ -216,8 +216,7 @@ impl Transfer {
         let shown = shown(&self.url);
         if is_page(response.headers()) {
             let message = format!(
-                "{shown} answers with a page (text/html) in place of the file: its address may have expired, or \
-                 want a sign-in"
+                "{shown} returned a page (text/html) instead of the file: its address may have expired, or require a sign-in"
             );
             return Err(Error::new(ErrorKind::Decode, message)
                 .with_status(response.status().as_u16())
@@ -237,7 +236,7 @@ impl Transfer {
         }
         match self.total {
             Some(total) if total != landing.written() => {
-                let message = format!("{shown} broke off after {} of {total} bytes", landing.written());
+                let message = format!("{shown} was cut off after {} of {total} bytes", landing.written());
                 Err(Error::new(ErrorKind::Connection, message))
             }
             _ => Ok(()),
@@ -264,8 +263,10 @@ impl Transfer {
         }
         let response = client.get(self.url.clone(), HeaderMap::new()).await?;
         if response.status() == StatusCode::PARTIAL_CONTENT {
-            let message =
-                format!("{} returned a part of the file, but the whole file was requested", shown(&self.url));
+            let message = format!(
+                "{} returned only part of the file, but the whole file was requested",
+                shown(&self.url)
+            );
             return Err(Error::new(ErrorKind::Decode, message));
         }
         Ok(response)

@@ -112,7 +112,7 @@ impl Journal {
         let message = match partial {
             Some(document) if self.unreadable == 0 => return Ok(document),
             None if self.accumulator.is_none() => {
-                format!("the answer is longer than {} bytes: read its events instead", self.max_bytes)
+                format!("the response is larger than {} bytes: read its events instead", self.max_bytes)
             }
             _ => format!("{} events are nested too deeply to be read into one document", self.unreadable),
         };

@@ -345,7 +345,7 @@ impl Reader {
 
     fn outcome(&self) -> Result<(), Error> {
         if !self.begun {
-            Err(truncated("the stream held no event"))
+            Err(truncated("the stream had no events"))
         } else if self.complete {
             Ok(())
         } else {
@@ -394,7 +394,7 @@ impl Prefix {
         let is_over = blank < self.kept.len() && !(may_be_mark && document::may_be_mark(&self.kept));
         if self.length + packet.len() - (self.kept.len() - blank) > MAX_PREFIX_BYTES {
             let message =
-                format!("more than {MAX_PREFIX_BYTES} bytes of white space came before the first event");
+                format!("more than {MAX_PREFIX_BYTES} bytes of white space preceded the first event");
             return Err(Error::new(ErrorKind::Decode, message));
         }
         if is_over {
@@ -416,7 +416,7 @@ fn append(body: &mut Vec<u8>, packet: &[u8], limit: usize) -> Result<(), Error> 
 
 fn check_length(length: usize, limit: usize) -> Result<(), Error> {
     if length > limit {
-        return Err(Error::new(ErrorKind::Decode, format!("the body is longer than {limit} bytes")));
+        return Err(Error::new(ErrorKind::Decode, format!("the body is larger than {limit} bytes")));
     }
     Ok(())
 }

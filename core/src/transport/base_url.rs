@@ -27,7 +27,7 @@ impl BaseUrl {
     /// Parses an address as people write it: the bare host, with or without trailing slashes, `/v1` or `/v1beta`.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refuse = |why: &str| {
-            let hint = "give the gateway's address, such as https://gateway.example or http://127.0.0.1:8080";
+            let hint = "set the gateway's address, such as https://gateway.example or http://127.0.0.1:8080";
             Error::new(ErrorKind::Configuration, format!("the base URL {why}: {hint}"))
         };
         let mut url = Url::parse(text.trim()).map_err(|error| refuse("cannot be read").with_source(error))?;
@@ -35,7 +35,7 @@ impl BaseUrl {
             return Err(refuse("is neither http:// nor https://"));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(refuse("holds a user name or password, which is not supported"));
+            return Err(refuse("contains a user name or password, which is not supported"));
         }
         if url.query().is_some() || url.fragment().is_some() {
             return Err(refuse("has a query or a fragment"));
@@ -165,11 +165,11 @@ fn check_segment(name: &str, value: &str) -> Result<(), Error> {
     } else if value == "." || value == ".." {
         "is a dot segment"
     } else if value.contains(['/', '\\']) {
-        "holds a path separator"
+        "contains a path separator"
     } else if value.contains('%') {
-        "holds a percent sign"
+        "contains a percent sign"
     } else if value.chars().any(char::is_control) {
-        "holds a control character"
+        "contains a control character"
     } else {
         return Ok(());
     };

@@ -124,7 +124,7 @@ impl ProxyUrl {
     /// Errors (Configuration): it is not a proxy's address. The message does not quote it.
     pub(crate) fn parse(text: &str) -> Result<Self, Error> {
         let refuse = || {
-            let message = "the proxy cannot be used: give its address, such as http://proxy.example:3128, with \
+            let message = "the proxy cannot be used: set its address, such as http://proxy.example:3128, with \
                            http, https, socks4, socks4a, socks5 or socks5h";
             Error::new(ErrorKind::Configuration, message)
         };

@@ -359,8 +359,10 @@ async fn set_key(
 ) -> Result<(), Error> {
     let asked = secret::provided(provider, refresh);
     let Ok(key) = tokio::time::timeout(deadline.remaining(), asked).await else {
-        let message =
-            format!("the API key provider gave no key within {:?}, the call's deadline", deadline.timeout);
+        let message = format!(
+            "the API key provider returned no key within {:?}, the call's deadline",
+            deadline.timeout
+        );
         return Err(Error::new(ErrorKind::Timeout, message));
     };
     let key = key?;
@@ -379,7 +381,7 @@ impl Deadline<'_> {
     }
 
     fn passed(&self) -> Error {
-        let message = format!("no answer within {:?}, the deadline of all attempts together", self.timeout);
+        let message = format!("no response within {:?}, the deadline for all attempts", self.timeout);
         Error::new(ErrorKind::Timeout, message)
     }
 }

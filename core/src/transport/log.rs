@@ -37,7 +37,7 @@ const MAX_READ_BODY_BYTES: usize = 1024 * 1024;
 static LEVEL: LazyLock<Option<Level>> = LazyLock::new(|| {
     let text = std::env::var(LOG_VARIABLE).unwrap_or_default();
     Level::parse(&text).unwrap_or_else(|| {
-        write(&format!("gatewright: {LOG_VARIABLE} is {text:?}: it can be info, debug or off\n"));
+        write(&format!("gatewright: {LOG_VARIABLE} is {text:?}: it must be info, debug or off\n"));
         None
     })
 });

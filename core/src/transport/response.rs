@@ -201,7 +201,7 @@ impl RawResponse {
         if !signs.is_some_and(|signs| signs.is_error() && !signs.has_id()) {
             return Ok(());
         }
-        let message = || "the answer is an error without a message".to_owned();
+        let message = || "the response is an error without a message".to_owned();
         let error = Error::from_body(ErrorKind::Decode, self.body.clone(), message);
         Err(self.describe(error, operation))
     }
@@ -241,7 +241,8 @@ impl RawResponse {
         if more > 0 {
             list.push(format!("and {more} more"));
         }
-        let message = format!("the answer lacks what the specification promises: {}", list.join("; "));
+        let message =
+            format!("the response lacks members that the specification requires: {}", list.join("; "));
         let error = Error::new(ErrorKind::Decode, message).with_violations(violations);
         Err(self.describe(error.with_body(self.body.clone()), operation))
     }
@@ -260,7 +261,7 @@ impl RawResponse {
     /// # }
     /// ```
     pub fn undecodable(&self, operation: &Operation, reason: impl fmt::Display) -> Error {
-        let error = Error::new(ErrorKind::Decode, "the answer cannot be read").quoting(reason);
+        let error = Error::new(ErrorKind::Decode, "the response cannot be read").quoting(reason);
         self.describe(error.with_body(self.body.clone()), operation)
     }
 

@@ -111,10 +111,10 @@ fn read_identity(path: &Path) -> Result<(Vec<CertificateDer<'static>>, PrivateKe
     let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
     let chain = chain.map_err(|_| refuse("its certificates cannot be read as PEM"))?;
     if chain.is_empty() {
-        return Err(refuse("there is no certificate in it: the chain and the key go into one PEM file"));
+        return Err(refuse("there is no certificate in it: put the chain and the key in one PEM file"));
     }
     let key = PrivateKeyDer::from_pem_slice(&pem)
-        .map_err(|_| refuse("there is no private key in it: the chain and the key go into one PEM file"))?;
+        .map_err(|_| refuse("there is no private key in it: put the chain and the key in one PEM file"))?;
     Ok((chain, key))
 }
 
@@ -124,8 +124,8 @@ pub(crate) fn way_out(error: &(dyn std::error::Error + 'static)) -> Option<&'sta
         rustls::Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => Some(
-            "who signed its certificate is not trusted: name a PEM file with that authority as the CA bundle \
-             (option or GATEWRIGHT_CA_BUNDLE)",
+            "the authority that signed its certificate is not trusted: set the CA bundle (option or GATEWRIGHT_CA_BUNDLE) to \
+                a PEM file with that authority",
         ),
         rustls::Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -136,7 +136,7 @@ pub(crate) fn way_out(error: &(dyn std::error::Error + 'static)) -> Option<&'sta
             | rustls::AlertDescription::UnknownCA
             | rustls::AlertDescription::CertificateUnknown
             | rustls::AlertDescription::AccessDenied,
-        ) => Some("it asks for a client certificate that it trusts: give one (PEM, chain and key)"),
+        ) => Some("it requires a client certificate that it trusts: set one (PEM, chain and key)"),
         _ => None,
     }
 }

@@ -38,7 +38,7 @@ impl fmt::Display for InvalidKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Empty => "the API key is empty",
-            Self::Characters => "the API key holds characters other than printable ASCII",
+            Self::Characters => "the API key contains characters other than printable ASCII",
         })
     }
 }

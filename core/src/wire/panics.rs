@@ -41,8 +41,8 @@ fn internal(panic: &(dyn Any + Send)) -> Error {
     // A message formatted at run time may quote something that must not be disclosed.
     let what = panic.downcast_ref::<&'static str>().map_or_else(String::new, |what| format!(" ({what})"));
     let message = format!(
-        "the client itself broke in the middle of this{what}: that is a defect of Gatewright, which its maintainers \
-         want to hear of; standard error has the place"
+        "the client itself failed during this call{what}: this is a bug in Gatewright, please report it; standard error has \
+            the location"
     );
     Error::new(ErrorKind::Internal, message)
 }

@@ -132,7 +132,7 @@ pub struct TooLarge {
 
 impl fmt::Display for TooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "an event of the stream is longer than {} bytes", self.limit)
+        write!(f, "an event of the stream is larger than {} bytes", self.limit)
     }
 }
 

@@ -324,7 +324,7 @@ pub fn check_record(body: &[u8]) -> Result<(), Error> {
 
 fn bounded(body: &[u8]) -> Result<(), Error> {
     if body.len() > MAX_WEBHOOK_BODY_BYTES {
-        let message = format!("the body of the webhook is longer than {MAX_WEBHOOK_BODY_BYTES} bytes");
+        let message = format!("the body of the webhook is larger than {MAX_WEBHOOK_BODY_BYTES} bytes");
         return Err(Error::new(ErrorKind::Decode, message));
     }
     Ok(())
@@ -365,8 +365,8 @@ fn verify_at<N: AsRef<str>, V: AsRef<[u8]>>(
             return Ok(());
         }
     }
-    let message = "none of the webhook's signatures is by one of the secrets: is it the secret of this endpoint, \
-                   and is the body the bytes that arrived, not parsed and written anew?";
+    let message = "no signature of the webhook matches a secret: check that the secret is the one of this endpoint, and that \
+        the body is exactly the bytes received, not parsed and serialized again";
     Err(refused("no_matching_signature", message))
 }
 
@@ -405,7 +405,7 @@ fn read_headers<N: AsRef<str>, V: AsRef<[u8]>>(
     }
     let mut values = NAMES.into_iter().zip(found).map(|(name, value)| {
         value.filter(|value| !value.is_empty()).ok_or_else(|| {
-            let message = format!("the header {name} is missing: an unsigned webhook proves nothing");
+            let message = format!("the header {name} is missing: an unsigned webhook is not trustworthy");
             refused("missing_header", &message).with_param(name)
         })
     });
@@ -425,14 +425,14 @@ fn check_age(timestamp: &str, now: SystemTime) -> Result<(), Error> {
     let tolerance = WEBHOOK_TOLERANCE.as_secs();
     if now.saturating_sub(seconds) > tolerance {
         let message = format!(
-            "the webhook was signed {} s ago, and {tolerance} s are allowed: it may be an old one sent again",
+            "the webhook was signed {} s ago, and {tolerance} s are allowed: it may be a replay",
             now - seconds
         );
         return Err(refused("timestamp_too_old", &message));
     }
     if seconds.saturating_sub(now) > tolerance {
         let message = format!(
-            "the webhook was signed {} s from now, and {tolerance} s are allowed: check this machine's clock",
+            "the webhook was signed {} s in the future, and {tolerance} s are allowed: check this machine's clock",
             seconds - now
         );
         return Err(refused("timestamp_too_new", &message));

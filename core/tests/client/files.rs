@@ -144,7 +144,7 @@ async fn a_part_that_breaks_off_is_no_whole() {
     let (_, outcome) = saved([broken(&[TAG], 20, &CONTENTS[..8]), short]).await;
     let error = outcome.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Connection);
-    assert!(error.message().ends_with("broke off after 12 of 20 bytes"), "{error}");
+    assert!(error.message().ends_with("was cut off after 12 of 20 bytes"), "{error}");
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
 }
 

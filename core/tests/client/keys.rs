@@ -176,7 +176,7 @@ async fn error_without_a_key_says_how_to_give_one() {
         let error = Client::builder().build().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
         let expected =
-            "there is no API key: set GATEWRIGHT_API_KEY, or give one to the builder: `.api_key(…)`";
+            "there is no API key: set GATEWRIGHT_API_KEY, or pass one to the builder: `.api_key(…)`";
         assert_eq!(error.message(), expected);
         return;
     }

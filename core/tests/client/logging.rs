@@ -108,5 +108,5 @@ async fn a_level_that_is_none_is_told_once() {
         return;
     }
     let text = logged("logging::a_level_that_is_none_is_told_once", Some("loud")).await;
-    assert_eq!(text, "gatewright: GATEWRIGHT_LOG is \"loud\": it can be info, debug or off\n");
+    assert_eq!(text, "gatewright: GATEWRIGHT_LOG is \"loud\": it must be info, debug or off\n");
 }

@@ -36,7 +36,7 @@ async fn a_full_pool_is_an_error_of_its_own_that_names_the_limit_and_the_way_out
     let started = Instant::now();
     let error = client.call(chat_call()).await.unwrap_err();
     assert_eq!((error.kind(), error.attempts()), (ErrorKind::PoolTimeout, 1));
-    for said in ["1 connections (max_connections)", "100ms (pool_timeout)", "close the streams"] {
+    for said in ["1 connections (max_connections)", "100ms (pool_timeout)", "close finished streams"] {
         assert!(error.message().contains(said), "{error}");
     }
     assert!(started.elapsed() < Duration::from_secs(5), "it was waited for once: {:?}", started.elapsed());

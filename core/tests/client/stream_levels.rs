@@ -260,7 +260,7 @@ async fn two_timers_watch_bytes_and_events() {
         .event_timeout(Duration::from_millis(800))
         .build()
         .unwrap();
-    for what in ["not a byte", "no event", "no event"] {
+    for what in ["no data", "no event", "no event"] {
         let error = client.open(chat_call()).await.unwrap().finish().await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Timeout);
         assert!(error.message().starts_with(what), "{error}");

@@ -170,12 +170,12 @@ async fn a_client_certificate_is_shown_to_a_server_that_asks_for_one() {
     assert!(shown.contains("[own certificates]") && shown.len() < 2000, "no key, no roots: {shown}");
 
     let error = failure(builder.build().unwrap()).await;
-    assert!(error.message().contains("it asks for a client certificate"), "{error}");
+    assert!(error.message().contains("it requires a client certificate"), "{error}");
 
     let stranger = Authority::new("stranger");
     let client = server.builder().ca_bundle(authority.bundle()).client_certificate(stranger.client());
     let error = failure(client.build().unwrap()).await;
-    assert!(error.message().contains("it asks for a client certificate that it trusts"), "{error}");
+    assert!(error.message().contains("it requires a client certificate that it trusts"), "{error}");
 }
 
 #[tokio::test]

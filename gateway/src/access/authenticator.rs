@@ -116,10 +116,10 @@ impl Authenticator {
             // The key may be one that could not be read yet.
             Found::Unknown if !self.read.load(Ordering::Relaxed) => Err(ApiError::new(
                 &ErrorCode::SERVER_IS_OVERLOADED,
-                "the gateway cannot read its API keys yet; try again soon",
+                "the gateway has not loaded its API keys yet; try again soon",
             )
             .retry_after(UNREADABLE_WAIT_S)),
-            Found::Unknown => Err(incorrect("it is not one of this gateway")),
+            Found::Unknown => Err(incorrect("it is not a key of this gateway")),
         }
     }
 
@@ -154,7 +154,7 @@ impl Authenticator {
             Some(admin) if self.data.pepper.verify(key, admin) => Ok(()),
             _ => Err(ApiError::new(
                 &ErrorCode::INVALID_API_KEY,
-                "Incorrect API key provided: only the admin key is taken here",
+                "Incorrect API key provided: this operation requires the admin key",
             )),
         }
     }
@@ -173,7 +173,7 @@ impl Authenticator {
             Found::Valid(caller) => Ok(Principal::Client(caller)),
             Found::Expired | Found::Unknown => Err(ApiError::new(
                 &ErrorCode::INVALID_API_KEY,
-                "Incorrect API key provided: it is not one of this gateway, or has expired",
+                "Incorrect API key provided: it is not a key of this gateway, or it has expired",
             )),
         }
     }

@@ -40,8 +40,8 @@ pub enum InvalidData {
     },
     /// The pepper is not the one that the keys were kept with.
     #[error(
-        "{pepper} is not what the keys in {store} were kept with; restore both from the same backup, and give all \
-         gateways of one store the same pepper"
+        "{pepper} does not match the keys in {store}; restore both from the same backup, and use the same pepper for all \
+            gateways of a store"
     )]
     OtherPepper {
         /// Where the pepper comes from.
@@ -211,9 +211,9 @@ fn restrict(place: &Path, mode: u32) -> Result<(), InvalidData> {
     }
     let shown = place.display();
     match std::fs::set_permissions(place, std::fs::Permissions::from_mode(mode)) {
-        Ok(()) => tracing::info!("{shown}: mode {found:03o} let others in; it is {mode:03o} now"),
+        Ok(()) => tracing::info!("{shown}: mode {found:03o} gave access to others; changed to {mode:03o}"),
         Err(error) => tracing::warn!(
-            "{shown}: mode {found:03o} lets others in, and it cannot be changed ({error}); run: chmod {mode:03o} {shown}"
+            "{shown}: mode {found:03o} gives access to others and cannot be changed ({error}); run: chmod {mode:03o} {shown}"
         ),
     }
     Ok(())

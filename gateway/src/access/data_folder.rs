@@ -6,7 +6,7 @@ use etcetera::base_strategy::{BaseStrategy as _, choose_base_strategy};
 
 /// The user's home directory is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there is no home folder; name a data folder")]
+#[error("there is no home folder; set a data folder")]
 pub struct NoHome;
 
 /// The data folder of this user: `gatewright` in `$XDG_DATA_HOME`, which defaults to `~/.local/share`, and in the

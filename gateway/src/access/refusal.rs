@@ -18,22 +18,22 @@ pub(crate) fn refused(exceeded: Exceeded, caller: &Caller) -> ApiError {
         ApiError::new(&ErrorCode::RATE_LIMIT_EXCEEDED, message).retry_after(wait_s)
     };
     let quota = |what: String, period: &str| {
-        let message = format!("this API key has used up its {what} of this {period} (UTC)");
+        let message = format!("this API key has used up its {what} for this {period} (UTC)");
         ApiError::new(&ErrorCode::INSUFFICIENT_QUOTA, message)
     };
     match exceeded {
         Exceeded::Requests(wait) => {
-            rate(format!("{} requests a minute", most(limits.requests_per_minute)), whole_seconds(wait))
+            rate(format!("{} requests per minute", most(limits.requests_per_minute)), whole_seconds(wait))
         }
         Exceeded::Tokens(wait) => {
-            rate(format!("{} tokens a minute", most(limits.tokens_per_minute)), whole_seconds(wait))
+            rate(format!("{} tokens per minute", most(limits.tokens_per_minute)), whole_seconds(wait))
         }
         Exceeded::Concurrent => {
-            rate(format!("{} requests at once", most(limits.concurrent_requests)), CONCURRENT_WAIT_S)
+            rate(format!("{} concurrent requests", most(limits.concurrent_requests)), CONCURRENT_WAIT_S)
         }
         Exceeded::InProgress => {
-            let message = "the requests in progress of this API key may use up what is left of its budget; try again \
-                           when one has ended";
+            let message = "the requests in progress of this API key may use up the rest of its budget; try again when one has \
+                ended";
             ApiError::new(&ErrorCode::RATE_LIMIT_EXCEEDED, message).retry_after(CONCURRENT_WAIT_S)
         }
         Exceeded::TokensOfDay => quota(format!("{} tokens", most(limits.tokens_per_day)), "day"),

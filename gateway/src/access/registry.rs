@@ -25,22 +25,22 @@ pub enum RegistryError {
     #[error(transparent)]
     Invalid(#[from] InvalidMember),
     /// Another active key has the name.
-    #[error("another key has the name {0:?}; revoke it first, or take another name")]
+    #[error("another key has the name {0:?}; revoke it first, or choose another name")]
     NameTaken(String),
     /// No active key has this id or name.
-    #[error("there is no key {0:?} in use")]
+    #[error("there is no active key {0:?}")]
     NotFound(String),
     /// No notification has this id.
-    #[error("there is no notification {0:?}; it was never made, or was told long ago")]
+    #[error("there is no notification {0:?}; it never existed, or was delivered long ago")]
     NoNotification(String),
     /// The maximum number of keys that the gateway keeps in memory is reached.
-    #[error("there are {MOST_KEYS} keys in use already; revoke some first")]
+    #[error("there are {MOST_KEYS} active keys already; revoke some first")]
     Full,
     /// A shared configuration document is invalid: a line for each problem, with its place.
     #[error("{0}")]
     InvalidConfig(String),
     /// Another revision of the shared configuration is the newest.
-    #[error("revision {after} is not the newest one: somebody else has changed the configuration")]
+    #[error("revision {after} is no longer the newest: the configuration was changed meanwhile")]
     ConfigChanged {
         /// The revision that was expected.
         after: u64,
@@ -154,7 +154,7 @@ impl Registry {
         let rows = self.data.store.usage(&asked).await?;
         if rows.len() > LONGEST_LIST {
             let message =
-                format!("the report has more than {LONGEST_LIST} rows; ask for fewer days, or for one key");
+                format!("the report has more than {LONGEST_LIST} rows; request fewer days, or a single key");
             return Err(InvalidMember { member: "by", message }.into());
         }
         Ok(rows)

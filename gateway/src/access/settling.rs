@@ -40,8 +40,8 @@ pub(crate) fn start(authenticator: &Arc<Authenticator>, writer: &Arc<Writer>) {
 }
 
 async fn write_usage(writer: Arc<Writer>, alive: Weak<Authenticator>) {
-    let mut writing = Log::of("usage is not written; it waits");
-    let mut following = Log::of("what other gateways spend of budgets is not seen");
+    let mut writing = Log::of("usage is not written yet");
+    let mut following = Log::of("the spending of other gateways is not counted against budgets");
     let mut next = Instant::now();
     loop {
         // Checked first, so that everything recorded before the end is still written.
@@ -75,7 +75,7 @@ async fn beat(alive: Weak<Authenticator>) {
 }
 
 async fn follow_keys(alive: Weak<Authenticator>, writer: Arc<Writer>) {
-    let mut log = Log::of("changes of keys are not seen; those in memory stay valid");
+    let mut log = Log::of("changes to keys are not seen; the keys in memory stay valid");
     // Leftover usage counts in the budgets of the keys. A store that is away has no keys either.
     _ = writer.write().await;
     drop(writer);

@@ -20,7 +20,8 @@ impl Registry {
         Ok(self.store().migrate().await?)
     }
 
-    /// Checks for damage: of the database, of unreadable rows, and, if the `files` are in the data folder, of files that are
+    /// Checks for damage: of the database, of unreadable rows, and, if the `files` are in the data folder, of files that
+    /// are
     /// recorded but missing. Returns the findings.
     pub async fn damage(&self, files: bool) -> Result<Vec<String>, RegistryError> {
         let mut found = self.store().damage().await?;
@@ -28,7 +29,7 @@ impl Registry {
             return Ok(found);
         }
         for file in self.data.missing_files().await? {
-            found.push(format!("the file {file} is recorded, has not expired, and is not in its place"));
+            found.push(format!("the file {file} is recorded and has not expired, but is missing"));
         }
         Ok(found)
     }
@@ -46,7 +47,8 @@ impl Registry {
         Ok(self.store().import(input).await?)
     }
 
-    /// Copies a data folder, which gateways may use meanwhile, into a new one. It gets its name once it is complete: an
+    /// Copies a data folder, which gateways may use meanwhile, into a new one. It gets its name once it
+    /// is complete: an
     /// aborted copy leaves a folder with the extension `unfinished`.
     pub async fn backup(&self, from: &Path, to: &Path) -> Result<(), RegistryError> {
         if to.symlink_metadata().is_ok() {
@@ -145,7 +147,10 @@ fn told_of_another(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::AlreadyExists {
         return error;
     }
-    io::Error::new(error.kind(), "a backup that was stopped has left it: remove it, unless one is under way")
+    io::Error::new(
+        error.kind(),
+        "left behind by an interrupted backup: remove it, unless a backup is running",
+    )
 }
 
 /// Copies a file and its modification time, and syncs it to the disk.

@@ -28,18 +28,18 @@ pub(crate) struct Waiting(Arc<AtomicBool>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exceeded {
     #[error(
-        "answering this request takes more than the {0} steps that the simulated provider spends on one; send less: \
+        "this request needs more than the {0} steps that the simulated provider spends on one; reduce it: \
          fewer choices, a shorter prompt, fewer tools, or a smaller JSON Schema with less recursion, smaller \
          minItems and simpler patterns"
     )]
     Steps(usize),
     #[error(
-        "the answers to this request take more than the {0} bytes that the simulated provider makes for one; ask for \
-         less: fewer choices, fewer top_logprobs, a shorter text to repeat, a shorter conversation, fewer tools, or a \
+        "the answers to this request exceed the {0} bytes that the simulated provider generates for one; reduce it: fewer \
+            choices, fewer top_logprobs, a shorter text to repeat, a shorter conversation, fewer tools, or a \
          JSON Schema with smaller values"
     )]
     Bytes(usize),
-    #[error("the client is gone")]
+    #[error("the client disconnected")]
     ClientGone,
 }
 

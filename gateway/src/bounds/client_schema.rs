@@ -19,7 +19,7 @@ pub(crate) struct ClientSchema(Value);
 /// A limit that a client's schema exceeds, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{breach}; this gateway takes schemas of at most {VALUES} values, {DEPTH} levels, {REFERENCES} \
+    "{breach}; this gateway accepts schemas of at most {VALUES} values, {DEPTH} levels, {REFERENCES} \
          references and patterns of {PATTERN} bytes"
 )]
 pub(crate) struct OutOfBounds {

@@ -62,10 +62,10 @@ pub(super) fn base_url(text: &str) -> Result<Url, &'static str> {
         return Err("must begin with http:// or https://");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a user or a password");
+        return Err("must not contain a user or a password");
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err("must not have a query or a fragment: a path is added to it");
+        return Err("must not have a query or a fragment: paths are appended to it");
     }
     // The URL parser repairs what the HTTP client's parser rejects.
     if text.parse::<Uri>().is_err() {

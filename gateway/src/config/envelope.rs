@@ -21,8 +21,8 @@ pub struct Envelope {
     pub betas_in_body: bool,
 }
 
-/// Paths that are added to `base_url` instead of those of the protocol. `{model}` stands for the upstream's name of the model,
-/// which is then left out of the body.
+/// Paths that are appended to `base_url` instead of those of the protocol. `{model}` is replaced with the upstream's name for the
+/// model, which is then omitted from the body.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
@@ -30,17 +30,17 @@ pub struct Paths {
     /// Path of text requests, such as "/models/{model}:rawPredict".
     #[schemars(length(max = 1024))]
     pub answer: Option<String>,
-    /// Path of text requests whose answer streams. Default: answer.
+    /// Path of streaming text requests. Default: answer.
     #[schemars(length(max = 1024))]
     pub stream: Option<String>,
-    /// Path of requests to count tokens. Default: that of the protocol; the gateway estimates the count where answer is set and this
-    /// is not.
+    /// Path of requests to count tokens. Default: that of the protocol; if answer is set and this is not, the gateway estimates
+    /// the count.
     #[schemars(length(max = 1024))]
     pub count_tokens: Option<String>,
-    /// Path of requests for images.
+    /// Path of image requests.
     #[schemars(length(max = 1024))]
     pub images: Option<String>,
-    /// Path of requests for videos, to which the id of a video is added.
+    /// Path of video requests, to which the id of a video is appended.
     #[schemars(length(max = 1024))]
     pub videos: Option<String>,
 }

@@ -15,19 +15,19 @@ pub struct Log {
     pub otlp_endpoint: Option<String>,
 }
 
-/// What the log tells; each level includes those before it.
+/// Level of the log; each level includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum LogLevel {
-    /// What failed.
+    /// Failures.
     Error,
-    /// What needs someone's attention.
+    /// Problems that need attention.
     #[default]
     Warn,
     /// A line for each request.
     Info,
-    /// What happens to connections.
+    /// Connection events.
     Debug,
     /// Everything.
     Trace,
@@ -41,6 +41,6 @@ pub enum LogFormat {
     /// For people.
     #[default]
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }

@@ -156,8 +156,7 @@ pub(super) fn fill(document: &mut Value) -> Vec<(Path, String)> {
                 }
             }
             None if !upstream.contains_key("kind") => {
-                let message = "the key kind is missing: say what the upstream speaks, or name its provider by the key \
-                               provider";
+                let message = "the key kind is missing: set it to the upstream's protocol, or set provider";
                 wrong.push((Path::default().to("upstreams").to(name.as_str()), message.to_owned()));
             }
             None => {}

@@ -99,7 +99,7 @@ impl PriceList {
     /// Parses a price file. `name`: what messages call it.
     pub fn parse(text: &str, name: &str) -> Result<Self, Problems> {
         if text.len() as u64 > MAX_BYTES {
-            return Err(unreadable(name, &format!("it is longer than {MAX_BYTES} bytes")));
+            return Err(unreadable(name, &format!("it is larger than {MAX_BYTES} bytes")));
         }
         let problem =
             |place, key: String, message| Problem { file: name.to_owned(), place: Some(place), key, message };
@@ -202,7 +202,7 @@ impl Reading {
                 "providers" => &mut list.providers,
                 "upstreams" => &mut list.upstreams,
                 _ => {
-                    let message = format!("there is no such table{}", offer(&name, TABLES));
+                    let message = format!("unknown table{}", offer(&name, TABLES));
                     self.wrong(root.to(&*name), message);
                     continue;
                 }
@@ -234,10 +234,7 @@ impl Reading {
         self.models += 1;
         if self.models > MAX_MODELS {
             if self.models == MAX_MODELS + 1 {
-                self.wrong(
-                    at.clone(),
-                    format!("is one model too many: a price file has {MAX_MODELS} at most"),
-                );
+                self.wrong(at.clone(), format!("is one model too many: a price file may have {MAX_MODELS}"));
             }
             return None;
         }
@@ -322,13 +319,12 @@ pub(super) fn price_of(file: file::Price) -> Result<Price, Unfit> {
         (None, None) if image.or(video_second).is_some() => {
             let others = [cached_input, cache_write, reasoning];
             if others.iter().any(Option::is_some) || !tiers.is_empty() {
-                return Err(Unfit::new(&[], "has prices of some tokens: state input and output, too"));
+                return Err(Unfit::new(&[], "has prices of some tokens: set input and output, too"));
             }
             TokenPrice::default()
         }
         _ => {
-            let message =
-                "must state input and output, or the price of an image or a video_second alone; 0 is free";
+            let message = "must set input and output, or only image or video_second; 0 means free";
             return Err(Unfit::new(&[], message));
         }
     };
@@ -337,7 +333,7 @@ pub(super) fn price_of(file: file::Price) -> Result<Price, Unfit> {
         check_amount(amount, &[name])?;
     }
     if tiers.len() > MAX_TIERS {
-        return Err(Unfit::new(&["tiers"], format!("must have {MAX_TIERS} or fewer in its list")));
+        return Err(Unfit::new(&["tiers"], format!("must have {MAX_TIERS} or fewer items")));
     }
     let tiers = tiers.into_iter().map(|tier| {
         let file::PriceTier { above, input, output, cached_input, cache_write, reasoning } = tier;
@@ -345,7 +341,7 @@ pub(super) fn price_of(file: file::Price) -> Result<Price, Unfit> {
     });
     let tiers: Vec<PriceTier> = tiers.collect();
     if tiers.iter().any(|tier| tier.above == 0) || !tiers.is_sorted_by(|one, next| one.above < next.above) {
-        let message = "must be in the order of above, each with another number of tokens, 1 or more";
+        let message = "must be sorted by above, each with a different number of tokens, 1 or more";
         return Err(Unfit::new(&["tiers"], message));
     }
     tiers.iter().try_for_each(|tier| check(&tier.tokens, &["tiers"]))?;

@@ -82,7 +82,7 @@ fn read(path: &Path, variables: Variables, absent: Absent) -> Result<ConfigFile,
     let file = std::fs::File::open(path).map_err(|error| unreadable(error.to_string()))?;
     file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| unreadable(error.to_string()))?;
     if text.len() as u64 > LONGEST {
-        return Err(unreadable(format!("it is longer than {LONGEST} bytes")));
+        return Err(unreadable(format!("it is larger than {LONGEST} bytes")));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut read = parse(&text, &name, folder, variables, absent, Part::Whole)?;
@@ -173,12 +173,15 @@ fn not_shared(document: &Value) -> Vec<(places::Path, String)> {
         of_each.filter(|name| !sharing::TABLES.contains(&name.as_str()) && known.get(name).is_some());
     let mut found: Vec<_> = of_each
         .map(|name| {
-            let message = "each gateway has its own: leave it in their files; they share upstreams, families and models";
+            let message = "is not shared: keep it in each gateway's own file; only upstreams, families and models are shared";
             (places::Path::default().to(name.as_str()), message.to_owned())
         })
         .collect();
     if document.get("models").is_none() && document.get("upstreams").is_none() {
-        found.push((places::Path::default(), "there is no model: add [models.ID] with targets".to_owned()));
+        found.push((
+            places::Path::default(),
+            "no model is configured: add [models.ID] with targets".to_owned(),
+        ));
     }
     found
 }

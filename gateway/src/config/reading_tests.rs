@@ -275,16 +275,19 @@ fn all_keys_arrive() {
 fn what_is_no_address_of_a_database_or_no_pepper_is_told_and_not_shown() {
     let told = wrong("[store]\nurl = { env = \"GARBLED\" }\npepper = { env = \"SHORT\" }");
     assert!(
-        told.contains("the variable GARBLED holds no address of a database: must have the form"),
+        told.contains("the variable GARBLED is not the address of a database: must have the form"),
         "{told}"
     );
-    assert!(told.contains("the variable SHORT holds no pepper: a pepper must be 32 random bytes"), "{told}");
+    assert!(
+        told.contains("the variable SHORT is not a valid pepper: a pepper must be 32 random bytes"),
+        "{told}"
+    );
 }
 
 #[test]
 fn what_is_no_address_of_counters_is_told_and_one_without_tls_to_a_public_host_is_warned_of() {
     let told = wrong("[counters]\nurl = { env = \"GARBLED\" }");
-    let expected = "the variable GARBLED holds no address of a Redis or Valkey server: must have the form";
+    let expected = "the variable GARBLED is not the address of a Redis or Valkey server: must have the form";
     assert!(told.contains(expected), "{told}");
     let read =
         read("[counters]\nurl = { env = \"EXPOSED\" }").unwrap_or_else(|problems| panic!("{problems}"));
@@ -336,11 +339,11 @@ fn what_makes_no_images_or_videos_is_told() {
         ),
         (
             "kind = \"text\"\nlimits = \"image_model_1\"",
-            "models.m.limits: is for image and video models, and this is a text model".to_owned(),
+            "models.m.limits: is only for image and video models, but this is a text model".to_owned(),
         ),
         (
             "kind = \"image\"\ntranslate_responses = true",
-            "models.m.translate_responses: is for text models".to_owned(),
+            "models.m.translate_responses: is only for text models".to_owned(),
         ),
     ] {
         let told = wrong(&with("", lines));
@@ -378,17 +381,16 @@ targets = []
     assert_eq!(
         wrong(text).lines().collect::<Vec<_>>(),
         [
-            "gatewright.toml:2:1: server.lisen: there is no such key; did you mean listen?",
-            "gatewright.toml:3:18: server.shutdown_grace: must be a time with its unit, such as \"10s\", \"500ms\", \
+            "gatewright.toml:2:1: server.lisen: unknown key; did you mean listen?",
+            "gatewright.toml:3:18: server.shutdown_grace: must be a time with a unit, such as \"10s\", \"500ms\", \
              \"5m\" or \"1h\"",
             "gatewright.toml:6:19: limits.max_connections: must be 1 or more",
-            "gatewright.toml:7:12: limits.max_body: must be a size with its unit, such as \"10MiB\" or \"64KB\"",
+            "gatewright.toml:7:12: limits.max_body: must be a size with a unit, such as \"10MiB\" or \"64KB\"",
             "gatewright.toml:10:8: upstreams.one.kind: must be one of chat, responses, messages, native, converse, \
              gatewright, simulator; did you mean messages?",
-            "gatewright.toml:11:1: upstreams.one.base_ulr: there is no such key; did you mean base_url?",
-            "gatewright.toml:13:12: upstreams.two: the key kind is missing: say what the upstream speaks, or name its \
-             provider by the key provider",
-            "gatewright.toml:17:11: models.m.targets: must have 1 or more in its list",
+            "gatewright.toml:11:1: upstreams.one.base_ulr: unknown key; did you mean base_url?",
+            "gatewright.toml:13:12: upstreams.two: the key kind is missing: set it to the upstream's protocol, or set provider",
+            "gatewright.toml:17:11: models.m.targets: must have 1 or more items",
         ]
     );
 }
@@ -449,18 +451,18 @@ fn a_secret_that_stands_in_the_file_is_refused_with_the_way_out_and_not_quoted()
         format!("webhooks.secret = \"{CANARY}\""),
     ] {
         let told = wrong(&text);
-        assert!(told.contains("write { env = \"NAME\" }"), "{told}");
+        assert!(told.contains("use { env = \"NAME\" }"), "{told}");
     }
     let told = wrong("[access.key]\nenviron = \"KEY\"");
-    assert!(told.contains("access.key.environ: there is no such key; did you mean env?"), "{told}");
-    assert!(wrong("access.key = { env = \"A\", file = \"b\" }").contains("does not stand in the file"));
+    assert!(told.contains("access.key.environ: unknown key; did you mean env?"), "{told}");
+    assert!(wrong("access.key = { env = \"A\", file = \"b\" }").contains("must not be written in the file"));
     assert!(wrong(&with("key = []", "")).contains("must have 1 or more"));
 }
 
 #[test]
 fn a_secret_that_is_not_there_is_named_by_its_place_alone() {
-    assert!(wrong("access.key = { env = \"GARBLED\" }").contains("the variable GARBLED holds no API key"));
-    assert!(wrong("webhooks.secret = { env = \"KEY\" }").contains("holds no secret for webhooks"));
+    assert!(wrong("access.key = { env = \"GARBLED\" }").contains("the variable GARBLED is not an API key"));
+    assert!(wrong("webhooks.secret = { env = \"KEY\" }").contains("is not a webhook secret"));
     let text = with("key = { env = \"ONE\" }", "");
     let parse = |absent| parse(&text, "a.toml", Path::new(""), unset, absent, Part::Whole);
     let told = parse(Absent::IsWrong).expect_err("it is not set").to_string();
@@ -479,7 +481,7 @@ fn secrets_are_read_from_files_beside_the_configuration() {
     assert_eq!(read.config.key.as_ref().map(gatewright::ApiKey::expose), Some(CANARY));
     assert_eq!(read.files, [path.clone(), folder.path().join("key")]);
     std::fs::write(folder.path().join("key"), "x".repeat(5000)).expect("written");
-    assert!(ConfigFile::read(&path).expect_err("too long").to_string().contains("longer than 4096 bytes"));
+    assert!(ConfigFile::read(&path).expect_err("too long").to_string().contains("larger than 4096 bytes"));
 }
 
 #[test]
@@ -504,11 +506,14 @@ fn what_may_be_a_mistake_is_warned_of() {
     let unused = with("[upstreams.two]\nkind = \"simulator\"", "");
     assert!(warned(&unused)[0].contains("upstreams.two: no model has it as a target"));
     let family = with("", "[families.mine]");
-    assert!(warned(&family)[0].contains("families.mine: no model is of this family"));
+    assert!(warned(&family)[0].contains("families.mine: no model belongs to this family"));
     let server =
         "[store]\nurl = { env = \"GATEWRIGHT_STORE_URL\" }\npepper = { env = \"PEPPER\" }\n".to_owned();
     let in_memory = warned(&server);
-    assert!(in_memory[0].contains(":2:1: store.url: generated files stay in the memory"), "{in_memory:?}");
+    assert!(
+        in_memory[0].contains(":2:1: store.url: generated files are only in the memory"),
+        "{in_memory:?}"
+    );
     let bucket =
         "[files]\nurl = \"s3://bucket\"\naccess_key = { env = \"KEY\" }\nsecret_key = { env = \"KEY\" }\n";
     assert!(warned(&(server.clone() + bucket)).is_empty());
@@ -547,7 +552,7 @@ fn a_url_is_no_address_to_listen_on() {
 
 #[test]
 fn upstreams_without_models_are_wrong_and_models_of_the_simulator_need_no_upstream() {
-    assert!(wrong("[upstreams.one]\nkind = \"simulator\"").contains("there is no model"));
+    assert!(wrong("[upstreams.one]\nkind = \"simulator\"").contains("no model is configured"));
     let config =
         read("[models.m]\ntargets = [{ upstream = \"simulator\", model = \"model-sol\" }]").expect("right");
     assert_eq!(config.config.models.len(), 1);
@@ -562,7 +567,7 @@ fn a_file_is_bounded() {
         ConfigFile::read(&path)
             .expect_err("too long")
             .to_string()
-            .ends_with("it is longer than 1048576 bytes")
+            .ends_with("it is larger than 1048576 bytes")
     );
     let missing = ConfigFile::read(&folder.path().join("missing")).expect_err("no file").to_string();
     assert!(missing.contains("missing: cannot be read: "), "{missing}");

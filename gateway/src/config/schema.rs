@@ -98,8 +98,8 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
                     path: path.to(name.as_str()),
                     is_key: true,
                     message: match offer(name, &known) {
-                        offer if offer.is_empty() => format!("there is no such key{}", quoting(name, error)),
-                        offer => format!("there is no such key{offer}"),
+                        offer if offer.is_empty() => format!("unknown key{}", quoting(name, error)),
+                        offer => format!("unknown key{offer}"),
                     },
                 })
                 .collect()
@@ -108,8 +108,8 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
             one(format!("the key {} is missing", property.as_str().unwrap_or_default()))
         }
         // Before a value's own message, which doesn't cover lists.
-        Kind::MinItems { limit } => one(format!("must have {limit} or more in its list")),
-        Kind::MaxItems { limit } => one(format!("must have {limit} or fewer in its list")),
+        Kind::MinItems { limit } => one(format!("must have {limit} or more items")),
+        Kind::MaxItems { limit } => one(format!("must have {limit} or fewer items")),
         _ if owner["errorMessage"].is_string() => one(text(&owner["errorMessage"])),
         Kind::Type { kind } => one(format!("must be {}", types(kind))),
         Kind::OneOfNotValid { .. } | Kind::Enum { .. } => {
@@ -129,7 +129,7 @@ fn explain(error: &ValidationError<'_>) -> Vec<Violation> {
         Kind::MinLength { .. } => one("must not be empty".to_owned()),
         Kind::MaxLength { limit } => one(format!("must be {limit} characters long or less")),
         Kind::MaxProperties { limit } => one(format!("must have {limit} keys or fewer")),
-        kind => one(format!("does not keep the rule {} of the schema", kind.keyword())),
+        kind => one(format!("violates the rule {} of the schema", kind.keyword())),
     }
 }
 

@@ -108,19 +108,19 @@ pub(super) struct SigV4 {
     pub(super) profile: Option<String>,
 }
 
-/// The gateway as a client of a token server.
+/// The gateway as a client of a token server (client credentials).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OAuth {
     /// The token endpoint, such as "https://login.example/oauth2/token".
     #[schemars(length(max = 2048))]
     pub(super) token_url: String,
-    /// The id of the gateway at the token server.
+    /// The client id of the gateway.
     #[schemars(length(min = 1, max = 1024))]
     pub(super) client_id: String,
-    /// The secret of the gateway at the token server.
+    /// The client secret of the gateway.
     pub(super) client_secret: Secret,
-    /// What the access token is for. Default: as the token server decides.
+    /// Scope of the access token. Default: chosen by the token server.
     #[schemars(length(min = 1, max = 1024))]
     pub(super) scope: Option<String>,
 }
@@ -138,7 +138,7 @@ fn read_file(path: &Path) -> Result<String, NoSecret> {
     let mut text = String::new();
     match File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text)) {
         Ok(_) if text.len() as u64 > LONGEST => {
-            Err(NoSecret::Unusable(format!("the file {shown} is longer than {LONGEST} bytes")))
+            Err(NoSecret::Unusable(format!("the file {shown} is larger than {LONGEST} bytes")))
         }
         Ok(_) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -149,8 +149,8 @@ fn read_file(path: &Path) -> Result<String, NoSecret> {
 }
 
 /// The message for a secret written into the file itself. It doesn't repeat the secret.
-const NOT_IN_THE_FILE: &str = "a secret does not stand in the file: write { env = \"NAME\" } and set the variable, \
-                               or { file = \"path\" }";
+const NOT_IN_THE_FILE: &str = "a secret must not be written in the file: use { env = \"NAME\" } and set the variable, or \
+                               { file = \"path\" }";
 
 /// The keys of a table that tells where a secret is.
 fn places() -> serde_json::Value {
@@ -163,7 +163,7 @@ fn places() -> serde_json::Value {
         },
         "file": {
             "type": "string",
-            "description": "Path of the file that holds the secret, from the folder of the configuration.",
+            "description": "Path of the file that holds the secret, relative to the folder of the configuration.",
             "minLength": 1,
         },
     })
@@ -196,38 +196,40 @@ impl JsonSchema for Credential {
         let mut properties = places();
         properties["command"] = serde_json::json!({
             "type": "array",
-            "description": "A program and its arguments. What it prints is the key. It runs in the folder of the configuration.",
+            "description": "A program and its arguments, which prints the key. It runs in the folder of the configuration.",
             "items": { "type": "string", "maxLength": 4096 },
             "minItems": 1,
             "maxItems": 100,
         });
         properties["ttl"] = Time::json_schema(generator).into();
         properties["ttl"]["description"] =
-            "How long what the command prints or the file holds is valid; it runs or is read again before that.".into();
+            "How long the key from the command or file is valid; the gateway gets it again before that."
+                .into();
         properties["oauth"] = OAuth::json_schema(generator).into();
         properties["oauth"]["description"] =
-            "Get access tokens from a token server by the grant of client credentials.".into();
+            "Get access tokens from a token server with the client credentials grant.".into();
         properties["credentials_file"] = serde_json::json!({
             "type": "string",
-            "description": "Path of the JSON file of a service account or of a user's login, by which the gateway gets access tokens.",
+            "description": "Path of the JSON file of a service account or of a user's login, with which the gateway gets \
+                access tokens.",
             "minLength": 1,
         });
         properties["application_default"] = serde_json::json!({
             "type": "boolean",
-            "description": "Get access tokens by the application default credentials of this machine.",
+            "description": "Get access tokens with the application default credentials of this machine.",
             "const": true,
-            "errorMessage": "must be true, or the key must not be there",
+            "errorMessage": "must be true, or omitted",
         });
         properties["sigv4"] = SigV4::json_schema(generator).into();
         properties["sigv4"]["description"] =
             "Sign each request by AWS Signature Version 4, with the credentials that the clients of AWS would find.".into();
         let only = json_schema!({
             "maxProperties": 1,
-            "errorMessage": "a key that the gateway gets from a token server stands alone: remove the other keys",
+            "errorMessage": "a key from a token server must be the only key: remove the others",
         });
         let has_ttl = json_schema!({
             "oneOf": [{ "required": ["command"] }, { "required": ["file"] }],
-            "errorMessage": "ttl stands beside command or file",
+            "errorMessage": "ttl is only valid together with command or file",
         });
         json_schema!({
             "type": "object",

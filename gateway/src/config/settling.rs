@@ -112,8 +112,8 @@ impl<'f> Settling<'f> {
         let (on_server, in_bucket) = (file.store.url.is_some(), file.files.is_some());
         self.store(&mut config, file.store, &root.to("store"));
         if on_server && !in_bucket && config.data.is_none() {
-            let message = "generated files stay in the memory of the gateway that makes them: other gateways answer 503 \
-                           for them, and they are lost when it ends; set [files], or store.data to a folder that all share";
+            let message = "generated files are only in the memory of the gateway that generated them: other gateways return \
+                503 for them, and they are lost when it stops; set [files], or set store.data to a shared folder";
             self.warn(root.to("store").to("url"), message);
         }
 
@@ -245,7 +245,7 @@ impl<'f> Settling<'f> {
             let at = at.to("url");
             match self.secret(secret, &at).map(|text| StoreUrl::new(&text)) {
                 Some(Ok(url)) => config.store = Some(url),
-                Some(Err(why)) => self.wrong(at, format!("{secret} holds no address of a database: {why}")),
+                Some(Err(why)) => self.wrong(at, format!("{secret} is not the address of a database: {why}")),
                 None => {}
             }
         }
@@ -253,7 +253,7 @@ impl<'f> Settling<'f> {
             let at = at.to("pepper");
             match self.secret(secret, &at).map(|text| Pepper::new(&text)) {
                 Some(Ok(pepper)) => config.pepper = Some(pepper),
-                Some(Err(why)) => self.wrong(at, format!("{secret} holds no pepper: {why}")),
+                Some(Err(why)) => self.wrong(at, format!("{secret} is not a valid pepper: {why}")),
                 None => {}
             }
         }
@@ -268,8 +268,8 @@ impl<'f> Settling<'f> {
         prices: Option<PathBuf>,
     ) {
         for (table, _) in tables.iter().filter(|(_, is_absent)| !is_absent) {
-            let message = "stands here and in the store: store.shared_config says that gateways share it there; put it there with \
-                           gatewright config push, or take store.shared_config out";
+            let message = "must not be set in this file, because store.shared_config is true: publish it to the store with \
+                gatewright config push, or remove store.shared_config";
             self.wrong(Path::default().to(*table), message);
         }
         config.upstreams.clear();
@@ -284,7 +284,7 @@ impl<'f> Settling<'f> {
         let path = self.named(path);
         if !path.exists() {
             let message = format!(
-                "the file {} does not exist: gatewright prices import makes one, or take prices.file out",
+                "the file {} does not exist: create it with gatewright prices import, or remove prices.file",
                 path.display()
             );
             return self.missing(at.clone(), true, message);
@@ -300,12 +300,12 @@ impl<'f> Settling<'f> {
         let url = match CountersUrl::new(&self.secret(secret, &place)?) {
             Ok(url) => url,
             Err(why) => {
-                self.wrong(place, format!("{secret} holds no address of a Redis or Valkey server: {why}"));
+                self.wrong(place, format!("{secret} is not the address of a Redis or Valkey server: {why}"));
                 return None;
             }
         };
         if !url.is_encrypted() && is_public_host(url.as_url()) {
-            self.warn(place, "what is sent there is not encrypted, its password neither: use rediss://");
+            self.warn(place, "the connection and its password are not encrypted: use rediss://");
         }
         let mut server = CounterServer::new(url);
         self.wait(&mut server.timeout, counters.timeout, &at.to("timeout"));
@@ -345,7 +345,7 @@ impl<'f> Settling<'f> {
         let key = ApiKey::new(text).ok();
         if key.is_none() {
             let message =
-                format!("{secret} holds no API key: it must be one or more visible ASCII characters");
+                format!("{secret} is not an API key: it must be one or more visible ASCII characters");
             self.wrong(at.clone(), message);
         }
         key
@@ -355,7 +355,8 @@ impl<'f> Settling<'f> {
         let text = self.secret(secret, at)?;
         let read = webhook::Secret::new(&text).ok();
         if read.is_none() {
-            let message = format!("{secret} holds no secret for webhooks: whsec_ and the secret in base64");
+            let message =
+                format!("{secret} is not a webhook secret: it must be whsec_ and the secret in base64");
             self.wrong(at.clone(), message);
         }
         read
@@ -367,7 +368,8 @@ impl<'f> Settling<'f> {
             return true;
         }
         let message = format!(
-            "a document that gateways share may not name {secret}: store.shared_secrets of their own files lists what they send"
+            "a shared document may not name {secret}: only secrets listed in store.shared_secrets of the gateways' own files \
+                are allowed"
         );
         self.missing(at.clone(), true, message);
         false

@@ -29,7 +29,8 @@ impl SharedConfig {
     }
 
     /// The same, but secrets missing on this machine, and those that gateways don't send to providers by default, are
-    /// warnings. The result is for checks and incomplete.
+    /// warnings.
+    /// The result is for checks and incomplete.
     pub fn check(document: &str, name: &str) -> Result<Self, Problems> {
         read(document, name, &Sharing::new(""), |name| std::env::var_os(name), Absent::IsWarned)
     }
@@ -43,7 +44,7 @@ fn read(
     absent: Absent,
 ) -> Result<SharedConfig, Problems> {
     if document.len() as u64 > LONGEST {
-        let message = format!("is longer than {LONGEST} bytes");
+        let message = format!("is larger than {LONGEST} bytes");
         return Err(Problems::new(vec![Problem {
             file: name.to_owned(),
             place: None,

@@ -38,13 +38,13 @@ impl Tls {
         let chain = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain
-            .ok_or_else(|| failed(&self.certificate, "it holds no certificate in PEM form".to_owned()))?;
+            .ok_or_else(|| failed(&self.certificate, "it has no certificate in PEM format".to_owned()))?;
         let pem = read(&self.key).map_err(|why| failed(&self.key, why))?;
         let key = PrivateKeyDer::from_pem_slice(&pem)
-            .map_err(|_| failed(&self.key, "it holds no private key in PEM form".to_owned()))?;
+            .map_err(|_| failed(&self.key, "it has no private key in PEM format".to_owned()))?;
         CertifiedKey::from_der(chain, key, &ring::default_provider())
             .map(Arc::new)
-            .map_err(|error| failed(&self.key, format!("it does not fit the certificate: {error}")))
+            .map_err(|error| failed(&self.key, format!("it does not match the certificate: {error}")))
     }
 }
 
@@ -83,7 +83,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
     file.take(LONGEST + 1).read_to_end(&mut pem).map_err(|error| error.to_string())?;
     if pem.len() as u64 > LONGEST {
-        return Err(format!("it is longer than {LONGEST} bytes"));
+        return Err(format!("it is larger than {LONGEST} bytes"));
     }
     Ok(pem)
 }

@@ -21,8 +21,8 @@ const SIZES: [(&str, f64); 7] = [
 /// The format of a quantity without its unit. The number of digits bounds the value.
 const NUMBER: &str = r"[0-9]{1,9}(\.[0-9]{1,3})?";
 
-const TIME: &str = r#"must be a time with its unit, such as "10s", "500ms", "5m" or "1h""#;
-const SIZE: &str = r#"must be a size with its unit, such as "10MiB" or "64KB""#;
+const TIME: &str = r#"must be a time with a unit, such as "10s", "500ms", "5m" or "1h""#;
+const SIZE: &str = r#"must be a size with a unit, such as "10MiB" or "64KB""#;
 
 /// A time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

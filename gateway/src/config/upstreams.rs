@@ -12,7 +12,7 @@ use super::key_source::KeySource;
 use super::keys::{KeyPlace, Setting};
 pub use crate::usage::{Price, PriceTier, TokenPrice};
 
-/// What an upstream speaks, and how it is called.
+/// Protocol of an upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause before reconnecting.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause after a loss. The pause grows while connections are short-lived: a server that is slow now and then
-/// delays only the requests of one moment in four seconds, and limits are shared again that soon after it recovers.
+/// delays only the
+/// requests of one moment in four seconds, and limits are shared again that soon after it recovers.
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// Losing a connection that lasted this long doesn't mean that the server is slow.
 const LASTING: Duration = Duration::from_secs(10);
@@ -68,7 +69,10 @@ impl Link {
         let before = self.present.compare_and_swap(&current, None);
         if before.as_ref().is_some_and(|before| Arc::ptr_eq(before, connection)) {
             self.losses.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!("the counters at {} fail: {why}; limits hold for each gateway alone", self.place);
+            tracing::warn!(
+                "the counters at {} failed: {why}; each gateway now enforces limits alone",
+                self.place
+            );
             self.lost.notify_one();
         }
     }
@@ -82,7 +86,10 @@ pub(super) async fn keep(link: Arc<Link>) {
             match connect(&link).await {
                 Ok(connection) => {
                     link.present.store(Some(connection));
-                    tracing::info!("limits hold for all gateways that share the counters at {}", link.place);
+                    tracing::info!(
+                        "limits are enforced across all gateways that share the counters at {}",
+                        link.place
+                    );
                     is_told = true;
                     link.back.notify_one();
                 }
@@ -105,7 +112,9 @@ pub(super) async fn keep(link: Arc<Link>) {
 /// Logs that there has been no connection since the start. A lost connection has already been logged.
 fn tell(is_told: &mut bool, place: &str, why: &str) {
     if !*is_told {
-        tracing::warn!("the counters at {place} are not used yet: {why}; limits hold for each gateway alone");
+        tracing::warn!(
+            "the counters at {place} are not available yet: {why}; each gateway enforces limits alone"
+        );
         *is_told = true;
     }
 }
@@ -113,10 +122,10 @@ fn tell(is_told: &mut bool, place: &str, why: &str) {
 /// A connection on which the server replies as fast as requests need. Errors: why there is none.
 async fn connect(link: &Link) -> Result<Arc<MultiplexedConnection>, String> {
     let connection = timeout(PATIENCE, open(&link.client)).await;
-    let connection = connection.map_err(|_| "it does not answer")?.map_err(|error| explained(&error))?;
+    let connection = connection.map_err(|_| "it does not respond")?.map_err(|error| explained(&error))?;
     for call in link.scripts.trial() {
         let answered = timeout(link.timeout, call.call(&connection)).await;
-        answered.map_err(|_| "it does not answer in time")?.map_err(|error| explained(&error))?;
+        answered.map_err(|_| "it does not respond in time")?.map_err(|error| explained(&error))?;
     }
     Ok(connection)
 }

@@ -46,13 +46,12 @@ impl NewKey {
         let fits = (1..=LONGEST_NAME).contains(&self.name.len());
         if !fits || self.name.trim() != self.name || self.name.contains(char::is_control) {
             let message = format!(
-                "must have 1 to {LONGEST_NAME} bytes, no control characters and no space at its ends"
+                "must have 1 to {LONGEST_NAME} bytes, no control characters and no leading or trailing space"
             );
             return Err(InvalidMember::new("name", message));
         }
         if self.name == CONFIGURED_KEY {
-            let message =
-                format!("{CONFIGURED_KEY} is the name of the configuration's key; take another one");
+            let message = format!("{CONFIGURED_KEY} is the name of the configured key; choose another one");
             return Err(InvalidMember::new("name", message));
         }
         if self.expires.is_some_and(|expires| expires <= now || expires > LATEST) {

@@ -50,11 +50,12 @@ impl Scopes {
     /// Errors: too many entries; an operation that does not exist.
     pub(super) fn check(&self) -> Result<(), InvalidMember> {
         if self.models.len() > MOST || self.operations.len() > MOST {
-            return Err(InvalidMember::new("scopes", format!("lists at most {MOST} of each")));
+            return Err(InvalidMember::new("scopes", format!("may list at most {MOST} of each")));
         }
         for id in &self.models {
             if id.is_empty() || id.len() > LONGEST_MODEL || id.contains(char::is_control) {
-                let message = format!("a model's id has 1 to {LONGEST_MODEL} bytes, no control characters");
+                let message =
+                    format!("a model id must have 1 to {LONGEST_MODEL} bytes and no control characters");
                 return Err(InvalidMember::new("scopes.models", message));
             }
         }
@@ -62,7 +63,7 @@ impl Scopes {
             if !operations::ALL.iter().any(|operation| operation.id == id) {
                 let known: Vec<&str> = operations::ALL.iter().map(|operation| operation.id).collect();
                 let id = gatewright::limits::brief(format_args!("{id:?}"));
-                let message = format!("there is no operation {id}; there are {}", known.join(", "));
+                let message = format!("unknown operation {id}; the operations are {}", known.join(", "));
                 return Err(InvalidMember::new("scopes.operations", message));
             }
         }

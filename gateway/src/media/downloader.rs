@@ -64,10 +64,10 @@ async fn read(
     let mut source = Source { body, idle_timeout, pace: Pace::new(idle_timeout), redactor };
     let mut beginning = Vec::new();
     while beginning.len() < BEGINNING {
-        let packet = source.next().await?.ok_or_else(|| broken("is no video"))?;
+        let packet = source.next().await?.ok_or_else(|| broken("is not a video"))?;
         beginning.extend_from_slice(&packet);
     }
-    let kind = kind_of(&beginning).ok_or_else(|| broken("is no video"))?;
+    let kind = kind_of(&beginning).ok_or_else(|| broken("is not a video"))?;
     let mut bytes = beginning.len();
     fits(bytes, most)?;
     let mut file = room.write(kind).await.map_err(Unfetched::NoRoom)?;
@@ -95,8 +95,8 @@ impl Source<'_> {
         self.pace.wait();
         match tokio::time::timeout(self.idle_timeout, next_packet(&mut self.body)).await {
             Err(_) => Err(Unfetched::Failed(Fault::silent(self.idle_timeout, self.redactor))),
-            Ok(Err(_)) => broken("broke off"),
-            Ok(Ok(Some(packet))) if self.pace.is_slow(packet.len()) => broken("comes too slowly"),
+            Ok(Err(_)) => broken("was cut off"),
+            Ok(Ok(Some(packet))) if self.pace.is_slow(packet.len()) => broken("arrives too slowly"),
             Ok(Ok(packet)) => Ok(packet),
         }
     }
@@ -124,9 +124,9 @@ fn fits(bytes: usize, most: Most) -> Result<u64, Unfetched> {
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
     if bytes > most.bytes {
         let why = if most.is_limit_of_key {
-            "the limit file_bytes of this API key allows no file so large"
+            "the limit file_bytes of this API key does not allow such a large file"
         } else {
-            "the gateway keeps no file so large"
+            "the gateway does not store such large files"
         };
         return Err(Unfetched::Never(format!("the video has {bytes} bytes or more, and {why}")));
     }
@@ -186,7 +186,7 @@ mod tests {
     async fn a_file_that_dribbles_holds_no_place_for_long() {
         let begun = Instant::now();
         let slow = fetched(16, Duration::from_secs(1)).await.expect_err("too slow");
-        assert!(format!("{slow:?}").contains("comes too slowly"), "{slow:?}");
+        assert!(format!("{slow:?}").contains("arrives too slowly"), "{slow:?}");
         assert!(begun.elapsed() < Duration::from_mins(3), "{:?}", begun.elapsed());
         // A pause within the idle timeout isn't an error, whatever preceded it.
         let paused =

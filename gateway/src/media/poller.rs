@@ -124,7 +124,7 @@ impl<'a> Following<'a> {
             refusals = if fault.verdict == Verdict::Request { refusals + 1 } else { 0 };
             let said = self.note(&fault);
             if refusals == MOST_REFUSALS {
-                return Err(format!("the provider does not find the video any more: {said}"));
+                return Err(format!("the provider no longer finds the video: {said}"));
             }
             pause = longer(pause, fault.retry_after);
         }
@@ -181,7 +181,7 @@ impl<'a> Following<'a> {
     /// Records a failure. The log omits the upstream's text, which may contain anything.
     fn note(&mut self, fault: &Fault) -> String {
         let upstream = &*self.remote.provider.endpoint.name;
-        tracing::warn!(task = self.task.id, upstream, reason = ?fault.verdict, "a question about a video failed");
+        tracing::warn!(task = self.task.id, upstream, reason = ?fault.verdict, "polling a video failed");
         let said = fault.failure().message.clone();
         self.trouble = Some(said.clone());
         said

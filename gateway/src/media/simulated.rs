@@ -17,7 +17,7 @@ use crate::wire::ApiError;
 pub const FAILURE_MARKER: &str = "[fail]";
 const FAILURE_WITH_MESSAGE: &str = "[fail:";
 /// Message of a task that failed because of [`FAILURE_MARKER`].
-const FAILURE_MESSAGE: &str = "the simulated provider failed because the prompt asked for it";
+const FAILURE_MESSAGE: &str = "the simulated provider failed because the prompt requested it";
 
 /// Pause before another attempt to write a file that couldn't be stored.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -119,7 +119,7 @@ impl Job {
                     }
                     // The disk or the store may recover.
                     Err(error) => {
-                        tracing::warn!("the file of a video waits: {error}");
+                        tracing::warn!("the file of a video cannot be stored yet: {error}");
                         *trouble = Some(error.to_string());
                         tokio::time::sleep(PAUSE).await;
                     }

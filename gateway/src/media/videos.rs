@@ -67,12 +67,12 @@ pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
         Left::TaskPayload(task_payload) => task_payload,
         Left::Newer => {
             // A gateway that can read it takes it over when this lease expires.
-            tracing::warn!(task = task.id, "a video task waits for a newer gateway");
+            tracing::warn!(task = task.id, "a video task requires a newer gateway");
             return;
         }
         Left::Unreadable(error) => {
-            tracing::error!(task = task.id, %error, "what is left of a video task cannot be read");
-            let task = Task { state: State::failed("what was left of the task cannot be read"), ..task };
+            tracing::error!(task = task.id, %error, "a stored video task cannot be read");
+            let task = Task { state: State::failed("the stored task cannot be read"), ..task };
             let notice = Receiver::of(&task_payload).map(|Receiver { public, webhook }| {
                 notice(&task, &webhook, &record_of(&task, &app.files, &public))
             });
@@ -80,7 +80,7 @@ pub(super) fn resume(app: &Arc<App>, resumed: Resumed, held: Held) {
             return;
         }
     };
-    tracing::info!(task = task.id, "goes on with a video task");
+    tracing::info!(task = task.id, "resuming a video task");
     let TaskPayload { version: _, wanted, public, webhook, deadline, maker } = task_payload;
     let deadline = held.at(deadline);
     let work = Work { app: Arc::clone(app), task, held, wanted, public, webhook, made: Mutex::default() };
@@ -191,7 +191,7 @@ impl Work {
                 Ok(making) => self.end(making, deadline).await,
                 // There may be space, or the upstream may be available, when the task is taken over again.
                 Err(error) if Instant::now() < deadline => {
-                    tracing::warn!(task = self.task.id, "a video task waits: {error}");
+                    tracing::warn!(task = self.task.id, "a video task is delayed: {error}");
                 }
                 Err(error) => self.finish(State::failed(error.to_string())).await,
             }
@@ -211,11 +211,11 @@ impl Work {
         tokio::select! {
             () = work => self.discard().await,
             () = self.held.lost() => {
-                tracing::warn!(task = self.task.id, "another gateway has taken the video task over");
+                tracing::warn!(task = self.task.id, "another gateway took over the video task");
                 self.discard().await;
             }
             () = self.app.task_runner.stopped() => {
-                tracing::warn!(task = self.task.id, "left: the gateway stopped");
+                tracing::warn!(task = self.task.id, "abandoned: the gateway stopped");
                 self.held.leave();
             }
         }

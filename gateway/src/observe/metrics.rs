@@ -27,48 +27,45 @@ const ATTEMPTS: &str = "gatewright_upstream_attempts_total";
 
 /// Descriptions of the [`States`].
 const STATES: &[(&str, &str)] = &[
-    ("gatewright_usage_requests", "Requests since the start by what became of their usage."),
+    ("gatewright_usage_requests", "Requests since the start, by the state of their usage records."),
     (
         "gatewright_usage_unpriced_total",
-        "Requests since the start whose cost is not known, since their model has no price at its upstream.",
+        "Requests since the start without a known cost, because their model has no price at its upstream.",
     ),
     ("gatewright_store_failures_total", "Failed attempts to write usage to the store."),
     (
         "gatewright_usage_unjournaled_total",
-        "Requests since the start whose usage the journal could not take: it is in memory alone until the store has it.",
+        "Requests since the start whose usage could not be journaled: it is only in memory until it is in the store.",
     ),
     (
         "gatewright_store_waiting",
-        "What waits in memory until the store takes it: changes of stored responses (responses), answers by idempotency keys \
-         (answers), ends of video tasks (task_ends).",
+        "Records that wait in memory to be stored: changes of stored responses (responses), answers by idempotency keys \
+            (answers), ends of video tasks (task_ends).",
     ),
-    (
-        "gatewright_video_tasks",
-        "Video tasks that this process works on, those that wait for a place among them.",
-    ),
-    (
-        "gatewright_video_tasks_waiting",
-        "Video tasks that wait for a place, by the work that they need it for.",
-    ),
+    ("gatewright_video_tasks", "Video tasks of this process, including those that wait for a slot."),
+    ("gatewright_video_tasks_waiting", "Video tasks that wait for a slot, by the work that needs it."),
     (
         "gatewright_notifications",
-        "Notifications that this process sends now (sending) or tries again later (retrying), and how many it has delivered or \
-         given up (dead) since the start.",
+        "Notifications that this process is sending (sending) or will retry (retrying), and how many it has delivered or \
+            given up on (dead) since the start.",
     ),
     ("gatewright_held_bytes", "Memory of the requests and answers in progress."),
-    ("gatewright_counters_present", "Whether the server of the shared counters is there."),
-    ("gatewright_counters_losses_total", "How often the server of the shared counters was lost."),
+    ("gatewright_counters_present", "Whether the shared counter server is available."),
+    ("gatewright_counters_losses_total", "How often the connection to the shared counter server was lost."),
     (
         "gatewright_counters_local_requests_total",
-        "Requests of keys with limits that were judged without that server.",
+        "Requests of keys with limits that were checked without the shared counter server.",
     ),
-    ("gatewright_config_stale", "1 while the configuration file is refused and an earlier one runs; else 0."),
-    ("gatewright_config_revision", "The revision of the shared configuration that is in use; 0: none."),
-    ("gatewright_config_refused", "The newest revision, if it cannot be used here; else 0."),
-    ("gatewright_upstream_in_flight", "Requests that the upstream is answering."),
+    (
+        "gatewright_config_stale",
+        "1 while the configuration file is rejected and an earlier version is in use; else 0.",
+    ),
+    ("gatewright_config_revision", "Revision of the shared configuration in use; 0: none."),
+    ("gatewright_config_refused", "The newest revision, if this gateway rejects it; else 0."),
+    ("gatewright_upstream_in_flight", "Requests in progress at the upstream."),
     (
         "gatewright_upstream_breaker",
-        "0: requests pass; 1: the pause is over, and one request decides; 2: none is sent.",
+        "0: closed; 1: half-open, one request decides; 2: open, no requests are sent.",
     ),
 ];
 
@@ -144,21 +141,21 @@ impl Default for Metrics {
             .build_recorder();
         for (name, unit, text) in [
             (REQUESTS, Unit::Count, "Requests answered, by operation and status."),
-            (ABORTED, Unit::Count, "Requests whose client left before the end of the response."),
-            (ATTEMPTS, Unit::Count, "Attempts at upstreams, by what came of them."),
+            (ABORTED, Unit::Count, "Requests whose client disconnected before the end of the response."),
+            (ATTEMPTS, Unit::Count, "Attempts at upstreams, by outcome."),
             (
                 TOKENS,
                 Unit::Count,
-                "Tokens read (input, cached, cache_write) and written (output, reasoning).",
+                "Input tokens (input, cached, cache_write) and output tokens (output, reasoning).",
             ),
         ] {
             recorder.describe_counter(KeyName::from(name), Some(unit), SharedString::const_str(text));
         }
         for (name, text) in [
-            (DURATION, "Time from the head of the request to the end of the response."),
+            (DURATION, "Time from the request's head to the end of the response."),
             (
                 FIRST_BYTE,
-                "Time from the head of the request to the first byte of the answer; signs of life are none.",
+                "Time from the request's head to the first byte of the answer, not counting keep-alives.",
             ),
         ] {
             recorder.describe_histogram(
@@ -168,8 +165,8 @@ impl Default for Metrics {
             );
         }
         for (name, text) in [
-            (IN_FLIGHT, "Requests whose response is not sent whole yet."),
-            (CONNECTIONS, "Open connections of clients."),
+            (IN_FLIGHT, "Requests whose response is not completely sent yet."),
+            (CONNECTIONS, "Open client connections."),
         ] {
             recorder.describe_gauge(KeyName::from(name), Some(Unit::Count), SharedString::const_str(text));
         }

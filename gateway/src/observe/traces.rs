@@ -53,7 +53,8 @@ impl Traces {
         let url = url::Url::parse(endpoint).map_err(|error| failed(error.to_string()))?;
         if !url.username().is_empty() || url.password().is_some() {
             let endpoint = url.host_str().unwrap_or_default().to_owned();
-            let why = "its address must hold no user and password; use OTEL_EXPORTER_OTLP_HEADERS".to_owned();
+            let why =
+                "its address must not contain a user and password; use OTEL_EXPORTER_OTLP_HEADERS".to_owned();
             return Err(TracesError { endpoint, why });
         }
         if !matches!(url.scheme(), "http" | "https") {

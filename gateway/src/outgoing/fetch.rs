@@ -37,7 +37,7 @@ impl Fetcher {
         let asked = self.client()?.get(url).send();
         match tokio::time::timeout(2 * TIMEOUT, asked).await {
             Ok(answer) => answer.map(Into::into).map_err(reason),
-            Err(_) => Err("it did not begin to answer in time".to_owned()),
+            Err(_) => Err("it did not start to respond in time".to_owned()),
         }
     }
 

@@ -146,7 +146,7 @@ impl Outbox {
             Ok(None) => POLL,
             Err(error) => {
                 if !was_failing {
-                    tracing::warn!("{error}: notifications wait");
+                    tracing::warn!("{error}: notifications are delayed");
                 }
                 STORE_PAUSE
             }
@@ -173,7 +173,7 @@ impl Outbox {
         self.known.note(&notice.id, &attempted, monotonic_millis());
         // If the store does not record this, it is sent again with the same id: delivery is at least once.
         if let Err(error) = self.store.attempted(&lease, &attempted).await {
-            tracing::warn!(task, "{error}: what came of a notification is not kept");
+            tracing::warn!(task, "{error}: the outcome of a notification is not recorded");
         }
     }
 }

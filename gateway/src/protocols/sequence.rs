@@ -308,7 +308,7 @@ fn with_calls(end: End, has_calls: bool) -> End {
 fn failure(word: &str) -> Failure {
     let kind = if OF_THE_REQUEST.contains(&word) { FailureKind::InvalidRequest } else { FailureKind::Server };
     let word = gatewright::limits::brief(word);
-    let message = format!("the provider broke the answer off: it says {word:?} of why it ended");
+    let message = format!("the provider stopped the answer early: its finish reason is {word:?}");
     Failure { code: Some(word), ..Failure::new(kind, message) }
 }
 

@@ -91,7 +91,7 @@ impl VideoForm {
     /// Reads a provider's status report for a video.
     pub(crate) fn report_in(self, document: &[u8]) -> Result<Report, Malformed> {
         let told: Told = serde_json::from_slice(document)
-            .map_err(|error| Malformed(format!("is not the object of a video: {error}")))?;
+            .map_err(|error| Malformed(format!("is not a video object: {error}")))?;
         if told.id.is_empty() || told.id.len() > MOST_ID_BYTES {
             return Err(Malformed(format!("has no id of 1 to {MOST_ID_BYTES} bytes")));
         }
@@ -116,7 +116,7 @@ impl VideoForm {
             Self::Specified => {
                 let url = told.output["url"].as_str().filter(|url| url.len() <= MOST_URL_BYTES);
                 Some(
-                    url.ok_or_else(|| Malformed("has no output.url of a usual length".to_owned()))?
+                    url.ok_or_else(|| Malformed("has no output.url of a valid length".to_owned()))?
                         .to_owned(),
                 )
             }

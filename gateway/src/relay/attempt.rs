@@ -77,8 +77,9 @@ pub(super) async fn ask(
     } else if streams && !media_type.starts_with("application/json") {
         // Some servers label their streams with another media type, or with none.
         let looked = tokio::time::timeout(endpoint.idle_timeout, peek(body)).await;
-        let looked = looked.map_err(|_| Fault::broken("did not begin in time", &endpoint.redactor))?;
-        let (first, body) = looked.map_err(|_| Fault::broken("ended before it began", &endpoint.redactor))?;
+        let looked = looked.map_err(|_| Fault::broken("did not start in time", &endpoint.redactor))?;
+        let (first, body) =
+            looked.map_err(|_| Fault::broken("ended before it started", &endpoint.redactor))?;
         (begins_like_events(&first).then_some(StreamFormat::ServerSentEvents), body)
     } else {
         (None, body)
@@ -114,7 +115,7 @@ where
 {
     match content_coding::codings(headers) {
         Ok(_) => Ok(readable(headers, body)),
-        Err(_) => Err(Fault::broken("is in a content coding that nobody asked for", redactor)),
+        Err(_) => Err(Fault::broken("has a content encoding that was not requested", redactor)),
     }
 }
 

@@ -143,9 +143,7 @@ impl Summary {
     fn into_item(self, end: &End) -> Result<(Value, End), Failure> {
         let is_withheld = self.is_refused || matches!(end, End::Refusal | End::Filtered);
         if is_withheld || self.text.trim().is_empty() {
-            return Err(failure(
-                "the model wrote no summary of the conversation, so that it is not compacted",
-            ));
+            return Err(failure("the conversation is not compacted, because the model wrote no summary"));
         }
         let end = if *end == End::Length { End::Length } else { End::Stop };
         let content = sealed(&self.text);

@@ -22,7 +22,7 @@ use crate::wire::{ApiError, Call};
 
 /// Why no provider of a model can continue a response.
 const ELSEWHERE: &str =
-    "it is stored by a provider that does not serve this model, and there is no whole copy of it here";
+    "it is stored by a provider that does not serve this model, and this gateway has no complete copy";
 
 /// Stores the response to a request once it is complete.
 #[derive(Clone)]
@@ -121,7 +121,7 @@ fn resolved(app: &App, call: &Call, request: &Value) -> Result<Option<Value>, Ap
         *item = found.ok_or_else(|| {
             let id = limits::brief(format_args!("{:?}", text(&item["id"])));
             let message = format!(
-                "input[{index}] refers to the item {id}, of which there is no copy here; send the item itself in its place"
+                "input[{index}] refers to the item {id}, which this gateway has no copy of; send the item itself instead"
             );
             ApiError::new(&ErrorCode::INVALID_VALUE, message).param(format!("input.{index}.id"))
         })?;

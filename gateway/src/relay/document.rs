@@ -52,7 +52,7 @@ pub(super) async fn read(
         let frame = match tokio::time::timeout(patience.idle, body.frame()).await {
             Err(_) => return Err(Fault::silent(patience.idle, redactor)),
             Ok(None) => break,
-            Ok(Some(Err(_))) => return Err(Fault::broken("broke off", redactor)),
+            Ok(Some(Err(_))) => return Err(Fault::broken("was cut off", redactor)),
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(packet) = frame.into_data() else { continue };

@@ -121,24 +121,24 @@ impl Fault {
             NoAnswer::Timeout(_) => FailureKind::Timeout,
             NoAnswer::Broken(_) => FailureKind::Server,
         };
-        Self::upstream(kind, format!("the provider gave no answer: {why}"), redactor)
+        Self::upstream(kind, format!("the provider did not respond: {why}"), redactor)
     }
 
     /// The answer was cut off, or isn't in the protocol's format. `why`: continues "the provider's answer".
     pub(crate) fn broken(why: &str, redactor: &Redactor) -> Self {
-        Self::upstream(FailureKind::Server, format!("the provider's answer {why}"), redactor)
+        Self::upstream(FailureKind::Server, format!("the provider's response {why}"), redactor)
     }
 
     /// The answer timed out.
     pub(crate) fn silent(time: Duration, redactor: &Redactor) -> Self {
-        let message = format!("the provider's answer fell silent for {time:?}");
+        let message = format!("the provider's response stalled for {time:?}");
         Self::upstream(FailureKind::Timeout, message, redactor)
     }
 
     /// The client half-closed the connection. Tells a client that still reads that its answer is incomplete.
     pub(crate) fn given_up(redactor: &Redactor) -> Self {
-        let message = "the client closed its side of the connection, so that the answer was given up; keep it open until \
-                       the answer has ended";
+        let message = "the answer was canceled because the client closed its side of the connection; keep it open until the \
+            answer ends";
         Self::of_event(Failure::new(FailureKind::InvalidRequest, message), redactor)
     }
 
@@ -147,12 +147,12 @@ impl Fault {
         let (kind, message) = match why {
             NoRoom::Whole => (
                 FailureKind::Overloaded,
-                "the requests and answers in progress take all the memory that the gateway has for them; try again soon",
+                "the requests and answers in progress use all the memory that the gateway has for them; try again soon",
             ),
             NoRoom::Part => (
                 FailureKind::RateLimited,
-                "the requests and answers in progress of this API key take all the memory that the gateway has for those of \
-                 one key; try again when one has ended",
+                "the requests and answers in progress of this API key use all the memory that one key may use; try again when \
+                 one has ended",
             ),
         };
         let fault = Self::of_event(Failure::new(kind, message), redactor);
@@ -239,15 +239,17 @@ pub(crate) fn unavailable(unavailable: Unavailable, model: &str) -> ApiError {
     let (code, message) = match unavailable.why {
         Why::Broken => (
             &ErrorCode::SERVER_IS_OVERLOADED,
-            format!("each provider of the model {model} failed lately; see retry-after"),
+            format!("every provider of the model {model} failed recently; see retry-after"),
         ),
         Why::Busy => (
             &ErrorCode::SERVER_IS_OVERLOADED,
-            format!("each provider of the model {model} has as many requests as it takes; see retry-after"),
+            format!(
+                "every provider of the model {model} has reached its maximum number of requests; see retry-after"
+            ),
         ),
         Why::KeysWait => (
             &ErrorCode::RATE_LIMIT_EXCEEDED,
-            format!("each provider of the model {model} asked to wait; see retry-after"),
+            format!("every provider of the model {model} limits the rate at the moment; see retry-after"),
         ),
     };
     ApiError::new(code, message).retry_after(whole_seconds(wait))
@@ -332,7 +334,8 @@ pub(crate) fn last_event(protocol: Protocol, said: &StreamError<'_>, inspector: 
 fn shown(failure: Failure, redactor: &Redactor) -> Failure {
     if failure.kind == FailureKind::Authentication {
         // Providers quote part of the key that they reject, and clients would look for the mistake in their own key.
-        let message = "the provider refused the gateway's key; the operator of the gateway has to replace it";
+        let message =
+            "the provider rejected the gateway's key; the operator of the gateway has to replace it";
         return Failure::new(failure.kind, message);
     }
     let show = |text: &str, bytes: usize| {

@@ -34,7 +34,7 @@ enum Refused {
 /// Handles an operation on a stored response. Errors: there is none with this id; its upstream is unavailable.
 pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result<Response, ApiError> {
     if action == Stored::Retrieve && call.query("stream") == Some("true") {
-        let message = "a stored response cannot be streamed; leave stream out";
+        let message = "a stored response cannot be streamed; omit stream";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("stream"));
     }
     stored_responses::seek(app, &call, call.path("response_id")).await?;
@@ -46,7 +46,7 @@ pub(crate) async fn answer(app: &Arc<App>, call: Call, action: Stored) -> Result
         biased;
         answered = asked => answered,
         () = call.presence.ended() => {
-            return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client has left"));
+            return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected"));
         }
     };
     match (action, answered) {
@@ -91,7 +91,7 @@ async fn ask(
 ) -> Result<Response, Refused> {
     let provider = app.routes.load().provider(&holder.upstream).map(Arc::clone);
     let Some(provider) = provider else {
-        let message = "the provider that stores this response is not configured any more";
+        let message = "the provider that stores this response is no longer configured";
         return Err(Refused::Fault(ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message)));
     };
     let endpoint = &provider.endpoint;

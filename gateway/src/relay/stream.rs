@@ -189,7 +189,7 @@ impl Stream {
                 Waited::End => self.end().await,
                 Waited::Broken | Waited::Silence if ended => self.end().await,
                 Waited::Broken => {
-                    let fault = Fault::broken("broke off", &self.redactor);
+                    let fault = Fault::broken("was cut off", &self.redactor);
                     self.fail(&fault);
                 }
                 Waited::Silence => {

@@ -76,7 +76,7 @@ impl RequestTranslation {
     /// The error for a request whose texts are all empty. `first`: the place of the first one.
     pub(super) fn of_nothing(first: &str) -> ApiError {
         let place = limits::brief(first);
-        let message = format!("every text of the request is empty; write one at {place}");
+        let message = format!("every text of the request is empty; add one at {place}");
         ApiError::new(&ErrorCode::INVALID_VALUE, message).param(as_param(&place))
     }
 
@@ -193,8 +193,7 @@ pub(super) fn reported(lost: &[Place], strict: bool) -> Result<Option<HeaderValu
     }
     if strict {
         let message = format!(
-            "the model's provider has no words for {places}; leave them out, or leave {STRICT_HEADER} out to have \
-             them dropped"
+            "the model's provider cannot express {places}; omit them, or omit {STRICT_HEADER} to have them dropped"
         );
         let first = lost.first().map(limits::brief).unwrap_or_default();
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param(as_param(&first)));
@@ -276,7 +275,7 @@ pub(super) fn streamed(
     share.hold(taken).map_err(|why| Fault::no_room(why, redactor))?;
     let value = answered(from, document, redactor)?;
     let events = from.streamed(value, context).map_err(|malformed| {
-        Fault::broken(&format!("is no stream, and no answer either: {malformed}"), redactor)
+        Fault::broken(&format!("is neither a stream nor an answer: {malformed}"), redactor)
     })?;
     share.hold(events.len()).map_err(|why| Fault::no_room(why, redactor))?;
     Ok(events.into())
@@ -296,7 +295,7 @@ pub(super) fn document(
     let broken = |why: &str| Fault::broken(why, redactor);
     let mut answer = from
         .answer_in(value)
-        .map_err(|malformed| broken(&format!("does not have the form of its protocol: {malformed}")))?;
+        .map_err(|malformed| broken(&format!("does not have the format of its protocol: {malformed}")))?;
     if from != to {
         if let Some(failure) = failure_of(&answer) {
             return Err(Fault::of_event(failure, redactor));
@@ -359,7 +358,7 @@ mod tests {
             (
                 400,
                 Some("messages.0.content"),
-                "every text of the request is empty; write one at /messages/0/content"
+                "every text of the request is empty; add one at /messages/0/content"
             )
         );
         for said in [

@@ -83,10 +83,10 @@ pub(crate) struct RemoteRecord {
 /// Why a stored video can't be polled.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreachable {
-    #[error("the upstream {0} that makes the video is configured no longer")]
+    #[error("the upstream {0} that generates the video is no longer configured")]
     Gone(String),
     /// The key and the video id are never sent to another server.
-    #[error("the upstream {0} that makes the video is configured with another base_url or kind")]
+    #[error("the upstream {0} that generates the video now has another base_url or kind")]
     Changed(String),
 }
 
@@ -134,7 +134,7 @@ impl Order {
         let body: Bytes = outgoing.body.to_string().into();
         loop {
             if self.call.presence.has_ended() {
-                return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client has left"));
+                return Err(ApiError::new(&ErrorCode::REQUEST_TIMEOUT, "the client disconnected"));
             }
             let mut charge = self.charge(&attempt);
             let mut attempt_metrics =

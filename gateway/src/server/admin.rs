@@ -151,7 +151,7 @@ pub(super) async fn answer(
             let message = format!("{} is not allowed for {path}", head.method);
             Err(ApiError::new(&ErrorCode::METHOD_NOT_ALLOWED, message).allow(methods(&segments)))
         }
-        _ => Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("there is nothing at {path}"))),
+        _ => Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no operation at {path}"))),
     }
 }
 
@@ -208,7 +208,7 @@ fn methods(segments: &[&str]) -> &'static str {
 /// takes effect when it does.
 async fn refresh(app: &App) {
     if let Err(error) = app.authenticator.refresh().await {
-        tracing::warn!("{error}: a change of a key is not valid yet");
+        tracing::warn!("{error}: a change to a key has not taken effect yet");
     }
 }
 
@@ -232,7 +232,7 @@ fn none_left(query: &[(String, String)]) -> Result<(), ApiError> {
         None => Ok(()),
         Some((name, _)) => {
             let name = gatewright::limits::brief(format_args!("{name:?}"));
-            Err(ApiError::new(&ErrorCode::INVALID_VALUE, format!("there is no query parameter {name} here")))
+            Err(ApiError::new(&ErrorCode::INVALID_VALUE, format!("unknown query parameter {name}")))
         }
     }
 }
@@ -283,7 +283,7 @@ impl From<RegistryError> for ApiError {
             RegistryError::Data(_) | RegistryError::Store(_) => {
                 // The message is the database's, and of no use to the client.
                 tracing::warn!("{message}");
-                Self::new(&ErrorCode::SERVER_IS_OVERLOADED, "the store does not answer; try again soon")
+                Self::new(&ErrorCode::SERVER_IS_OVERLOADED, "the store does not respond; try again soon")
                     .retry_after(1)
             }
         }

@@ -43,7 +43,7 @@ pub enum BindError {
     SharedConfig(String),
     /// A reload would remove all providers from a running gateway and leave only the simulator.
     #[error(
-        "the configuration names no provider, and a running gateway does not begin to simulate answers: restore its upstreams, \
+        "the configuration names no provider, and a running gateway never starts to simulate answers: restore its upstreams, \
          or restart the gateway to serve the simulator"
     )]
     LosesProviders,

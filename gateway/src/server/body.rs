@@ -49,7 +49,8 @@ pub(super) async fn read_body(
             .header(header::ACCEPT, HeaderValue::from_static("application/json")));
     }
     let codings = content_coding::codings(headers).map_err(|_| {
-        let message = "the body has a content-encoding that is not known here; send it as it is, or in gzip, deflate, br or zstd";
+        let message = "the content-encoding of the body is not supported; send it uncompressed, or with gzip, deflate, br or \
+            zstd";
         ApiError::new(&ErrorCode::UNSUPPORTED_MEDIA_TYPE, message)
             .header(header::ACCEPT_ENCODING, content_coding::CODINGS)
     })?;
@@ -88,7 +89,7 @@ pub(super) async fn read_body(
                 Err(Unread::Failed(error)) if error.is::<LengthLimitError>() => Err(too_large()),
                 Err(Unread::Failed(_)) => {
                     let coding = codings.join(", ");
-                    let message = format!("the body is not in the content-encoding that it names, {coding}");
+                    let message = format!("the body does not match its content-encoding, {coding}");
                     Err(ApiError::new(&ErrorCode::INVALID_JSON, message))
                 }
             }

@@ -124,7 +124,7 @@ impl Socket {
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         ready!(stuck.as_mut().poll(context));
         self.shared.gave_up.store(true, Ordering::Relaxed);
-        let message = format!("the client read nothing of its response for {patience:?}");
+        let message = format!("the client stopped reading its response for {patience:?}");
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, message)))
     }
 }

@@ -69,7 +69,7 @@ pub(super) async fn answer(app: &App, mut head: Parts, body: &mut Body) -> Resul
             Some(file) if is_read(&head.method) => return Ok(asset(file, &head.headers)),
             Some(_) => READ,
             None => {
-                return Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("there is nothing at {path}")));
+                return Err(ApiError::new(&ErrorCode::NOT_FOUND, format!("there is no page at {path}")));
             }
         },
     };
@@ -234,10 +234,11 @@ async fn report(app: &App, mut head: Parts, body: &mut Body) -> Result<Response,
     let bytes = read_body(&app.config, share.sibling(), &head.headers, body).await?;
     let asked: RenderRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let code = if error.is_data() { &ErrorCode::INVALID_VALUE } else { &ErrorCode::INVALID_JSON };
-        ApiError::new(code, format!("the body is not what this takes: {error}"))
+        ApiError::new(code, format!("the body is invalid: {error}"))
     })?;
     drop(bytes);
-    // A few at once, whoever asks, since no limit of a key counts them. Not while the body arrives: a slow client would hold a turn.
+    // A few at once, whoever asks, since no limit of a key counts them. Not while the body arrives: a slow client would hold a
+    // turn.
     let turn = app.renderings.acquire().await.expect("it is never closed");
     let answer = app.blocking_pool.work(move |_| Ok(Bytes::from(rendered(&asked)))).await?;
     drop(turn);

@@ -54,13 +54,13 @@ impl Embedded {
         }
         if config.store.is_some() && config.counters.is_none() {
             tracing::warn!(
-                "limits of keys hold for each gateway alone without a server that counts: configure counters"
+                "without a counter server, each gateway enforces the limits of keys alone: configure counters"
             );
         }
         if config.store.is_some() && config.data.is_none() {
             tracing::warn!(
-                "usage that the database does not have yet is lost if the gateway is killed: configure store.data, a folder \
-                 of its own"
+                "usage that is not in the database yet is lost if the gateway is killed: configure store.data, a folder of \
+                    its own"
             );
         }
         let counters = config.counters.as_ref().map(Counters::start).transpose()?.map(Arc::new);
@@ -100,14 +100,14 @@ impl Embedded {
         let answers = checked.is_ok();
         match checked {
             Err(RegistryError::Data(invalid)) => return Err(invalid.into()),
-            Err(error) => tracing::warn!("{error}: the keys are read later"),
+            Err(error) => tracing::warn!("{error}: the keys will be loaded later"),
             Ok(()) => {
                 // First, because it counts in the budgets of the keys.
                 if let Err(error) = self.app.writer.write().await {
-                    tracing::warn!("{error}: usage is written later");
+                    tracing::warn!("{error}: usage will be written later");
                 }
                 if let Err(error) = self.app.authenticator.refresh().await {
-                    tracing::warn!("{error}: the keys are read later");
+                    tracing::warn!("{error}: the keys will be loaded later");
                 }
             }
         }

@@ -48,7 +48,7 @@ impl Listening {
             let failed = |source| BindError::Listen { listen: listen.clone(), source };
             // For a bare port, the system would only report that it doesn't know the name.
             if !is_listen_address(listen) {
-                let form = "an address is host and port, such as 127.0.0.1:8080";
+                let form = "an address must be host and port, such as 127.0.0.1:8080";
                 return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, form)));
             }
             let socket = TcpListener::bind(listen).await.map_err(failed)?;

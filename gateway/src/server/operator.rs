@@ -72,7 +72,7 @@ fn ready(app: &App) -> Response {
 fn metrics(app: &App, headers: &mut HeaderMap) -> Result<Response, ApiError> {
     if !app.config.open_metrics {
         if !app.authenticator.has_admin() {
-            return Err(ApiError::new(&ErrorCode::NOT_FOUND, "this gateway does not show its metrics"));
+            return Err(ApiError::new(&ErrorCode::NOT_FOUND, "metrics are disabled on this gateway"));
         }
         app.authenticator.admit_admin(headers)?;
     }

@@ -142,7 +142,7 @@ impl Places {
         if let Some(((_, since), activity)) = longest
             && activity.evict(since)
         {
-            tracing::debug!("a silent connection is closed: all places are taken");
+            tracing::debug!("closed an idle connection: all connection slots are in use");
         }
     }
 

@@ -97,7 +97,7 @@ impl Service for Operator {
     async fn answer(&self, request: Request, _: Client) -> Response {
         let (mut head, _) = request.into_parts();
         let answered = operator::answer(&self.0, &mut head).unwrap_or_else(|| {
-            let message = "this address serves /health/live, /health/ready and /metrics alone";
+            let message = "this address only serves /health/live, /health/ready and /metrics";
             Err(ApiError::new(&ErrorCode::NOT_FOUND, message))
         });
         answered.unwrap_or_else(|error| error.into_response(ErrorStyle::Standard))

@@ -25,8 +25,8 @@ const RETRY: Duration = Duration::from_secs(30);
 pub(super) async fn load(app: &Arc<App>, store_answers: bool) -> Result<(), BindError> {
     let Some(shared) = &app.shared else { return Ok(()) };
     let why = match if store_answers { look(app, shared).await.err() } else { None } {
-        Some(error) => format!("{error}: it is read later"),
-        None if !store_answers => "the store does not answer: it is read later".to_owned(),
+        Some(error) => format!("{error}: it will be loaded later"),
+        None if !store_answers => "the store does not respond: it will be loaded later".to_owned(),
         None if shared.in_use().is_some() => return Ok(()),
         None => match shared.refused() {
             Some(refused) if use_copy(app).await => {
@@ -34,11 +34,13 @@ pub(super) async fn load(app: &Arc<App>, store_answers: bool) -> Result<(), Bind
                 return Ok(());
             }
             Some(refused) => return Err(BindError::SharedConfig(refused.why)),
-            None => "the store has none; gatewright config push puts one there".to_owned(),
+            None => "the store has none; publish one with gatewright config push".to_owned(),
         },
     };
     if !use_copy(app).await {
-        tracing::warn!("the shared configuration: {why}; until then, there is no model and no readiness");
+        tracing::warn!(
+            "the shared configuration: {why}; until then, the gateway has no models and is not ready"
+        );
     }
     Ok(())
 }
@@ -57,7 +59,7 @@ pub(super) async fn refresh(app: &Arc<App>) {
     if let Some(shared) = &app.shared
         && let Err(error) = look(app, shared).await
     {
-        tracing::warn!("{error}: a change of the shared configuration is not in use yet");
+        tracing::warn!("{error}: a change to the shared configuration has not taken effect yet");
     }
 }
 
@@ -66,7 +68,7 @@ async fn follow(alive: Weak<App>) {
         let Some(shared) = &app.shared else { return };
         if let Err(error) = look(&app, shared).await {
             // The task that follows the keys logs that the store is away.
-            tracing::debug!("{error}: changes of the shared configuration are not seen");
+            tracing::debug!("{error}: changes to the shared configuration are not seen");
         }
         if shared.files_have_changed() {
             use_again(&app, shared).await;
@@ -121,7 +123,7 @@ async fn use_copy(app: &Arc<App>) -> bool {
     let is_used = shared.in_use().is_some();
     if is_used {
         tracing::warn!(
-            "revision {number} of the shared configuration is in use, the last one of before, until a later one can be"
+            "using revision {number} of the shared configuration, the last one known, until a later one is available"
         );
     }
     is_used
@@ -145,13 +147,13 @@ async fn use_revision(app: &Arc<App>, revision: ConfigRevision, document: String
     // After a panic, too, the previous one stays in use.
     match used.await.unwrap_or_else(|_| Err("the gateway failed to read it".to_owned())) {
         Ok((upstreams, models)) => tracing::info!(
-            "revision {number} of the shared configuration is in use: {}",
+            "using revision {number} of the shared configuration: {}",
             offered(upstreams, models)
         ),
         Err(why) => {
             if app.shared.as_ref().is_some_and(|shared| shared.refuse(&revision, &why)) {
                 tracing::warn!(
-                    "{why}\nrevision {number} of the shared configuration is not used: what was in use stays"
+                    "{why}\nrejected revision {number} of the shared configuration: the current one stays in use"
                 );
             }
         }

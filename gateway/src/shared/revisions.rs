@@ -113,7 +113,7 @@ impl Registry {
             (Some(document), None) => document,
             (None, Some(number)) => self.config_document(Some(number)).await?.document,
             _ => {
-                let message = "must be there, or else repeats".to_owned();
+                let message = "must be set, or else repeats".to_owned();
                 return Err(InvalidMember { member: "document", message }.into());
             }
         };
@@ -139,7 +139,8 @@ async fn judged(document: String, here: Option<Sharing>) -> Result<(String, Vec<
         let read = judge(&document, here.as_ref())?;
         Ok((document, read.warnings.iter().map(ToString::to_string).collect()))
     });
-    let judged =
-        judging.await.unwrap_or_else(|_| Err("the document cannot be read: the check failed".to_owned()));
+    let judged = judging
+        .await
+        .unwrap_or_else(|_| Err("the document cannot be validated: the check failed".to_owned()));
     judged.map_err(RegistryError::InvalidConfig)
 }

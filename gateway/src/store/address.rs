@@ -45,7 +45,7 @@ impl StoreUrl {
         }
         for (name, value) in url.query_pairs() {
             if !PARAMETERS.contains(&&*name) {
-                return Err(invalid(&format!("its query may state {} only", PARAMETERS.join(", "))));
+                return Err(invalid(&format!("its query may only set {}", PARAMETERS.join(", "))));
             }
             if name == "sslmode" && !SSL_MODES.contains(&&*value) {
                 return Err(invalid(&format!("sslmode must be one of {}", SSL_MODES.join(", "))));

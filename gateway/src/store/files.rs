@@ -106,9 +106,9 @@ impl Files {
     /// The error for a missing file.
     async fn missing(&self, name: &FileName) -> ApiError {
         match self.store.has_file(name).await {
-            Ok(false) => ApiError::new(&ErrorCode::FILE_EXPIRED, "the file is no longer kept"),
+            Ok(false) => ApiError::new(&ErrorCode::FILE_EXPIRED, "the file is no longer stored"),
             Ok(true) => {
-                tracing::error!(%name, "a file is recorded and not in its place; is the right folder mounted?");
+                tracing::error!(%name, "a recorded file is missing; is the right folder mounted?");
                 unavailable("read")
             }
             Err(error) => untold(&error),

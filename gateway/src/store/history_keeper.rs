@@ -92,7 +92,7 @@ impl HistoryKeeper {
         }
         let health = StoreHealth::new(
             &store,
-            "stored responses of other gateways are not seen, and those made here wait",
+            "stored responses of other gateways are not seen, and those of this gateway are not written yet",
         );
         Self {
             history,
@@ -143,7 +143,7 @@ impl HistoryKeeper {
             return true;
         }
         self.wake.notify_one();
-        let gone = |_| StoreError::Failed("the gateway is about to stop".to_owned());
+        let gone = |_| StoreError::Failed("the gateway is stopping".to_owned());
         let writing = async { written.wait_for(|count| *count >= changed).await.map(drop).map_err(gone) };
         if self.health.ask(writing).await.is_some() {
             return true;
@@ -202,7 +202,8 @@ impl HistoryKeeper {
     }
 
     /// Loads what was stored, if that has not been done, and writes waiting changes. Errors: the store fails; the changes
-    /// keep waiting, also in the spool.
+    /// keep waiting, also in the
+    /// spool.
     pub(crate) async fn settle(&self) -> Result<(), StoreError> {
         let settled = self.settle_with_store().await;
         if settled.is_err() {
@@ -283,7 +284,7 @@ async fn follow(keeper: Weak<HistoryKeeper>) {
     while let Some(keeper) = keeper.upgrade() {
         let settled = keeper.settle().await;
         match &settled {
-            Err(error) if !failing => tracing::warn!("{error}: stored responses wait"),
+            Err(error) if !failing => tracing::warn!("{error}: stored responses are not written yet"),
             Ok(()) if failing => tracing::info!("stored responses are written again"),
             _ => {}
         }

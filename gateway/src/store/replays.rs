@@ -152,7 +152,7 @@ impl Replays {
     fn new(store: Arc<dyn Store>, sealer: Option<Arc<Sealer>>, digests: [u8; 32]) -> Self {
         let digests = hmac::Key::new(hmac::HMAC_SHA256, &digests);
         let (own, held, waiting) = Default::default();
-        let health = StoreHealth::new(&store, "idempotency keys hold in this process alone for now");
+        let health = StoreHealth::new(&store, "idempotency keys only apply within this process for now");
         Self { store, own, sealer, digests, held, waiting, health, spool: None }
     }
 
@@ -268,7 +268,7 @@ impl Replays {
         if !leases.is_empty()
             && let Err(error) = self.store.renew_keys(&leases, LEASE).await
         {
-            tracing::debug!("{error}: idempotency keys under way are not renewed");
+            tracing::debug!("{error}: idempotency keys in use are not renewed");
         }
     }
 

@@ -120,7 +120,8 @@ impl Kind {
 }
 
 impl Spool {
-    /// Opens the spool of a data folder, and reads what ended processes left in it. Creates nothing yet. `key`: keys the
+    /// Opens the spool of a data folder, and reads what ended processes left in it. Creates nothing yet. `key`:
+    /// keys the
     /// digests of files; it is the same for all processes that share the folder.
     pub(crate) fn open(folder: &Path, key: [u8; 32]) -> Arc<Self> {
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key);
@@ -154,11 +155,11 @@ impl Spool {
     pub(super) async fn keep(self: &Arc<Self>, kind: Kind, content: impl Into<Bytes>) -> Option<Kept> {
         let content = content.into();
         let Some(kept) = self.begin(kind, HEAD + content.len()) else {
-            self.fails(&"there is no room for more");
+            self.fails(&"it is full");
             return None;
         };
         let Some(place) = self.place().await else {
-            self.fails(&"its disk does not answer");
+            self.fails(&"its disk does not respond");
             return None;
         };
         let (spool, item) = (Arc::clone(self), kept.clone());
@@ -171,7 +172,7 @@ impl Spool {
         match timeout(PATIENCE, writing).await {
             Ok(Ok(Ok(()))) => {
                 if self.is_failing.swap(false, Ordering::Relaxed) {
-                    tracing::info!("what waits for the store is on the disk again");
+                    tracing::info!("pending writes are spooled to disk again");
                 }
                 Some(kept)
             }
@@ -187,7 +188,7 @@ impl Spool {
             // It may still be written, and is removed in time in any case.
             Err(_) => {
                 self.is_slow.store(true, Ordering::Relaxed);
-                self.fails(&"its disk does not answer");
+                self.fails(&"its disk does not respond");
                 Some(kept)
             }
         }
@@ -260,7 +261,7 @@ impl Spool {
     fn fails(&self, why: &dyn std::fmt::Display) {
         if !self.is_failing.swap(true, Ordering::Relaxed) {
             let folder = self.folder.display();
-            tracing::warn!(%folder, "what waits for the store is in memory alone, and lost if the gateway is killed: {why}");
+            tracing::warn!(%folder, "pending writes are only in memory, and lost if the gateway is killed: {why}");
         }
     }
 }
@@ -312,7 +313,7 @@ impl Item {
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 let file = self.path.display();
-                tracing::warn!(%file, "what the store has would go to it again at the next start; remove the file: {error}");
+                tracing::warn!(%file, "the next start would write this file to the store again; remove the file: {error}");
             }
             _ => {}
         }

@@ -53,11 +53,11 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::PoolTimedOut => {
-                Self::Failed("the database does not answer, or has no connection left".to_owned())
+                Self::Failed("the database does not respond, or has no free connection".to_owned())
             }
             error if is_refusal(&error) => Self::Refused(error.to_string()),
             error if is_damage(&error) => Self::Refused(format!(
-                "{error}; put a backup in its place, or move it away to begin with an empty one"
+                "{error}; restore a backup, or move it away to start with an empty one"
             )),
             other => Self::Failed(other.to_string()),
         }
@@ -86,7 +86,7 @@ fn stored<'s, T>(operation: impl Future<Output = Result<T, StoreError>> + Send +
         crash::point();
         let outcome = tokio::time::timeout(LONGEST, operation).await;
         crash::point();
-        outcome.unwrap_or_else(|_| Err(StoreError::Failed("the database does not answer".to_owned())))
+        outcome.unwrap_or_else(|_| Err(StoreError::Failed("the database does not respond".to_owned())))
     })
 }
 

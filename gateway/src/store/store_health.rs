@@ -47,7 +47,7 @@ impl StoreHealth {
         match timeout(PATIENCE, operation).await {
             Ok(Ok(answer)) => return Some(answer),
             Ok(Err(error)) => self.fails(&error.to_string()),
-            Err(_) => self.fails(&format!("the store gave no answer within {PATIENCE:?}")),
+            Err(_) => self.fails(&format!("the store did not respond within {PATIENCE:?}")),
         }
         None
     }

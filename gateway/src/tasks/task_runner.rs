@@ -141,7 +141,7 @@ impl TaskRunner {
                         token.cancel();
                     }
                 }
-                Err(error) => tracing::warn!("{error}: other gateways may take video tasks over"),
+                Err(error) => tracing::warn!("{error}: other gateways may take over video tasks"),
             }
         }
         (self.lease / 3).mul_f64(rand::random_range(0.8..1.0))
@@ -172,7 +172,7 @@ impl TaskRunner {
                 })
                 .collect(),
             Err(error) => {
-                tracing::warn!("{error}: no video tasks of other gateways are taken over");
+                tracing::warn!("{error}: cannot take over video tasks of other gateways");
                 Vec::new()
             }
         }
@@ -200,8 +200,10 @@ impl TaskRunner {
         if self.lasting {
             match self.store.renew_leases(&left, Duration::ZERO).await {
                 Ok(_) if left.is_empty() => {}
-                Ok(_) => tracing::info!("{} video tasks go on when a gateway has this store", left.len()),
-                Err(error) => tracing::warn!("{error}: video tasks go on when their leases have run out"),
+                Ok(_) => {
+                    tracing::info!("{} video tasks will resume when a gateway uses this store", left.len())
+                }
+                Err(error) => tracing::warn!("{error}: video tasks will resume when their leases expire"),
             }
             return Vec::new();
         }
@@ -235,8 +237,8 @@ fn after(now: Instant, time: Duration) -> Instant {
 
 /// The error while the store doesn't answer: a task that isn't stored isn't accepted.
 fn unanswered(error: &StoreError) -> ApiError {
-    tracing::warn!("{error}: a question about a video task is not answered");
-    let message = "the store of the gateway does not answer; try again later";
+    tracing::warn!("{error}: a video task cannot be looked up");
+    let message = "the gateway's store does not respond; try again later";
     ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(RETRY_AFTER_S)
 }
 
@@ -271,7 +273,7 @@ impl Held {
             }
         };
         let accepted = tokio::time::timeout(PATIENCE, accepting).await;
-        let late = |_| StoreError::Failed(format!("there was no answer within {PATIENCE:?}"));
+        let late = |_| StoreError::Failed(format!("no response within {PATIENCE:?}"));
         accepted.map_err(late).flatten().map_err(|error| unanswered(&error))
     }
 
@@ -280,7 +282,7 @@ impl Held {
         for _ in 0..TRIES {
             match self.task_runner.store.drop_task(&self.lease).await {
                 Ok(()) => return,
-                Err(error) => tracing::warn!(task = self.lease.id, "{error}: the task is forgotten later"),
+                Err(error) => tracing::warn!(task = self.lease.id, "{error}: the task will be removed later"),
             }
             tokio::time::sleep(STORE_PAUSE).await;
         }
@@ -289,7 +291,7 @@ impl Held {
     /// Changes the state of the task, which continues even if the store fails.
     pub(crate) async fn advance(&self, state: &State) {
         if let Err(error) = self.task_runner.store.advance_task(&self.lease, state).await {
-            tracing::warn!(task = self.lease.id, "{error}: its state is not up to date");
+            tracing::warn!(task = self.lease.id, "{error}: its stored state is out of date");
         }
     }
 
@@ -304,7 +306,9 @@ impl Held {
                     }
                     return ended;
                 }
-                Err(error) => tracing::warn!(task = self.lease.id, "{error}: the end of the task waits"),
+                Err(error) => {
+                    tracing::warn!(task = self.lease.id, "{error}: the end of the task is not stored yet")
+                }
             }
             tokio::time::sleep(STORE_PAUSE).await;
         }

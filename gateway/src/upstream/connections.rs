@@ -17,7 +17,7 @@ const KEEP_ALIVE: Duration = Duration::from_mins(1);
 /// Interval of pings on an HTTP/2 connection with requests, and timeout of each.
 const PING: Duration = Duration::from_secs(30);
 /// What clients are told about a TLS failure.
-const TLS_FAILED: &str = "TLS failed; the log of the gateway says why";
+const TLS_FAILED: &str = "TLS failed; see the gateway's log";
 /// Maximum length of a reason, in characters.
 const MOST_REASON: usize = 300;
 

@@ -177,7 +177,7 @@ impl Credential {
             Err(why) => {
                 let (upstream, source) = (&*self.upstream, &self.source);
                 let reason = why.detail();
-                tracing::warn!(upstream, %source, reason, "no new key; the previous one is used while it is valid");
+                tracing::warn!(upstream, %source, reason, "cannot renew the key; the previous one is used while it is valid");
                 let pause = self.least_pause().saturating_mul(1 << (*failures).min(16));
                 *failures = failures.saturating_add(1);
                 (pause.min(MAX_RETRY_PAUSE), Err(why))

@@ -43,7 +43,7 @@ impl Keys {
             return Ok(Self::Renewed(credential, mark));
         }
         let listed = upstream.keys.iter().map(|key| {
-            let presented = place.present(key.expose()).ok_or("a key is no header value")?;
+            let presented = place.present(key.expose()).ok_or("a key is not a valid header value")?;
             Ok((presented, mark(key.expose())))
         });
         listed.collect::<Result<_, String>>().map(Self::Listed)

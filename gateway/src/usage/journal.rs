@@ -111,10 +111,10 @@ impl Journal {
         let Some(line) = framed(&self.writer, &Line::request(mark, place, totals)) else {
             return self.miss(totals, &"a name in it is too long");
         };
-        let Some(mut state) = self.enter() else { return self.miss(totals, &"its disk does not answer") };
+        let Some(mut state) = self.enter() else { return self.miss(totals, &"its disk does not respond") };
         let State::Open(open) = &mut *state else {
             drop(state);
-            return self.miss(totals, &"its file cannot be made");
+            return self.miss(totals, &"its file cannot be created");
         };
         let written = open.write(&line);
         let is_filling = open.used > HALF / 2;
@@ -203,7 +203,7 @@ impl Journal {
             _ => None,
         };
         if let Some(Err(error)) = file.map(|file| file.sync_data()) {
-            tracing::debug!("the journal of usage is not on the disk: {error}");
+            tracing::debug!("the usage journal is not on disk: {error}");
         }
         self.is_syncing.store(false, Ordering::Release);
     }
@@ -234,7 +234,7 @@ impl Journal {
     fn warn(&self, why: &dyn std::fmt::Display) {
         if !self.is_missing.swap(true, Ordering::Relaxed) {
             let folder = self.folder.display();
-            tracing::warn!(%folder, "usage is not journaled, and lost if the gateway is killed before the store has it: {why}");
+            tracing::warn!(%folder, "usage is not journaled, and is lost if the gateway is killed before it is stored: {why}");
         }
     }
 
@@ -267,7 +267,7 @@ impl Open {
         private_folder().recursive(true).create(folder)?;
         crash::point();
         if std::fs::read_dir(folder)?.count() >= MOST_FILES {
-            return Err(io::Error::other("the folder is full of journals that the store has not taken"));
+            return Err(io::Error::other("the folder is full of journals that are not stored yet"));
         }
         let (path, unfinished) = (named(folder, writer, ENDING), named(folder, writer, UNFINISHED));
         let mut options = private_file();
@@ -275,7 +275,7 @@ impl Open {
         let made = options.open(&unfinished).and_then(|mut file| {
             file.try_lock().map_err(|locked| match locked {
                 Locked::Error(error) => error,
-                Locked::WouldBlock => io::Error::other("another process holds its file"),
+                Locked::WouldBlock => io::Error::other("another process has locked its file"),
             })?;
             crash::point();
             let head = framed("", &Line::Journal(line::VERSION, writer.into())).ok_or_else(full)?;
@@ -336,7 +336,7 @@ fn named(folder: &Path, writer: &str, ending: &str) -> PathBuf {
 }
 
 fn full() -> io::Error {
-    io::Error::new(io::ErrorKind::StorageFull, "it is full until the store takes usage")
+    io::Error::new(io::ErrorKind::StorageFull, "it is full until usage is stored")
 }
 
 #[cfg(test)]

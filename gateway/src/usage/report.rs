@@ -72,7 +72,7 @@ impl Grouping {
                 _ => {
                     return Err((
                         "by",
-                        "must list some of day, key, model, upstream, with commas".to_owned(),
+                        "must be any of day, key, model, upstream, separated by commas".to_owned(),
                     ));
                 }
             }

@@ -70,7 +70,7 @@ async fn clients_learn_that_there_is_no_token_and_not_where_it_would_come_from()
     let (status, answer) = server.refused(CHAT, &question(false)).await;
     assert!(status >= 500, "{answer}");
     let answer = answer.to_string();
-    assert!(answer.contains("the token server gave no access token"), "{answer}");
+    assert!(answer.contains("the token server returned no access token"), "{answer}");
     assert!(!answer.contains("127.0.0.1") && !answer.contains("canary"), "{answer}");
     assert_eq!(provider.count(), 0);
 }

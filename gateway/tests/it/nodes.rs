@@ -223,7 +223,7 @@ async fn a_node_with_another_pepper_password_or_database_does_not_start_and_says
         error
     };
     let error = refused(Config { pepper: Some(pepper("Q")), ..node(&store) }).await;
-    assert!(error.contains("the configured pepper is not what the keys in postgres://"), "{error}");
+    assert!(error.contains("the configured pepper does not match the keys in postgres://"), "{error}");
     let error = refused(Config { pepper: None, ..node(&store) }).await;
     assert!(error.contains("needs a pepper"), "{error}");
     let at = |url: String| Some(StoreUrl::new(&url).expect("an address"));

@@ -31,11 +31,14 @@ async fn what_is_no_list_is_told_without_the_key() {
     let echo = json!({ "error": { "message": format!("no such key: {UPSTREAM_KEY}") } });
     for (steps, told) in [
         (json_answer(401, &echo), "it answered 401 Unauthorized: no such key: "),
-        (vec![Step::Write(answer(200, "text/html", "<html>"))], "its answer is no list of models"),
-        (vec![Step::Write(answer(200, "application/json", &"[".repeat(100_000)))], "its answer is no list"),
+        (vec![Step::Write(answer(200, "text/html", "<html>"))], "its response is not a list of models"),
+        (
+            vec![Step::Write(answer(200, "application/json", &"[".repeat(100_000)))],
+            "its response is not a list",
+        ),
         (
             vec![Step::Write(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{".to_vec()), Step::Close],
-            "its list breaks off",
+            "its list is cut off",
         ),
         (vec![Step::Reset], ""),
     ] {

@@ -326,7 +326,7 @@ async fn errors_of_the_upstream_are_told_in_the_form_of_the_client() {
         assert_eq!(got, expected, "{status}: {answer}");
         let message = answer["error"]["message"].as_str().unwrap_or_default();
         let expected = match status {
-            401 => "the provider refused the gateway's key",
+            401 => "the provider rejected the gateway's key",
             _ => "no, [redacted] may not",
         };
         assert!(message.contains(expected), "{answer}");

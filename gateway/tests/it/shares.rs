@@ -163,5 +163,5 @@ async fn a_key_has_no_more_files_at_once_than_its_limit_at_whatever_gateway() {
     assert_eq!((refused.status().as_u16(), refused.headers().contains_key("retry-after")), (429, false));
     let error: Value = refused.json().await.expect("JSON");
     let message = error["error"]["message"].as_str().expect("a message");
-    assert!(message.ends_with("ask for less, or for a key with a larger limit"), "{message}");
+    assert!(message.ends_with("request less, or use a key with a larger limit"), "{message}");
 }

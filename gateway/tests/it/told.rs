@@ -198,7 +198,7 @@ async fn a_failure_of_tls_names_nothing_of_the_certificate() {
     let (status, refused) = server.refused(CHAT, &question(false)).await;
     let message = refused["error"]["message"].as_str().expect("a message");
     assert_eq!(status, 502, "{refused}");
-    assert!(message.ends_with("TLS failed; the log of the gateway says why"), "{message}");
+    assert!(message.ends_with("TLS failed; see the gateway's log"), "{message}");
     serving.abort();
 }
 

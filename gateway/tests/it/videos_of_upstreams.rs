@@ -283,7 +283,7 @@ async fn a_video_that_its_upstream_does_not_find_any_more_fails() {
     let server = gateway_to(&provider).await;
     let task = server.ask(PATH, &request()).await;
     let message = failure(&server, &task).await;
-    assert!(message.starts_with("the provider does not find the video any more: no video for"), "{message}");
+    assert!(message.starts_with("the provider no longer finds the video: no video for"), "{message}");
     assert_eq!(provider.count(), 4);
 }
 
@@ -334,7 +334,7 @@ async fn what_is_no_video_is_not_served_as_one() {
     let server = gateway_to(&provider).await;
     let task = server.ask(PATH, &request()).await;
     let message = failure(&server, &task).await;
-    assert!(message.ends_with("the provider's answer is no video"), "{message}");
+    assert!(message.ends_with("the provider's response is not a video"), "{message}");
     assert_eq!(provider.count(), 7, "the file is asked for five times");
 }
 
@@ -351,7 +351,7 @@ async fn a_file_larger_than_all_files_may_be_is_not_fetched() {
         let server = start_with(Config { max_file_bytes: MOST, ..config(one, None) }).await;
         let task = server.ask(PATH, &request()).await;
         let message = failure(&server, &task).await;
-        assert!(message.ends_with("the gateway keeps no file so large"), "{message}");
+        assert!(message.ends_with("the gateway does not store such large files"), "{message}");
         provider.left().await;
         assert_eq!(provider.count(), 3);
     }
@@ -381,7 +381,10 @@ async fn a_file_larger_than_the_limit_of_its_key_is_not_fetched() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     };
     let message = failed["error"]["message"].as_str().expect("a message");
-    assert!(message.ends_with("the limit file_bytes of this API key allows no file so large"), "{message}");
+    assert!(
+        message.ends_with("the limit file_bytes of this API key does not allow such a large file"),
+        "{message}"
+    );
     provider.left().await;
 }
 

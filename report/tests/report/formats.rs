@@ -52,9 +52,9 @@ fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
     };
     let mut report = base;
     report.checks = vec![
-        on("model-a", "the answer broke off after 219 bytes, in the middle of its JSON"),
-        on("model-bb", "the answer broke off after 213 bytes, in the middle of its JSON"),
-        on("model-c", "the answer broke off after 217 bytes, in the middle of its JSON"),
+        on("model-a", "the response was cut off after 219 bytes, in the middle of its JSON"),
+        on("model-bb", "the response was cut off after 213 bytes, in the middle of its JSON"),
+        on("model-c", "the response was cut off after 217 bytes, in the middle of its JSON"),
         on("model-a", "status 500"),
         on("model-bb", "status 503"),
     ];
@@ -74,7 +74,7 @@ fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
     }
     assert_eq!(first.matches("<code>").count(), 1, "the check is named once: {first}");
     assert!(
-        first.contains("broke off after 213 to 219\u{a0}bytes, in the middle of its JSON</li>"),
+        first.contains("was cut off after 213 to 219\u{a0}bytes, in the middle of its JSON</li>"),
         "{first}"
     );
     let text = terminal(&report, false);
@@ -83,7 +83,7 @@ fn causes_that_differ_in_a_count_are_one_and_say_from_where_to_where() {
         told,
         [
             "FAIL agent_cli_smoke model-a, model-bb, model-c: \
-             protocol: the answer broke off after 213 to 219 bytes, in the middle of its JSON",
+             protocol: the response was cut off after 213 to 219 bytes, in the middle of its JSON",
             "FAIL agent_cli_smoke model-a: protocol: status 500",
             "FAIL agent_cli_smoke model-bb: protocol: status 503",
         ]

@@ -51,7 +51,7 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
         None => (guess(called), called),
     };
     if UNLIKE.contains(&prefix) {
-        return Err(format!("the provider {prefix} has its own form of requests"));
+        return Err(format!("the provider {prefix} has its own request format"));
     }
     let known = KNOWN.iter().find(|(name, ..)| *name == prefix);
     // `openai/responses/NAME` is the proxy's own syntax for a provider's endpoint.
@@ -71,7 +71,7 @@ pub(super) fn provider(called: &str, base: Option<&str>) -> Result<(Provider, St
         (None, Some(base)) if BELOW_V1.contains(&prefix) => ("chat", below(&base, "/v1"), None),
         (None, Some(base)) => ("chat", base, None),
         (None, None) if BELOW_V1.contains(&prefix) => ("chat", "http://127.0.0.1:11434/v1".to_owned(), None),
-        (None, None) => return Err(format!("the provider {prefix} is not known; give its api_base")),
+        (None, None) => return Err(format!("the provider {prefix} is unknown; set its api_base")),
     };
     let plain = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.');
     let name: String = prefix.chars().filter(|character| plain(*character)).take(48).collect();

@@ -56,7 +56,7 @@ impl Setting {
     pub(super) fn text(&self) -> Result<String, String> {
         let text = self.plain()?;
         if text.starts_with(VARIABLE) {
-            return Err(format!("{}: it names a variable, and only keys may do that here", self.path));
+            return Err(format!("{}: it refers to a variable, which only keys may do here", self.path));
         }
         Ok(text)
     }

@@ -126,7 +126,7 @@ fn tls_is_examined_behind_a_proxy_too() {
         let (code, document) = examined(&mut through());
         let found = finding(&document, "TLS");
         assert_eq!((code, &found["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
-        assert!(text(found, "advice").starts_with("the proxy may show a certificate of its own"), "{found}");
+        assert!(text(found, "advice").starts_with("the proxy may present its own certificate"), "{found}");
         let (code, document) = examined(through().env("GATEWRIGHT_CA_BUNDLE", home.path().join("ca.pem")));
         assert_eq!((code, &document["verdict"]), (Some(0), &Value::from("ok")), "{document:#}");
         assert_eq!(text(finding(&document, "tunnel"), "found"), "the proxy connects to gateway.test:443");
@@ -153,7 +153,7 @@ fn proxy_that_wants_a_password_is_told_with_what_to_do() {
     let found = finding(&document, "tunnel");
     assert_eq!((code, &found["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
     let advice = text(found, "advice");
-    assert!(advice.contains("a name and a password") && advice.contains("HTTPS_PROXY"), "{found}");
+    assert!(advice.contains("user name and password") && advice.contains("HTTPS_PROXY"), "{found}");
     let (_, document) = examined(&mut through("amy:canary@"));
     for name in ["tunnel", "TLS", "gateway", "clock"] {
         assert_eq!(finding(&document, name)["verdict"], "ok", "{name}: {document:#}");
@@ -184,7 +184,7 @@ fn gateway_without_tls_is_asked_through_the_proxy() {
     let (code, document) = examined(&mut through(&strict));
     let found = finding(&document, "gateway");
     assert_eq!((code, &found["verdict"]), (Some(1), &Value::from("fail")), "{document:#}");
-    assert!(text(found, "advice").contains("a name and a password"), "{found}");
+    assert!(text(found, "advice").contains("user name and password"), "{found}");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn report_with_a_schema_member_is_invalid() {
     let report = minimal().replacen('{', r#"{"$schema": "urn:gatewright:report:1.0","#, 1);
     let output = run_with_input(&["report", "validate", "-"], report.as_bytes());
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stdout).contains("there is no property \"$schema\" here"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("unknown property \"$schema\""));
 }
 
 #[test]
@@ -184,6 +184,6 @@ fn rules_are_listed_and_explained() {
         assert_eq!(output.status.code(), Some(2), "{given}");
         let message = String::from_utf8_lossy(&output.stderr);
         let offer = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-        assert!(message.contains(&format!("there is no rule and no check {given}{offer}\n")), "{message}");
+        assert!(message.contains(&format!("no rule or check is named {given}{offer}\n")), "{message}");
     }
 }

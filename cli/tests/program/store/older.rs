@@ -64,8 +64,11 @@ fn names(data: &Path) -> Vec<String> {
 fn refused(output: &Output) {
     let error = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{error}");
-    assert!(error.contains("a newer version of the gateway made the database (migration 9999)"), "{error}");
-    assert!(error.contains("use that version, or a later one"), "{error}");
+    assert!(
+        error.contains("the database was created by a newer version of the gateway (migration 9999)"),
+        "{error}"
+    );
+    assert!(error.contains("use that version or a later one"), "{error}");
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn an_older_data_folder_is_brought_to_this_version_and_keeps_its_rows() {
         let output = run(&["store", "migrate", "--data", text(&data)]);
         assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b""[..]), "{output:?}");
         let said = String::from_utf8(output.stderr).expect("text");
-        assert_eq!(said, format!("gatewright: the store has the tables of version {LATEST}\n"));
+        assert_eq!(said, format!("gatewright: the store's tables are at version {LATEST}\n"));
     }
     assert!(told(&["store", "check", "--data", text(&data)]).contains("the store is sound"));
     assert_eq!(names(&data), ["ci", "old"]);
@@ -118,6 +121,6 @@ fn what_is_no_data_folder_is_not_made_one() {
     let missing = place.path().join("missing");
     let output = run(&["store", "migrate", "--data", text(&missing)]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("there is no data folder"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("does not exist"), "{output:?}");
     assert!(!missing.exists());
 }

@@ -53,7 +53,7 @@ impl Landing {
             return Ok(());
         }
         let (named, limit) = (self.named.display(), self.max_bytes);
-        let message = format!("the file for {named} is longer than {limit} bytes, the most that was allowed");
+        let message = format!("the file for {named} is larger than the allowed {limit} bytes");
         Err(Error::new(ErrorKind::Decode, message))
     }
 
@@ -100,7 +100,7 @@ fn resolve(named: PathBuf, overwrite: bool) -> io::Result<PathBuf> {
         // A rename would replace the device or pipe with a file.
         Ok(kind) if !kind.is_file() => refuse(io::ErrorKind::InvalidInput, "it is not a regular file"),
         Ok(_) if !overwrite => {
-            refuse(io::ErrorKind::AlreadyExists, "it is there already, and overwriting was not allowed")
+            refuse(io::ErrorKind::AlreadyExists, "it already exists, and overwriting was not allowed")
         }
         // Like opening for writing: a link is kept, and its target is replaced.
         Ok(_) => named.canonicalize(),

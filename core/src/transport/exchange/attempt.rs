@@ -115,7 +115,7 @@ impl Transport {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Err(self.send_error(error)),
             Err(_) if limit < remaining => {
-                let message = format!("the answer did not begin within {limit:?} (first_byte_timeout)");
+                let message = format!("the response did not start within {limit:?} (first_byte_timeout)");
                 return Err(Error::new(ErrorKind::Timeout, message));
             }
             Err(_) => return Err(deadline.passed()),
@@ -158,10 +158,10 @@ impl Transport {
             ErrorKind::Connection
         };
         let what = match kind {
-            ErrorKind::Timeout => "no connection in time to",
+            ErrorKind::Timeout => "timed out connecting to",
             ErrorKind::InvalidRequest => "cannot send the request to",
             _ if error.is_connect() => "cannot connect to",
-            _ => "the connection broke before a response came from",
+            _ => "the connection broke before a response arrived from",
         };
         let through = self.settings.connecting.through();
         let message = format!("{what} {}{through}", self.base.as_str());
@@ -186,7 +186,7 @@ async fn read_whole(mut stream: Body, idle: Duration, limit: usize) -> Result<By
     loop {
         let packet = match timeout(idle, stream.next()).await {
             Err(_) => {
-                let message = format!("not a byte of the answer arrived for {idle:?}");
+                let message = format!("no data of the response arrived for {idle:?}");
                 return Err(Error::new(ErrorKind::Timeout, message));
             }
             Ok(None) => break,
@@ -195,7 +195,7 @@ async fn read_whole(mut stream: Body, idle: Duration, limit: usize) -> Result<By
         // A compressed body may yield packets endlessly without ever waiting.
         tokio::task::consume_budget().await;
         if first.len() + whole.len() + packet.len() > limit {
-            return Err(Error::new(ErrorKind::Decode, format!("the answer is longer than {limit} bytes")));
+            return Err(Error::new(ErrorKind::Decode, format!("the response is larger than {limit} bytes")));
         }
         // Most responses arrive in one packet, which is passed on without a copy.
         if first.is_empty() && whole.is_empty() {
@@ -230,7 +230,7 @@ pub(crate) async fn read_some(mut stream: Body, within: Duration) -> Bytes {
 
 /// The error for a body that was cut off or could not be decompressed.
 pub(crate) fn body_error(error: HttpError) -> Error {
-    Error::new(ErrorKind::Connection, "the connection broke while the answer was arriving")
+    Error::new(ErrorKind::Connection, "the connection broke during the response")
         .quoting(root_cause(&error))
         .caused_by(error.without_url())
 }

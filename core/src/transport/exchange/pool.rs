@@ -57,8 +57,8 @@ impl Pool {
             format!("within {:?} (pool_timeout)", self.timeout)
         };
         let message = format!(
-            "none of the client's {} connections (max_connections) became free {end}: close the streams that are \
-             done with, send fewer requests at once, or raise one of the two",
+            "none of the client's {} connections (max_connections) became free {end}: close finished streams, send fewer \
+                concurrent requests, or raise one of the two limits",
             self.max_connections
         );
         Error::new(ErrorKind::PoolTimeout, message)

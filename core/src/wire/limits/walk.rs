@@ -345,7 +345,7 @@ impl Walk {
             self.find(schema, "not", at, section, || match not.required.as_slice() {
                 // Only the mapping of protocol buffers forbids two members together.
                 [one, other] => {
-                    format!("{one} and {other} are two spellings of one member: give only one")
+                    format!("{one} and {other} are two spellings of one member: set only one")
                 }
                 _ => format!("{} has a form that is not allowed", at.name()),
             });

@@ -36,7 +36,7 @@ pub fn check_webhook_url(url: &str, rules: Rules) -> Result<(), String> {
         return Err("must begin with https://".to_owned());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("must not hold a user name or password".to_owned());
+        return Err("must not contain a user name or password".to_owned());
     }
     if url.host().is_none() {
         return Err("names no host".to_owned());

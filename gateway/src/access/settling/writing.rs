@@ -50,7 +50,7 @@ impl Writer {
         let ledger = Ledger::new(folder.map(|folder| Journal::open(folder, &writer)));
         for one in &inherited {
             let requests = one.requests();
-            tracing::info!(requests, "usage that a gateway left when it ended goes to the store");
+            tracing::info!(requests, "writing usage that a stopped gateway left behind to the store");
             ledger.inherit(requests);
         }
         let batch = Batch { writer, number: 0 };

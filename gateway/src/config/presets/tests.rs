@@ -124,7 +124,8 @@ fn a_variable_that_is_not_set_is_named_with_the_way_out() {
     let file = read_text(&with("groq", ""), |_| None).expect("a warning, where a file is only checked");
     let [warning] = file.warnings.as_slice() else { panic!("{:?}", file.warnings) };
     assert_eq!(warning.place, Some((1, 12)));
-    let told = "the variable GROQ_API_KEY is not set; set it to the key of the provider, or say by key where the key is";
+    let told =
+        "the variable GROQ_API_KEY is not set; set it to the provider's key, or set key to where the key is";
     assert_eq!(warning.message, told);
     let own = read_text(&with("groq", "key = { env = \"MINE\" }"), |_| None).expect("a warning");
     assert_eq!(own.warnings[0].message, "the variable MINE is not set");
@@ -141,5 +142,5 @@ fn a_file_without_models_offers_those_that_are_known_of_its_providers() {
         config.models[0].targets.iter().map(|to| (to.upstream.as_str(), to.order)).collect();
     assert_eq!(targets, [("one", 0), ("two", 1)]);
     let none = read("[upstreams.one]\nprovider = \"ollama\"").expect_err("no model").to_string();
-    assert!(none.contains("there is no model"), "{none}");
+    assert!(none.contains("no model is configured"), "{none}");
 }

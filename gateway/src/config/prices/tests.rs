@@ -66,19 +66,16 @@ fn amounts_are_written_to_the_billionth_without_noise() {
 fn what_is_wrong_is_named_with_its_place() {
     let in_model = |lines: &str| wrong(&format!("[providers.one.m]\n{lines}\n"));
     for (lines, expected) in [
-        (
-            "input = 1",
-            "prices.toml:1:16: providers.one.m: must state input and output, or the price of an image",
-        ),
+        ("input = 1", "prices.toml:1:16: providers.one.m: must set input and output, or only image"),
         ("input = -1\noutput = 1", "prices.toml:2:9: providers.one.m.input: must be from 0 to 1000000000"),
         ("input = 1\noutput = nan", "prices.toml:3:10: providers.one.m.output: must be a finite number"),
         ("input = 1\noutput = 2e9", "prices.toml:3:10: providers.one.m.output: must be from 0"),
         ("input = \"1\"\noutput = 1", "prices.toml:1:16: providers.one.m: invalid type: string"),
         ("inptu = 1\noutput = 1", "unknown field `inptu`, expected one of `input`"),
-        ("image = 1\nreasoning = 1", "has prices of some tokens: state input and output, too"),
+        ("image = 1\nreasoning = 1", "has prices of some tokens: set input and output, too"),
         (
             "input = 1\noutput = 1\ntiers = [{ above = 5, input = 1, output = 1 }, { above = 5, input = 1, output = 1 }]",
-            "prices.toml:4:9: providers.one.m.tiers: must be in the order of above",
+            "prices.toml:4:9: providers.one.m.tiers: must be sorted by above",
         ),
         (
             "input = 1\noutput = 1\ntiers = [{ above = 5, input = inf, output = 1 }]",
@@ -89,7 +86,7 @@ fn what_is_wrong_is_named_with_its_place() {
         assert!(in_model(lines).contains(expected), "{lines}: {}", in_model(lines));
     }
     let problems = wrong("[provider.one.m]\ninput = 1\noutput = 1\n");
-    assert_eq!(problems, "prices.toml:1:2: provider: there is no such table; did you mean providers?");
+    assert_eq!(problems, "prices.toml:1:2: provider: unknown table; did you mean providers?");
     let problems = wrong("[providers.one.m-1.5]\ninput = 1\noutput = 1\n");
     assert!(problems.contains("if the name of the model has a dot before 5, quote it"), "{problems}");
     assert!(wrong("[providers\n").starts_with("prices.toml:1:"), "no TOML");
@@ -99,10 +96,10 @@ fn what_is_wrong_is_named_with_its_place() {
 #[test]
 fn a_file_is_bounded_in_bytes_and_models() {
     let long = "#".repeat(usize::try_from(MAX_BYTES).expect("small") + 1);
-    assert!(wrong(&long).contains("it is longer than 16777216 bytes"));
+    assert!(wrong(&long).contains("it is larger than 16777216 bytes"));
     let lines: Vec<String> =
         (0..=MAX_MODELS).map(|id| format!("{id} = {{ input = 1, output = 1 }}\n")).collect();
     let many = lines.concat();
     let problems = wrong(&format!("[providers.one]\n{many}"));
-    assert!(problems.contains("is one model too many: a price file has 100000 at most"), "{problems}");
+    assert!(problems.contains("is one model too many: a price file may have 100000"), "{problems}");
 }

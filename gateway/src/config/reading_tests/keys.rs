@@ -24,17 +24,17 @@ fn a_key_stands_in_a_header_behind_a_prefix_or_in_the_query() {
             "key_in = { header = \"two words\" }",
             "\"two words\" is not the name of a header, such as \"x-title\"",
         ),
-        ("key_in = { header = \"host\" }", "host cannot be set: the gateway writes it"),
+        ("key_in = { header = \"host\" }", "host cannot be set: the gateway sets it"),
         ("key_in = { header = \"x-token\", prefix = \"é\\n\" }", "its value must be visible ASCII"),
         (
             "key_in = { prefix = \"Bearer \" }",
-            "must be { header = \"NAME\" }, with a prefix or without, or { query = \"NAME\" }",
+            "must be { header = \"NAME\" }, optionally with a prefix, or { query = \"NAME\" }",
         ),
         (
             "key_in = { header = \"a\", query = \"b\" }",
-            "must be { header = \"NAME\" }, with a prefix or without, or { query = \"NAME\" }",
+            "must be { header = \"NAME\" }, optionally with a prefix, or { query = \"NAME\" }",
         ),
-        ("key_in = { heder = \"a\" }", "there is no such key; did you mean header?"),
+        ("key_in = { heder = \"a\" }", "unknown key; did you mean header?"),
     ] {
         assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
     }
@@ -61,7 +61,7 @@ fn headers_and_parameters_of_each_request_are_texts_or_secrets() {
         ),
         ("set_headers = { x-a = \"a\\nb\" }", "set_headers.x-a: its value must be visible ASCII"),
         ("set_query = { a = 1 }", "set_query.a: must be a text of at most 4096 characters"),
-        ("set_query = { a = { enf = \"A\" } }", "set_query.a.enf: there is no such key; did you mean env?"),
+        ("set_query = { a = { enf = \"A\" } }", "set_query.a.enf: unknown key; did you mean env?"),
     ] {
         assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
     }
@@ -76,22 +76,19 @@ fn a_key_may_be_what_a_program_prints() {
     assert!(one.keys.is_empty() && !format!("{command:?}").contains("canary"));
     for (lines, told) in [
         ("key = { command = [\"a\"] }", "upstreams.one.key: the key ttl is missing"),
-        ("key = { ttl = \"1m\" }", "upstreams.one.key: ttl stands beside command or file"),
-        (
-            "key = { command = [], ttl = \"1m\" }",
-            "upstreams.one.key.command: must have 1 or more in its list",
-        ),
+        ("key = { ttl = \"1m\" }", "upstreams.one.key: ttl is only valid together with command or file"),
+        ("key = { command = [], ttl = \"1m\" }", "upstreams.one.key.command: must have 1 or more items"),
         (
             "key = { command = [\"\"], ttl = \"1m\" }",
-            "upstreams.one.key.command: must begin with the name of a program",
+            "upstreams.one.key.command: must start with the name of a program",
         ),
         ("key = { command = [\"a\"], ttl = \"1s\" }", "upstreams.one.key.ttl: must be 10s or more"),
         ("key = { command = [\"a\"], ttl = \"25h\" }", "upstreams.one.key.ttl: must be 24h or less"),
         (
             "key = [{ command = [\"a\"], ttl = \"1m\" }]",
-            "upstreams.one.key[0]: a key that is valid for a while stands alone and not in a list",
+            "upstreams.one.key[0]: a key that expires must be the only one, not part of a list",
         ),
-        ("key = { command = [\"a\"], env = \"A\" }", "does not stand in the file"),
+        ("key = { command = [\"a\"], env = \"A\" }", "must not be written in the file"),
     ] {
         assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
     }
@@ -106,7 +103,7 @@ fn a_document_that_gateways_share_runs_no_program_and_may_name_a_provider() {
     };
     let told =
         shared("provider = \"openai\"\nkey = { command = [\"a\"], ttl = \"1m\" }").expect_err("a command");
-    assert!(told.to_string().contains("a document that gateways share runs no commands"), "{told}");
+    assert!(told.to_string().contains("a shared document may not run commands"), "{told}");
     let secret = "provider = \"openai\"\nset_headers = { x-a = { env = \"HOME\" } }";
     assert!(shared(secret).expect_err("a secret").to_string().contains("may not name the variable HOME"));
     assert_eq!(shared("provider = \"openai\"").expect("a document").config.upstreams[0].keys.len(), 1);
@@ -134,10 +131,10 @@ fn a_key_may_be_an_access_token() {
             "key = { oauth = { token_url = \"http://login.example\", client_id = \"id\", client_secret = { env = \"A\" } } }",
             "upstreams.one.key.oauth.token_url: must begin with https://",
         ),
-        ("key = { application_default = false }", "must be true, or the key must not be there"),
-        ("key = { credentials_file = \"a\", ttl = \"1m\" }", "stands alone: remove the other keys"),
+        ("key = { application_default = false }", "must be true, or omitted"),
+        ("key = { credentials_file = \"a\", ttl = \"1m\" }", "must be the only key: remove the others"),
         ("key = { file = \"a\", ttl = \"1s\" }", "upstreams.one.key.ttl: must be 10s or more"),
-        ("key = [{ application_default = true }]", "stands alone and not in a list"),
+        ("key = [{ application_default = true }]", "must be the only one, not part of a list"),
     ] {
         assert!(wrong(&with(lines, "")).contains(told), "{lines}: {}", wrong(&with(lines, "")));
     }
@@ -221,35 +218,32 @@ fn paths_and_members_of_bodies_may_differ_from_the_protocol() {
         ("kind = \"chat\"\npaths = { answer = \"a\" }", "paths.answer: must begin with /"),
         (
             "kind = \"chat\"\npaths = { answer = \"/{modle}/a\" }",
-            "paths.answer: {modle} stands for nothing; a path may hold {model}",
+            "paths.answer: unknown placeholder {modle}; a path may only contain {model}",
         ),
         ("kind = \"chat\"\npaths = { answer = \"/a b\" }", "paths.answer: must be a path of visible ASCII"),
         ("kind = \"chat\"\npaths = { answer = \"/a#b\" }", "paths.answer: must be a path of visible ASCII"),
-        ("kind = \"chat\"\npaths = { answr = \"/a\" }", "there is no such key; did you mean answer?"),
+        ("kind = \"chat\"\npaths = { answr = \"/a\" }", "unknown key; did you mean answer?"),
         (
             "kind = \"chat\"\npaths = { count_tokens = \"/a\" }",
-            "the kind chat counts no tokens: remove the key",
+            "the kind chat has no token counting: remove the key",
         ),
-        ("kind = \"chat\"\npaths = { videos = \"/{model}\" }", "must have neither a query nor {model}"),
-        ("kind = \"responses\"\npaths = { answer = \"/a\" }", "the kind responses speaks two protocols"),
+        ("kind = \"chat\"\npaths = { videos = \"/{model}\" }", "must not have a query or {model}"),
+        ("kind = \"responses\"\npaths = { answer = \"/a\" }", "the kind responses has two protocols"),
         (
             "kind = \"gatewright\"\npaths = { images = \"/a\" }",
-            "another gateway has the paths of the protocols",
+            "another gateway always has the paths of the protocols",
         ),
-        ("kind = \"native\"\npaths = { answer = \"/a\" }", "paths: the key stream is missing beside answer"),
-        ("kind = \"messages\"\npaths = { images = \"/a\" }", "makes neither images nor videos"),
+        ("kind = \"native\"\npaths = { answer = \"/a\" }", "paths: the key stream is missing"),
+        ("kind = \"messages\"\npaths = { images = \"/a\" }", "supports neither images nor videos"),
         (
             "kind = \"chat\"\nset_body = { model = \"a\" }",
-            "set_body.model: cannot be set: the gateway writes it",
+            "set_body.model: cannot be set: the gateway sets it",
         ),
-        ("kind = \"chat\"\nset_body = { a = nan }", "set_body.a: must be a value that JSON has"),
-        (
-            "kind = \"chat\"\nset_body = { a = 1 }\nomit_body = [\"a\"]",
-            "set_body.a: stands in omit_body, too",
-        ),
-        ("kind = \"chat\"\nomit_body = [\"messages\"]", "omit_body[0]: cannot be left out"),
-        ("kind = \"chat\"\nomit_body = [\"model\"]", "omit_body[0]: write {model} into the path instead"),
-        ("kind = \"simulator\"\nset_body = { a = 1 }", "the simulator takes the bodies of the protocols"),
+        ("kind = \"chat\"\nset_body = { a = nan }", "set_body.a: must be a value that JSON can represent"),
+        ("kind = \"chat\"\nset_body = { a = 1 }\nomit_body = [\"a\"]", "set_body.a: is also in omit_body"),
+        ("kind = \"chat\"\nomit_body = [\"messages\"]", "omit_body[0]: cannot be omitted"),
+        ("kind = \"chat\"\nomit_body = [\"model\"]", "omit_body[0]: put {model} in the path instead"),
+        ("kind = \"simulator\"\nset_body = { a = 1 }", "the simulator only accepts unchanged bodies"),
         ("kind = \"chat\"\nbetas_in_body = true", "betas_in_body: only the kind messages has beta features"),
     ] {
         let told_of = envelope(lines).expect_err(lines).to_string();

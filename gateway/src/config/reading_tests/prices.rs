@@ -49,12 +49,9 @@ fn a_target_has_its_own_price_or_that_of_the_price_file() {
 fn models_without_a_price_are_named_with_the_way_out_and_the_simulator_needs_none() {
     let read = read_beside(Some(PRICES), Absent::IsWrong).unwrap_or_else(|problems| panic!("{problems}"));
     let unpriced = read.unpriced.expect("some").to_string();
-    assert!(unpriced.starts_with("gatewright.toml:11:2: models: no price is known of "), "{unpriced}");
+    assert!(unpriced.starts_with("gatewright.toml:11:2: models: no price is known for "), "{unpriced}");
     assert!(unpriced.contains("\"m\" at \"one\", \"m\" at \"other\": usage counts"), "{unpriced}");
-    assert!(
-        unpriced.contains("budgets of money") && unpriced.contains("gatewright prices import"),
-        "{unpriced}"
-    );
+    assert!(unpriced.contains("cost budgets") && unpriced.contains("gatewright prices import"), "{unpriced}");
     assert!(super::read("").expect("the simulator").unpriced.is_none());
 }
 
@@ -64,12 +61,12 @@ fn a_price_file_that_is_wrong_or_not_there_is_named() {
         read_beside(Some("[providers.groq.large]\ninput = 1\n"), Absent::IsWrong).expect_err("wrong");
     let problems = broken.to_string();
     assert!(
-        problems.contains("prices.toml:1:17: providers.groq.large: must state input and output"),
+        problems.contains("prices.toml:1:17: providers.groq.large: must set input and output"),
         "{problems}"
     );
     let absent = read_beside(None, Absent::IsWrong).expect_err("wrong").to_string();
     assert!(absent.starts_with("gatewright.toml:3:8: prices.file: the file "), "{absent}");
-    assert!(absent.contains("does not exist: gatewright prices import makes one"), "{absent}");
+    assert!(absent.contains("does not exist: create it with gatewright prices import"), "{absent}");
     let checked = read_beside(None, Absent::IsWarned).expect("a warning");
     assert!(checked.warnings.iter().any(|warning| warning.key == "prices.file"), "{:?}", checked.warnings);
 }
@@ -79,15 +76,12 @@ fn a_price_that_is_not_whole_or_out_of_order_is_refused() {
     let priced =
         |price: &str| wrong(&with("", "").replace("\"one\" }", &format!("\"one\", price = {price} }}")));
     let problems = priced("{ input = 1 }");
-    assert!(problems.contains("models.m.targets[0].price: must state input and output"), "{problems}");
+    assert!(problems.contains("models.m.targets[0].price: must set input and output"), "{problems}");
     let problems = priced("{ input = 1, output = -1 }");
     assert!(problems.contains("models.m.targets[0].price.output: must be 0 or more"), "{problems}");
     let tiers = "[{ above = 2, input = 1, output = 1 }, { above = 1, input = 1, output = 1 }]";
     let problems = priced(&format!("{{ input = 1, output = 1, tiers = {tiers} }}"));
-    assert!(
-        problems.contains("models.m.targets[0].price.tiers: must be in the order of above"),
-        "{problems}"
-    );
+    assert!(problems.contains("models.m.targets[0].price.tiers: must be sorted by above"), "{problems}");
 }
 
 #[test]

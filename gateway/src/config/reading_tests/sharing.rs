@@ -10,7 +10,7 @@ fn a_file_whose_upstreams_are_in_the_store_has_none_itself() {
     assert_eq!(read.config.shared_config, Some(Sharing::new("/etc/gatewright")));
     let told = wrong(&format!("{}[store]\nshared_config = true\n", with("", "")));
     for place in
-        ["gatewright.toml:1:2: upstreams: stands here and in the store", "gatewright.toml:5:2: models: "]
+        ["gatewright.toml:1:2: upstreams: must not be set in this file", "gatewright.toml:5:2: models: "]
     {
         assert!(told.contains(place) && told.contains("store.shared_config"), "{told}");
     }
@@ -28,12 +28,18 @@ fn a_document_that_gateways_share_has_no_other_part_and_no_secret() {
     let other = told(&other);
     let lines: Vec<&str> = other.lines().collect();
     let [secret, server, unknown] = lines.as_slice() else { panic!("{other}") };
-    assert!(secret.starts_with("it:4:7: upstreams.one.key: a secret does not stand in the file"), "{secret}");
-    assert!(server.starts_with("it:8:2: server: each gateway has its own"), "{server}");
-    assert_eq!(*unknown, "it:10:2: modles: there is no such key; did you mean models?");
-    assert!(told("").contains("there is no model"), "the simulator is nothing that is shared by accident");
-    assert!(told("[upstreams.one]\nkind = \"simulator\"\n").contains("there is no model"));
-    assert!(told(&"#".repeat(1024 * 1024 + 1)).contains("is longer than 1048576 bytes"));
+    assert!(
+        secret.starts_with("it:4:7: upstreams.one.key: a secret must not be written in the file"),
+        "{secret}"
+    );
+    assert!(server.starts_with("it:8:2: server: is not shared"), "{server}");
+    assert_eq!(*unknown, "it:10:2: modles: unknown key; did you mean models?");
+    assert!(
+        told("").contains("no model is configured"),
+        "the simulator is nothing that is shared by accident"
+    );
+    assert!(told("[upstreams.one]\nkind = \"simulator\"\n").contains("no model is configured"));
+    assert!(told(&"#".repeat(1024 * 1024 + 1)).contains("is larger than 1048576 bytes"));
 }
 
 #[test]

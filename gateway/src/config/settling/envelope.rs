@@ -20,7 +20,7 @@ impl Settling<'_> {
         let Envelope { paths, set_body, omit_body, betas_in_body } = envelope;
         self.check_paths(kind, paths, &at.to("paths"));
         if kind == Kind::Simulator && !(set_body.is_empty() && omit_body.is_empty()) {
-            let message = "the simulator takes the bodies of the protocols: remove set_body and omit_body";
+            let message = "the simulator only accepts unchanged bodies: remove set_body and omit_body";
             self.wrong(at.clone(), message);
         }
         for (name, value) in set_body {
@@ -28,21 +28,21 @@ impl Settling<'_> {
             if OWN_MEMBERS.contains(&name.as_str()) {
                 self.wrong(at, "cannot be set: the gateway writes it");
             } else if omit_body.contains(name) {
-                self.wrong(at, "stands in omit_body, too: remove it here or there");
+                self.wrong(at, "is also in omit_body: remove it from one of them");
             } else if value.is_null() {
-                self.wrong(at, "must be a value that JSON has");
+                self.wrong(at, "must be a value that JSON can represent");
             } else if value.to_string().len() > MAX_MEMBER_BYTES {
-                self.wrong(at, format!("must take at most {MAX_MEMBER_BYTES} bytes of JSON"));
+                self.wrong(at, format!("must be at most {MAX_MEMBER_BYTES} bytes as JSON"));
             }
         }
         for (index, name) in omit_body.iter().enumerate() {
             let name = name.as_str();
             let message = match name {
                 "model" => format!(
-                    "write {MODEL_PLACEHOLDER} into the path instead: the model is then left out of the body"
+                    "put {MODEL_PLACEHOLDER} in the path instead: the model is then omitted from the body"
                 ),
                 _ if OWN_MEMBERS.contains(&name) && !MAY_BE_OMITTED.contains(&name) => {
-                    "cannot be left out: it is what the request asks for".to_owned()
+                    "cannot be omitted: it is the request itself".to_owned()
                 }
                 _ => continue,
             };
@@ -64,13 +64,13 @@ impl Settling<'_> {
             } else if key == "videos" && path.contains(['?', '{']) {
                 self.wrong(
                     at.to(key),
-                    "must have neither a query nor {model}: the id of a video is added to it",
+                    "must not have a query or {model}: the id of a video is appended to it",
                 );
             }
         }
         if matches!(kind, Kind::Native | Kind::Converse) && paths.answer.is_some() && paths.stream.is_none() {
             let message =
-                "the key stream is missing beside answer: the path of a stream of this kind is another one";
+                "the key stream is missing: for this kind, streams have a different path than answer";
             self.wrong(at.clone(), message);
         }
     }
@@ -81,14 +81,14 @@ fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
     let is_text = !matches!(key, "images" | "videos");
     match kind {
         Kind::Simulator => Some("the simulator is part of the gateway and has no paths"),
-        Kind::Gatewright => Some("another gateway has the paths of the protocols"),
+        Kind::Gatewright => Some("another gateway always has the paths of the protocols"),
         Kind::Responses if is_text => {
-            Some("the kind responses speaks two protocols, each with its path; the kind chat has one")
+            Some("the kind responses has two protocols with a path each; use the kind chat, which has one")
         }
-        Kind::Chat if key == "count_tokens" => Some("the kind chat counts no tokens"),
+        Kind::Chat if key == "count_tokens" => Some("the kind chat has no token counting"),
         Kind::Converse if key == "count_tokens" => Some("the kind converse counts no tokens"),
         Kind::Messages | Kind::Native | Kind::Converse if !is_text => {
-            Some("this kind makes neither images nor videos")
+            Some("this kind supports neither images nor videos")
         }
         _ => None,
     }
@@ -97,13 +97,13 @@ fn out_of_place(kind: Kind, key: &str) -> Option<&'static str> {
 /// Whether a path can be appended to a URL. Errors: why not.
 fn check_path(path: &str) -> Result<(), String> {
     if !path.starts_with('/') {
-        return Err("must begin with /: it is added to base_url".to_owned());
+        return Err("must begin with /: it is appended to base_url".to_owned());
     }
     let without = path.replace(MODEL_PLACEHOLDER, "m");
     if let Some(start) = without.find(['{', '}']) {
         let rest = &without[start..];
         let name = rest.find('}').map_or(rest, |end| &rest[..=end]);
-        return Err(format!("{name} stands for nothing; a path may hold {MODEL_PLACEHOLDER}"));
+        return Err(format!("unknown placeholder {name}; a path may only contain {MODEL_PLACEHOLDER}"));
     }
     let is_path = !without.contains('#') && without.bytes().all(|byte| byte.is_ascii_graphic());
     let is_path = is_path && without.parse::<PathAndQuery>().is_ok();

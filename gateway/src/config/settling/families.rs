@@ -35,7 +35,7 @@ impl Settling<'_> {
                     format!("the id must be letters, digits, -, _ and ., at most {LONGEST_ID} of them");
                 self.wrong(at, message);
             } else if !used.contains(id.as_str()) {
-                self.warn(at, "no model is of this family");
+                self.warn(at, "no model belongs to this family");
             }
         }
     }
@@ -48,6 +48,6 @@ impl Settling<'_> {
             return;
         }
         let known: Vec<&str> = families.keys().map(String::as_str).chain(of_catalog()).collect();
-        self.wrong(at.clone(), format!("there is no family of this name{}", offer(named, &known)));
+        self.wrong(at.clone(), format!("unknown family{}", offer(named, &known)));
     }
 }

@@ -29,15 +29,15 @@ impl Settling<'_> {
         match credential {
             Credential::Kept(_) => None,
             Credential::Command { .. } if self.sharing.is_some() => {
-                let message = "a document that gateways share runs no commands: write { env = \"NAME\" } or { file = \
-                               \"path\" }";
+                let message =
+                    "a shared document may not run commands: use { env = \"NAME\" } or { file = \"path\" }";
                 self.wrong(at.clone(), message);
                 None
             }
             Credential::Command { command, ttl } => {
                 let ttl = self.ttl(ttl, at);
                 if command.first().is_none_or(String::is_empty) {
-                    self.wrong(at.to("command"), "must begin with the name of a program");
+                    self.wrong(at.to("command"), "must start with the name of a program");
                 }
                 let mut command = KeyCommand::new(command, ttl);
                 self.folder.clone_into(&mut command.folder);
@@ -54,8 +54,7 @@ impl Settling<'_> {
                 Some(KeySource::CredentialsFile(path))
             }
             Credential::ApplicationDefault { .. } if self.sharing.is_some() => {
-                let message = "a document that gateways share may not use the credentials of their machines: write { \
-                               credentials_file = \"path\" }";
+                let message = "a shared document may not use the machines' own credentials: use { credentials_file = \"path\" }";
                 self.wrong(at.clone(), message);
                 None
             }

@@ -37,7 +37,7 @@ impl Settling<'_> {
         if !upstreams.is_empty() {
             if models.is_empty() {
                 let message =
-                    "there is no model, so the upstreams would get no request; add [models.ID] with targets";
+                    "no model is configured, so the upstreams get no requests; add [models.ID] with targets";
                 self.wrong(root.to("upstreams"), message);
             }
             let at = root.to("upstreams");
@@ -80,7 +80,7 @@ impl Settling<'_> {
                     self.wrong(at.clone(), why);
                 }
                 if let Some(other) = known.insert(alias, at.clone()) {
-                    self.wrong(at, format!("{alias:?} already is at {other}; an id means one model"));
+                    self.wrong(at, format!("{alias:?} is already used by {other}; an id must be unique"));
                 }
             }
         }
@@ -108,8 +108,8 @@ impl Settling<'_> {
             .collect();
         if kind != ModelKind::Text {
             for (index, _) in spoken.iter().enumerate().filter(|(_, kind)| kind.is_some_and(Kind::is_text)) {
-                let message = "this upstream makes no images and videos; those of kind chat, responses, gatewright \
-                               and simulator do";
+                let message = "this upstream does not support images and videos; the kinds chat, responses, gatewright and \
+                    simulator do";
                 self.wrong(at.to("targets").to(index).to("upstream"), message);
             }
         }
@@ -145,7 +145,9 @@ impl Settling<'_> {
                 kind => of_kind(kind),
             };
             let message = match file.kind {
-                Some(ModelKind::Text) => "is for image and video models, and this is a text model".to_owned(),
+                Some(ModelKind::Text) => {
+                    "is only for image and video models, but this is a text model".to_owned()
+                }
                 _ => format!("must be a model of the catalog: {}", known.join(", ")),
             };
             self.wrong(at.to("limits"), message);
@@ -156,7 +158,7 @@ impl Settling<'_> {
                 ("default_max_tokens", file.default_max_tokens.is_some()),
             ] {
                 if is_set {
-                    self.wrong(at.to(key), "is for text models");
+                    self.wrong(at.to(key), "is only for text models");
                 }
             }
         }
@@ -166,7 +168,7 @@ impl Settling<'_> {
     fn target(&mut self, id: &str, file: file::Target, upstreams: &[Upstream], at: &Path) -> Target {
         if !upstreams.iter().any(|upstream| upstream.name == file.upstream) {
             let names: Vec<&str> = upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
-            let message = format!("there is no upstream of this name{}", offer(&file.upstream, &names));
+            let message = format!("unknown upstream{}", offer(&file.upstream, &names));
             self.wrong(at.to("upstream"), message);
         }
         let mut target = Target::new(file.upstream, file.model.unwrap_or_else(|| id.to_owned()));
@@ -206,9 +208,9 @@ impl Settling<'_> {
         }
         if !names.is_empty() {
             self.unpriced = Some(format!(
-                "no price is known of {}: usage counts their requests as unpriced, and budgets of money (cost_per_day, \
-                 cost_per_month) do not limit them; give each target a price, or make a price file with gatewright prices import \
-                 and name it in prices.file; price = {{ input = 0, output = 0 }} is free",
+                "no price is known for {}: usage counts their requests as unpriced, and cost budgets (cost_per_day, \
+                 cost_per_month) do not limit them; set a price on each target, or create a price file with gatewright \
+                 prices import and set prices.file; price = {{ input = 0, output = 0 }} means free",
                 names.join(", ")
             ));
         }
@@ -231,7 +233,7 @@ fn known_models(upstreams: &IndexMap<String, file::Upstream>) -> IndexMap<String
 }
 
 const BAD_ID: &str = "a model id must be visible ASCII without \\, % and .., at most 256 characters, \
-                      with something between its slashes";
+                      with no empty part between slashes";
 
 /// Whether a model may have an id: clients must be able to send it, also as part of a path. Errors: why not.
 pub fn check_model_id(id: &str) -> Result<(), &'static str> {

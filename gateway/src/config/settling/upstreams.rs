@@ -140,13 +140,12 @@ impl Settling<'_> {
                     if is_of_provider {
                         self.explain_since(
                             known,
-                            "; set it to the key of the provider, or say by key where the key is",
+                            "; set it to the provider's key, or set key to where the key is",
                         );
                     }
                 }
                 _ if index.is_some() => {
-                    let message =
-                        "a key that is valid for a while stands alone and not in a list: it is the only one";
+                    let message = "a key that expires must be the only one, not part of a list";
                     self.wrong(at, message);
                 }
                 credential => {
@@ -168,7 +167,7 @@ impl Settling<'_> {
             (None, None, Some(name)) => KeyPlace::Query(name),
             _ => {
                 let message =
-                    "must be { header = \"NAME\" }, with a prefix or without, or { query = \"NAME\" }";
+                    "must be { header = \"NAME\" }, optionally with a prefix, or { query = \"NAME\" }";
                 self.wrong(at.clone(), message);
                 return None;
             }
@@ -203,7 +202,7 @@ impl Settling<'_> {
     fn url(&mut self, kind: Kind, text: Option<&str>, at: &Path) -> String {
         let Some(text) = text else {
             if kind != Kind::Simulator {
-                self.wrong(at.clone(), "the key base_url is missing: where is the provider?");
+                self.wrong(at.clone(), "the key base_url is missing: set it to the provider's address");
             }
             return String::new();
         };
@@ -218,9 +217,8 @@ impl Settling<'_> {
             }
             Ok(url) => {
                 if let Some(operation) = operation_of(&url) {
-                    let message = format!(
-                        "ends with {operation}, which the gateway adds to each request: end base_url before it"
-                    );
+                    let message =
+                        format!("ends with {operation}, which the gateway appends to it: remove it");
                     self.warn(at, message);
                 }
             }
@@ -235,8 +233,9 @@ impl Settling<'_> {
             return None;
         };
         if NEVER_PASSED_ON.contains(&&header) || NEVER_PASSED_ON_EITHER.contains(&header.as_str()) {
-            let message =
-                format!("{header} is never passed on: it is the client's own, or the gateway writes it");
+            let message = format!(
+                "{header} is never forwarded: it belongs to the client's connection, or the gateway sets it"
+            );
             self.wrong(at.clone(), message);
         }
         Some(header.as_str().to_owned())
@@ -249,7 +248,7 @@ fn check_header(name: &str, value: &str) -> Result<(), String> {
     let header = HeaderName::try_from(name)
         .map_err(|_| format!("{name:?} is not the name of a header, such as \"x-title\""))?;
     if NEVER_SET.contains(&&header) {
-        return Err(format!("{header} cannot be set: the gateway writes it"));
+        return Err(format!("{header} cannot be set: the gateway sets it"));
     }
     HeaderValue::try_from(value).map(drop).map_err(|_| "its value must be visible ASCII".to_owned())
 }

@@ -19,9 +19,10 @@ const OWN_OF_MESSAGE: [&str; 4] = [ANNOTATIONS, "role", "reasoning_content", "re
 /// Reads a provider's answer.
 /// Errors: it has no choices.
 pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> {
-    let malformed = |what: &str| Malformed(format!("the provider's answer is no chat completion: {what}"));
+    let malformed =
+        |what: &str| Malformed(format!("the provider's response is not a chat completion: {what}"));
     let mut body = Members::read(body, "").map_err(|_| malformed("it is not an object"))?;
-    let choices = body.list("choices").ok_or_else(|| malformed("/choices is empty or no list"))?;
+    let choices = body.list("choices").ok_or_else(|| malformed("/choices is empty or not a list"))?;
     let mut rest = Rest::default();
     let read = |(index, mut value): (usize, Value)| {
         if let Some(message) = value.get_mut("message") {
@@ -29,7 +30,7 @@ pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> 
         }
         let at = format!("/choices/{index}");
         let mut choice =
-            Members::read(value, at.clone()).map_err(|_| malformed(&format!("{at} is no object")))?;
+            Members::read(value, at.clone()).map_err(|_| malformed(&format!("{at} is not an object")))?;
         let message = choice.members("message");
         let mut message = message.ok_or_else(|| malformed(&format!("{at}/message is missing")))?;
         let (citations, is_all) = list(message.peek(ANNOTATIONS), read_annotation, is_whole);

@@ -87,14 +87,13 @@ impl Calls {
         Some(Part { at: at.into(), kind: PartKind::Call(call), cache: None })
     }
 
-    /// The id of the call that a message of the role `function` responds to: the last call of its function. Errors: there is none.
+    /// The id of the call that a message of the role `function` responds to: the last call of its function. Errors: there is
+    /// none.
     pub(super) fn answered_by(&mut self, message: &Members, rest: &mut Rest) -> Result<String, Malformed> {
         let name = message.peek("name").as_str().unwrap_or_default();
         let id = self.open.remove(name).ok_or_else(|| {
-            let message = format!(
-                "{} responds to the function {name:?}, which no message before it calls",
-                message.at()
-            );
+            let message =
+                format!("{} responds to the function {name:?}, which no earlier message calls", message.at());
             Malformed(message)
         })?;
         // The role goes back to a provider of this protocol.

@@ -41,7 +41,7 @@ fn turn(mut message: Members, calls: &mut functions::Calls, rest: &mut Rest) -> 
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some("tool") => Role::Tool,
-        _ => return Err(Malformed(format!("{at}/role is none of this protocol"))),
+        _ => return Err(Malformed(format!("{at}/role is not a role of this protocol"))),
     };
     if role == Role::Tool {
         let parts = vec![result(message, rest)];

@@ -136,7 +136,7 @@ impl StreamIn for Chunks {
             return Ok(());
         }
         let mut chunk: Chunk = serde_json::from_str(data)
-            .map_err(|error| Malformed(format!("an event of the provider is no chat chunk: {error}")))?;
+            .map_err(|error| Malformed(format!("an event of the provider is not a chat chunk: {error}")))?;
         if !chunk.error.is_null() || name == Some("error") {
             self.is_over = true;
             let error = if chunk.error.is_null() {
@@ -172,7 +172,7 @@ impl StreamIn for Chunks {
         }
         // Some providers omit the end marker: the stream is complete if every choice is.
         if self.choices.is_empty() || !self.choices.iter().all(|choice| choice.has_ended) {
-            return Err(Malformed("the provider's stream ended before its answer did".to_owned()));
+            return Err(Malformed("the provider's stream ended before its answer was complete".to_owned()));
         }
         self.finish(deltas);
         Ok(())

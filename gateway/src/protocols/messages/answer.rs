@@ -17,10 +17,10 @@ const OWN: [&str; 4] = ["type", "role", "stop_reason", "stop_sequence"];
 /// Reads a provider's answer.
 /// Errors: it has no content.
 pub(in crate::protocols) fn answer_in(body: Value) -> Result<Answer, Malformed> {
-    let malformed = |what: &str| Malformed(format!("the provider's answer is no message: {what}"));
+    let malformed = |what: &str| Malformed(format!("the provider's response is not a message: {what}"));
     let mut body = Members::read(body, "").map_err(|_| malformed("it is not an object"))?;
     if !body.peek("content").is_array() {
-        return Err(malformed("/content is no list"));
+        return Err(malformed("/content is not a list"));
     }
     let end = stop_reason::end(body.peek("stop_reason"), body.peek("stop_sequence"));
     let counted = body.peek("usage");

@@ -75,7 +75,7 @@ fn read_message(message: Value, at: &str, rest: &mut Rest, turns: &mut Vec<Turn>
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some("system") => Role::System,
-        _ => return Err(Malformed(format!("{at}/role is none of this protocol"))),
+        _ => return Err(Malformed(format!("{at}/role is not a role of this protocol"))),
     };
     let parts = block_in::content(&mut message, "content", rest);
     rest.keep(message, &[]);

@@ -95,8 +95,9 @@ impl StreamIn for Events {
         if self.is_over || is_empty || name == Some("ping") {
             return Ok(());
         }
-        let mut event: Event = serde_json::from_str(data)
-            .map_err(|error| Malformed(format!("an event of the provider is none of a message: {error}")))?;
+        let mut event: Event = serde_json::from_str(data).map_err(|error| {
+            Malformed(format!("an event of the provider is not a message event: {error}"))
+        })?;
         let kind = std::mem::take(&mut event.r#type);
         let kind = match &*kind {
             // Servers that front others report errors in the chat format.
@@ -141,7 +142,7 @@ impl StreamIn for Events {
         if self.is_over {
             return Ok(());
         }
-        Err(Malformed("the provider's stream ended before its answer did".to_owned()))
+        Err(Malformed("the provider's stream ended before its answer was complete".to_owned()))
     }
 }
 
@@ -268,7 +269,9 @@ impl Events {
                         deltas.push(Delta::CallInput { choice: 0, call: *number, text: more });
                     }
                     Block::Other(_, known) => keep(known, &more)?,
-                    _ => return Err(Malformed("the provider sent the input of no tool call".to_owned())),
+                    _ => {
+                        return Err(Malformed("the provider sent tool input without a tool call".to_owned()));
+                    }
                 }
             }
             _ => {}

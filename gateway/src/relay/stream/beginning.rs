@@ -23,7 +23,7 @@ impl Stream {
                     let broken = |why: Malformed| Fault::broken(&why.to_string(), &self.redactor);
                     (last.map_err(broken)?.unwrap_or_default(), true)
                 }
-                Waited::Broken => return Err(Fault::broken("broke off", &self.redactor)),
+                Waited::Broken => return Err(Fault::broken("was cut off", &self.redactor)),
                 Waited::Silence => return Err(Fault::silent(self.idle_timeout, &self.redactor)),
                 Waited::Gone => return Ok(()),
             };
@@ -43,7 +43,9 @@ impl Stream {
                     match (has_content, self.complete) {
                         (_, true) => self.then = Then::End,
                         (true, false) => self.fail(&Fault::broken("ended early", &self.redactor)),
-                        (false, false) => return Err(Fault::broken("ended before it began", &self.redactor)),
+                        (false, false) => {
+                            return Err(Fault::broken("ended before it started", &self.redactor));
+                        }
                     }
                     return Ok(());
                 }

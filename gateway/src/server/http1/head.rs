@@ -54,24 +54,22 @@ impl Unreadable {
             Self::Malformed => (&ErrorCode::MALFORMED_REQUEST, "the request's head is not HTTP/1.1"),
             Self::Tls => (
                 &ErrorCode::MALFORMED_REQUEST,
-                "the client begins TLS, and this address speaks plain HTTP: use http://, or have the gateway listen with TLS \
-                 (server.tls)",
+                "the client started TLS, but this address serves plain HTTP: use http://, or configure TLS (server.tls)",
             ),
             Self::TargetTooLong => {
                 (&ErrorCode::URI_TOO_LONG, "the request's path and query are longer than the gateway accepts")
             }
             Self::HeadersTooLarge => (
                 &ErrorCode::HEADERS_TOO_LARGE,
-                "the request has more headers, or longer ones, than the gateway accepts",
+                "the request's headers are more or longer than the gateway accepts",
             ),
             Self::Host => (
                 &ErrorCode::MALFORMED_REQUEST,
-                "a request over HTTP/1.1 has exactly one header Host, which is a host and perhaps a port",
+                "an HTTP/1.1 request must have exactly one Host header, with a host and an optional port",
             ),
-            Self::Expectation => (
-                &ErrorCode::EXPECTATION_FAILED,
-                "the only expectation that the gateway knows is 100-continue",
-            ),
+            Self::Expectation => {
+                (&ErrorCode::EXPECTATION_FAILED, "the only supported expectation is 100-continue")
+            }
         };
         ApiError::new(code, message)
     }

@@ -271,7 +271,7 @@ async fn an_expectation_that_nobody_knows_is_refused() {
 #[tokio::test]
 async fn a_client_that_begins_tls_is_told_at_once() {
     let (said, asked, _) = said(&[&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00]]).await;
-    assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("speaks plain HTTP"), "{said}");
+    assert!(said.starts_with("HTTP/1.1 400 ") && said.contains("serves plain HTTP"), "{said}");
     assert!(asked.is_empty());
 }
 

@@ -98,7 +98,8 @@ fn read(text: &str, param: &str) -> Result<Faults, ApiError> {
 }
 
 fn not_simulated(param: &str) -> ApiError {
-    let message = "only the simulator fails on request: name a model all of whose targets are the simulator";
+    let message =
+        "only the simulator supports this header: use a model that has only the simulator as its target";
     ApiError::new(&ErrorCode::INVALID_VALUE, message).param(param)
 }
 

@@ -48,7 +48,7 @@ pub(crate) async fn create(app: &App, call: &Call) -> Result<Response, ApiError>
         });
         // If the client disconnects meanwhile, no unrecorded files are left behind.
         let keeping = tokio::spawn(room.keep(Kind::Png, drawn.await?, LIFETIME));
-        let failed = |_| ApiError::new(&ErrorCode::SERVER_ERROR, "the images cannot be kept");
+        let failed = |_| ApiError::new(&ErrorCode::SERVER_ERROR, "the images cannot be stored");
         let (files, public) = (keeping.await.map_err(failed)??, app.public_url(call));
         let image = |file| {
             let mut image = json!({ "url": format!("{public}{}", app.files.address(file)) });

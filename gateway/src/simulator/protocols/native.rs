@@ -212,7 +212,7 @@ fn format(config: &Value, pointer: &str) -> Result<Format, ApiError> {
     };
     Ok(match text(&config["responseMimeType"]) {
         "text/x.enum" if list(&wanted.value()["enum"]).len() == 0 => {
-            return refuse("text/x.enum needs a responseSchema with the words in enum".to_owned());
+            return refuse("text/x.enum needs a responseSchema with the values in enum".to_owned());
         }
         "text/x.enum" => Format::Word(wanted),
         "" | "text/plain" | "application/json" if !wanted.value().is_null() => Format::JsonSchema(wanted),

@@ -38,8 +38,7 @@ pub(crate) fn create(app: &App, call: &Call, budget: &Budget) -> Result<Response
     let body = call.checked_body()?;
     let model = models::text_model(text(&body["model"]), call.operation)?.id;
     if body["background"] == true {
-        let message = "this gateway answers while the request waits: leave background out or send false, and stream \
-                       where the answer may take long";
+        let message = "background responses are not supported: omit background or send false, and use stream for long answers";
         return Err(ApiError::new(&ErrorCode::INVALID_VALUE, message).param("background"));
     }
     let Conversation { items, earlier } = conversation(app, call, &body, budget)?;

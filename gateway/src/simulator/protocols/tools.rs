@@ -163,7 +163,7 @@ impl Tools {
             _ => ToolChoice::Auto,
         };
         if self.choice == ToolChoice::Required && self.list.is_empty() {
-            return Err(refuse("tool_choice is required, but tools holds no tool that can be called"));
+            return Err(refuse("tool_choice is required, but tools has no tool that can be called"));
         }
         Ok(())
     }

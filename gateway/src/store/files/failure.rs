@@ -46,40 +46,40 @@ impl Failure {
 
     /// The place for the files is missing.
     pub(super) fn away(place: &std::path::Path, error: &io::Error) -> Self {
-        let message = format!("the folder of the files, {}, is away: {error}", place.display());
+        let message = format!("the folder of the files, {}, is unavailable: {error}", place.display());
         Self { is_full: false, message }
     }
 
     /// A file is shorter than recorded.
     pub(super) fn cut() -> Self {
-        Self { is_full: false, message: "a file is shorter than it was".to_owned() }
+        Self { is_full: false, message: "a file is truncated".to_owned() }
     }
 
     /// The error of a request whose file can't be written. The reason is logged.
     pub(super) fn unwritten(self) -> ApiError {
         if self.is_full {
-            tracing::error!("{self}: a generated file is not kept; make room where the files are");
-            let message = "the disk for generated files is full; its operator has to make room";
+            tracing::error!("{self}: a generated file cannot be stored; free space on its disk");
+            let message = "the disk for generated files is full; the operator has to free space";
             return ApiError::new(&ErrorCode::FILE_STORAGE_FULL, message).retry_after(WAIT_S);
         }
-        tracing::error!("{self}: a generated file is not kept");
+        tracing::error!("{self}: a generated file cannot be stored");
         unavailable("written")
     }
 
     /// The error of a request whose file can't be read. The reason is logged.
     pub(super) fn unread(self) -> ApiError {
-        tracing::error!("{self}: a generated file is not served");
+        tracing::error!("{self}: a generated file cannot be served");
         unavailable("read")
     }
 }
 
 /// The error of a request about files while the store fails. The reason is logged.
 pub(crate) fn untold(error: &StoreError) -> ApiError {
-    tracing::error!("{error}: no generated file is kept");
-    unavailable("kept")
+    tracing::error!("{error}: generated files cannot be stored");
+    unavailable("stored")
 }
 
 pub(super) fn unavailable(done: &str) -> ApiError {
-    let message = format!("generated files cannot be {done} at the moment; the log of the gateway says why");
+    let message = format!("generated files cannot be {done} at the moment; see the gateway's log");
     ApiError::new(&ErrorCode::SERVER_IS_OVERLOADED, message).retry_after(WAIT_S)
 }

@@ -64,22 +64,21 @@ impl Full<'_> {
         let Self { taken, promised, more, most, .. } = self;
         let held = taken.bytes.saturating_add(promised).saturating_sub(more);
         let full = match (taken.files >= most.files, self.bound) {
-            (true, Bound::All) => format!("there are {} generated files, as many as are kept", taken.files),
+            (true, Bound::All) => format!("there are {} generated files, the maximum", taken.files),
             (true, Bound::Part(_) | Bound::Limit(_)) => {
-                format!("there are {} generated files of this API key, as many as it may have", taken.files)
+                format!("this API key has {} generated files, its maximum", taken.files)
             }
             (false, Bound::All) => format!(
-                "{held} of the {} bytes for generated files are taken, and this needs about {more}",
+                "{held} of the {} bytes for generated files are in use, and this needs about {more}",
                 most.bytes
             ),
             (false, Bound::Part(_)) => format!(
-                "generated files of this API key take {held} of the {} bytes that one key may take, and this \
-                 needs about {more}",
+                "generated files of this API key use {held} of the {} bytes that one key may use, and this needs about {more}",
                 most.bytes
             ),
             (false, Bound::Limit(_)) => format!(
-                "generated files of this API key take {held} of the {} bytes that its limit file_bytes allows, and \
-                 this needs about {more}",
+                "generated files of this API key use {held} of the {} bytes that its limit file_bytes allows, and this needs \
+                    about {more}",
                 most.bytes
             ),
         };
@@ -92,12 +91,12 @@ impl Full<'_> {
             // Waiting doesn't help.
             let message = match self.bound {
                 Bound::All | Bound::Part(_) => full,
-                Bound::Limit(_) => format!("{full}; ask for less, or for a key with a larger limit"),
+                Bound::Limit(_) => format!("{full}; request less, or use a key with a larger limit"),
             };
             return ApiError::new(code, message);
         }
         let wait = self.wait(files).await;
-        let message = format!("{full}; files expire and make room in {wait} s");
+        let message = format!("{full}; files expire and free space in {wait} s");
         ApiError::new(code, message).retry_after(wait)
     }
 

@@ -107,7 +107,7 @@ impl Files {
         let before = Duration::from_millis(now).saturating_sub(left);
         let removed = self.contents.remove_unfinished(before, most).await?;
         if removed > 0 {
-            tracing::info!(removed, "files that were never finished are removed");
+            tracing::info!(removed, "removed unfinished files");
         }
         let mut rest = listing.take().unwrap_or_else(|| self.contents.list());
         for _ in 0..most {
@@ -115,7 +115,7 @@ impl Files {
             let Some(found) = rest.next().await else { return Ok(()) };
             let Found { name, written } = found?;
             if written <= before.as_secs() && !self.store.has_file(&name).await? && self.remove(&name).await {
-                tracing::info!(%name, "a file that nobody was told of is removed");
+                tracing::info!(%name, "removed an unreferenced file");
             }
         }
         *listing = Some(rest);
@@ -127,7 +127,7 @@ impl Files {
         if self.remove(&name).await
             && let Err(error) = self.store.remove_files(&[name]).await
         {
-            tracing::warn!("{error}: a file that nobody was told of counts until it expires");
+            tracing::warn!("{error}: an unreferenced file counts until it expires");
         }
     }
 

@@ -185,12 +185,12 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
         drop(room);
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 4).await.err().expect("beyond its limit");
-        let told = "generated files of this API key take 17 of the 20 bytes that its limit file_bytes allows, and this \
-                    needs about 4; files expire and make room in ";
+        let told = "generated files of this API key use 17 of the 20 bytes that its limit file_bytes allows, and this \
+                    needs about 4; files expire and free space in ";
         assert!(refused.to_string().contains(told), "{refused}");
         assert!(matches!(refusal(refused), (429, Some(1..=60))));
         let refused = files.reserve(&mine, limited(100, 20), 21).await.err().expect("never");
-        assert!(refused.to_string().ends_with("ask for less, or for a key with a larger limit"), "{refused}");
+        assert!(refused.to_string().ends_with("request less, or use a key with a larger limit"), "{refused}");
         assert_eq!(refusal(refused), (429, None), "no wait helps");
         // Other keys are unaffected.
         files.reserve(&"other".into(), MostOfKey::ALL, 83).await.expect("the rest of the room");
@@ -199,7 +199,7 @@ async fn a_key_takes_no_more_than_its_limit_at_all_gateways_of_a_store_together(
     let largest = async |most| gateways[0].reserve(&mine, most, 0).await.expect("nothing").most();
     assert_eq!((largest(limited(100, 20)).await, largest(limited(10, 20)).await), (20, 10));
     let refused = gateways[0].reserve(&mine, limited(15, 200), 1).await.err().expect("beyond its part");
-    assert!(refused.to_string().contains("that one key may take"), "{refused}");
+    assert!(refused.to_string().contains("that one key may use"), "{refused}");
     // A limit larger than the total has no effect.
     let refused = gateways[0].reserve(&mine, limited(100, 1_000), 84).await.err().expect("no room");
     assert_eq!(refusal(refused).0, 503);

@@ -76,7 +76,7 @@ impl Writing<'_> {
             match self.room.record(&written, lifetime).await {
                 Ok(expires) => break expires,
                 Err(error) if Instant::now() >= deadline => return Err(error),
-                Err(error) => tracing::warn!(file = %self.name, "{error}: the file waits"),
+                Err(error) => tracing::warn!(file = %self.name, "{error}: the file is not written yet"),
             }
             tokio::time::sleep(PAUSE).await;
         };

@@ -63,7 +63,7 @@ impl Spooling {
         let all = self.spool.inherited(Kind::Changes).into_iter().filter_map(|one| {
             let changes = read(&one.content);
             if changes.is_none() {
-                one.leave("it holds no changes of stored responses");
+                one.leave("it has no changes of stored responses");
             }
             let (copies, places) = changes?;
             Some(Left { copies, places, kept: one.kept })

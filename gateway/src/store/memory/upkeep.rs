@@ -9,7 +9,7 @@ use crate::store::durable::{Lines, StoreError, Stored, UpkeepStore};
 
 fn refused<'s, T: Send + 's>() -> Stored<'s, T> {
     Box::pin(future::ready(Err(StoreError::Failed(
-        "the store is in memory, and ends with the process".to_owned(),
+        "the store is in memory, and is lost with the process".to_owned(),
     ))))
 }
 

@@ -62,7 +62,7 @@ impl Replays {
         let Some(spool) = &self.spool else { return };
         for one in spool.inherited(Kind::Answer) {
             let Some(late) = Late::read(&one.content) else {
-                one.leave("it holds no answer");
+                one.leave("it has no answer");
                 continue;
             };
             if !self.knows(&late) {

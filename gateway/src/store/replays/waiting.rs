@@ -107,7 +107,7 @@ impl Replays {
         drop(waiting);
         for late in gone {
             tracing::debug!(
-                "an answer to an idempotency key stays in this process: too many wait for the store"
+                "the answer for an idempotency key stays in this process: too many wait for the store"
             );
             self.let_go(&late);
             tokio::spawn(async move { late.forget().await });
@@ -128,7 +128,7 @@ impl Replays {
                 Ok(true) => {}
                 Ok(false) => return false,
                 Err(error) => {
-                    tracing::debug!("{error}: an answer to an idempotency key waits");
+                    tracing::debug!("{error}: the answer for an idempotency key is not stored yet");
                     return false;
                 }
             }

@@ -27,7 +27,7 @@ impl Claim {
         let file = create(&unfinished)?;
         file.try_lock().map_err(|locked| match locked {
             Locked::Error(error) => error,
-            Locked::WouldBlock => io::Error::other("another process holds its lock"),
+            Locked::WouldBlock => io::Error::other("another process has locked it"),
         })?;
         crash::point();
         std::fs::rename(&unfinished, &path)?;

@@ -88,7 +88,7 @@ impl Inherited {
                 Some(Self { kind, content, kept })
             }
             Err(error) => {
-                tracing::warn!(file = %path.display(), "a file of the spool is left alone: {error}");
+                tracing::warn!(file = %path.display(), "skipping a spool file: {error}");
                 None
             }
         }
@@ -97,7 +97,7 @@ impl Inherited {
     /// Its content is unknown.
     pub(in crate::store) fn leave(&self, why: &str) {
         let file = self.kept.0.path.display();
-        tracing::warn!(%file, "a file of the spool is left alone: {why}");
+        tracing::warn!(%file, "skipping a spool file: {why}");
     }
 }
 
@@ -110,20 +110,20 @@ fn read(path: &Path, key: &hmac::Key, taken: &Mutex<Taken>) -> io::Result<Vec<u8
     }
     let room = lock(taken);
     if room.items >= MOST_ITEMS || room.bytes + bytes > MOST_BYTES {
-        return Err(io::Error::other("there are too many; the next start takes it over"));
+        return Err(io::Error::other("there are too many; the next start will take it over"));
     }
     drop(room);
     let mut content = Vec::with_capacity(bytes);
     file.take(LONGEST as u64).read_to_end(&mut content)?;
     if content.first().is_some_and(|form| *form != FORM) {
-        return Err(io::Error::other("its form is not known"));
+        return Err(io::Error::other("its format is unknown"));
     }
     let Some((head, rest)) = content.split_at_checked(HEAD) else {
-        return Err(io::Error::other("it is cut"));
+        return Err(io::Error::other("it is truncated"));
     };
     // Constant time isn't needed: anyone who can write here can't measure it.
     if digest(key, path, rest).as_ref() != &head[1..] {
-        return Err(io::Error::other("it was changed, or written with another pepper or name"));
+        return Err(io::Error::other("it was modified, or written with another pepper or name"));
     }
     content.drain(..HEAD);
     Ok(content)

@@ -75,7 +75,7 @@ impl ConfigStore for SqlStore {
                 self.commit(writing).await?;
                 return Ok(Some(unsigned(number)));
             }
-            Err(StoreError::Failed("others change the configuration all the time".to_owned()))
+            Err(StoreError::Failed("the configuration keeps changing".to_owned()))
         })
     }
 }

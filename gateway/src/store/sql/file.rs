@@ -60,10 +60,10 @@ impl File {
     fn in_place(&self) -> Result<Arc<Open>, StoreError> {
         let found = identity(&self.path);
         let found =
-            found.map_err(|error| StoreError::Failed(format!("the database file is away: {error}")))?;
+            found.map_err(|error| StoreError::Failed(format!("the database file is missing: {error}")))?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.identity != found {
-            tracing::warn!("another file is in the place of the database and is used from now on");
+            tracing::warn!("the database file was replaced; using the new one");
             let before = std::mem::replace(&mut *open, Arc::new(Open::new(&self.url, found)?));
             tokio::spawn(async move { before.connections.close().await });
         }
@@ -133,7 +133,7 @@ mod tests {
             let begun = std::time::Instant::now();
             let error = File::open(&path).expect("opened").connections().await.expect_err("damaged");
             assert!(matches!(error, StoreError::Refused(_)), "{error}");
-            assert!(error.to_string().contains("put a backup in its place"), "{error}");
+            assert!(error.to_string().contains("restore a backup"), "{error}");
             assert!(begun.elapsed().as_secs() < 2, "nobody tries again");
             assert_eq!(std::fs::read(&path).expect("the file"), damaged);
         }

@@ -70,7 +70,7 @@ async fn listen(pool: PgPool, told: Arc<Told>) {
     loop {
         if let Err(error) = follow(&pool, &told).await {
             // The users of the store report that it is away.
-            tracing::debug!("nobody tells of changes: {error}");
+            tracing::debug!("change notifications are unavailable: {error}");
         }
         tokio::time::sleep(PAUSE).await;
     }

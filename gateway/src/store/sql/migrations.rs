@@ -107,7 +107,7 @@ async fn make(pool: &AnyPool, dialect: Dialect, version: i64) -> Result<(), Stor
     }
     migrator.run_direct(None, &mut *making, false).await.map_err(|error| match error {
         MigrateError::VersionMissing(version) => StoreError::Refused(format!(
-            "a newer version of the gateway made the database (migration {version}); use that version, or a later one"
+            "the database was created by a newer version of the gateway (migration {version}); use that version or a later one"
         )),
         MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
         other => StoreError::Failed(other.to_string()),

@@ -101,7 +101,7 @@ impl Table {
         let mut insert = sqlx::query(AssertSqlSafe(self.insert(&columns)));
         for (name, kind) in &columns {
             insert = bind(insert, &row[*name], *kind)
-                .ok_or_else(|| format!("{name} of {} is no {kind:?}", self.name))?;
+                .ok_or_else(|| format!("{name} of {} is not a {kind:?}", self.name))?;
         }
         insert.execute(&mut **writing).await.map_err(|error| error.to_string())?;
         Ok(())
@@ -173,11 +173,11 @@ impl SqlStore {
             return Err(wrong(1, "the file is empty"));
         };
         let beginning: Beginning = serde_json::from_str(&first)
-            .map_err(|_| wrong(1, "it is not the beginning of what gatewright store export writes"))?;
+            .map_err(|_| wrong(1, "it is not an export of gatewright store export"))?;
         if beginning.gatewright_store != FORM || beginning.migration > LATEST {
             return Err(wrong(
                 1,
-                "a newer version of gatewright has written it; use that version, or a later one",
+                "it was written by a newer version of gatewright; use that version or a later one",
             ));
         }
         crash::point();
@@ -204,7 +204,7 @@ impl SqlStore {
                 }
                 return Err(wrong(
                     number + 1,
-                    &format!("{rows} rows were written, and {} are here", number - 1),
+                    &format!("{rows} rows were exported, but {} are here", number - 1),
                 ));
             }
             number += 1;
@@ -227,7 +227,7 @@ fn line(lines: &mut (dyn BufRead + Send)) -> Result<Option<String>, String> {
     let mut line = String::new();
     let read = lines.take(LONGEST_LINE).read_line(&mut line).map_err(|error| error.to_string())?;
     if read as u64 == LONGEST_LINE {
-        return Err(format!("it has more than {LONGEST_LINE} bytes"));
+        return Err(format!("it is larger than {LONGEST_LINE} bytes"));
     }
     Ok((read > 0).then_some(line))
 }
@@ -278,7 +278,7 @@ impl UpkeepStore for SqlStore {
         Box::pin(async move {
             if self.dialect() == Dialect::Postgres {
                 return Err(StoreError::Failed(
-                    "a server is copied by its own programs, such as pg_dump".to_owned(),
+                    "back up a server with its own tools, such as pg_dump".to_owned(),
                 ));
             }
             let path =

@@ -51,7 +51,7 @@ mod postgres {
         store.revision().await.expect("a store");
         network.set(Way::Silent);
         let error = fails(&store, server.password()).await;
-        assert!(error.contains("does not answer"), "{error}");
+        assert!(error.contains("does not respond"), "{error}");
         network.set(Way::Open);
         store.revision().await.expect("a store");
         network.set(Way::Broken);
@@ -69,7 +69,7 @@ mod postgres {
         let begun = Instant::now();
         for outcome in futures_util::future::join_all((0..4).map(|_| store.revision())).await {
             let error = outcome.expect_err("nobody answers").to_string();
-            assert!(error.contains("does not answer"), "{error}");
+            assert!(error.contains("does not respond"), "{error}");
         }
         // One waits for 4 s.
         assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());

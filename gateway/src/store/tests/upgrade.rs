@@ -276,5 +276,5 @@ async fn a_file_of_a_newer_version_is_refused_and_says_so() {
     newer.close().await.expect("closed");
     let store = SqlStore::in_file(&file).expect("a database");
     let error = store.revision().await.expect_err("a newer version").to_string();
-    assert!(error.contains("a newer version of the gateway made the database"), "{error}");
+    assert!(error.contains("the database was created by a newer version of the gateway"), "{error}");
 }

@@ -111,14 +111,14 @@ async fn rows_that_cannot_be_read_leave_nothing_behind() {
     let all = rows.strip_suffix(&format!("{{\"rows\":{ROWS}}}\n")).expect("its end");
     for (broken, why) in [
         (all.to_owned(), "the file ends too early"),
-        (all.to_owned() + "{\"rows\":4}\n", &format!("4 rows were written, and {ROWS} are here")),
+        (all.to_owned() + "{\"rows\":4}\n", &format!("4 rows were exported, but {ROWS} are here")),
         (all.to_owned() + "{}\n", &format!("line {}", ROWS + 2)),
         (all.to_owned() + "{\"table\": \"state\", \"row\": {}}\n", "there is no table"),
-        (all.to_owned() + "{\"table\": \"keys\", \"row\": {\"id\": 7}}\n", "id of keys is no Text"),
+        (all.to_owned() + "{\"table\": \"keys\", \"row\": {\"id\": 7}}\n", "id of keys is not a Text"),
         (all.to_owned() + "{\"table\": \"keys\", \"row\": {\"x\": 7}}\n", "has no column"),
         (rows.replacen("\"migration\":", "\"migration\":400", 1), "a newer version"),
         (String::new(), "the file is empty"),
-        ("{}\n".to_owned(), "it is not the beginning"),
+        ("{}\n".to_owned(), "it is not an export"),
     ] {
         let to = sqlite();
         let error = to.one.import(&mut Cursor::new(&broken)).await.expect_err(why).to_string();

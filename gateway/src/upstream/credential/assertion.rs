@@ -44,7 +44,7 @@ pub(super) fn sign(claims: &Claims<'_>, key: &str, key_id: Option<&str>) -> Resu
     let mut token = format!("{}.{}", encoded(&head), encoded(&claims));
     let mut signature = vec![0; pair.public().modulus_len()];
     pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), token.as_bytes(), &mut signature)
-        .map_err(|_| "private_key does not sign")?;
+        .map_err(|_| "private_key cannot sign")?;
     token.push('.');
     URL_SAFE_NO_PAD.encode_string(signature, &mut token);
     Ok(token)

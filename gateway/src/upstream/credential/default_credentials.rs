@@ -44,7 +44,7 @@ pub(super) async fn token(places: &ApplicationDefault) -> Result<Token, NoKey> {
         let login_file = places.login_file.as_ref().map(|file| format!(", no file {}", file.display()));
         NoKey::NoToken(format!(
             "there are no application default credentials: GOOGLE_APPLICATION_CREDENTIALS is not set{}, and {}; set the \
-             variable, run `gcloud auth application-default login`, or write key = {{ credentials_file = \"path\" }}",
+             variable, run `gcloud auth application-default login`, or set key = {{ credentials_file = \"path\" }}",
             login_file.unwrap_or_default(),
             why.detail()
         ))
@@ -61,7 +61,7 @@ async fn of_credentials(path: &Path, content: &[u8]) -> Result<Token, NoKey> {
     let wrong = |why: &str| NoKey::Credentials(format!("the file {}: {why}", path.display()));
     let credentials: Value = serde_json::from_slice(content).map_err(|_| wrong("it is not JSON"))?;
     let member = |name: &str| {
-        credentials[name].as_str().ok_or_else(|| wrong(&format!("it has no member {name} with a text")))
+        credentials[name].as_str().ok_or_else(|| wrong(&format!("it has no string member {name}")))
     };
     match member("type")? {
         "service_account" => {
@@ -85,7 +85,7 @@ async fn of_credentials(path: &Path, content: &[u8]) -> Result<Token, NoKey> {
             token_request::post(url, &form, &[secret, refresh]).await
         }
         _ => Err(wrong(
-            "its type is neither service_account nor authorized_user: have a program print the token, by key = { command = \
+            "its type is neither service_account nor authorized_user: use a program that prints the token, with key = { command = \
              [\"gcloud\", \"auth\", \"application-default\", \"print-access-token\"], ttl = \"50m\" }",
         )),
     }
@@ -98,7 +98,7 @@ async fn of_metadata_server(host: &str) -> Result<Token, NoKey> {
     let (head, body) = token_request::exchange(request).await?;
     let failed = |why: &str| NoKey::NoToken(format!("the metadata server {host} {why}"));
     if head.headers.get(METADATA_FLAVOR) != Some(&FLAVOR) {
-        return Err(failed("answered without the header metadata-flavor: it is none"));
+        return Err(failed("responded without the header metadata-flavor: it is not a metadata server"));
     }
     token_request::read(head.status, &body, &[]).map_err(|why| failed(&why))
 }

@@ -12,7 +12,7 @@ pub(super) async fn key(path: &Path) -> Result<String, NoKey> {
     key_in(bytes).ok_or_else(|| {
         let shown = path.display();
         NoKey::File(format!(
-            "the file {shown} holds no key: one line of visible ASCII of at most {MAX_KEY_BYTES} bytes"
+            "the file {shown} has no key: it must be one line of visible ASCII of at most {MAX_KEY_BYTES} bytes"
         ))
     })
 }
@@ -24,7 +24,7 @@ pub(super) async fn read(path: &Path, max_bytes: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(owned)?.take(max_bytes as u64 + 1).read_to_end(&mut bytes)?;
         if bytes.len() > max_bytes {
-            return Err(io::Error::other(format!("it is longer than {max_bytes} bytes")));
+            return Err(io::Error::other(format!("it is larger than {max_bytes} bytes")));
         }
         Ok(bytes)
     });

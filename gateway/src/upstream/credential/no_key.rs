@@ -13,19 +13,19 @@ pub(super) const MAX_KEY_BYTES: usize = 16 * 1024;
 pub(in crate::upstream) enum NoKey {
     #[error("the program that prints its key did not start")]
     NotStarted,
-    #[error("its key did not come within {MAX_TIME:?}")]
+    #[error("its key did not arrive within {MAX_TIME:?}")]
     TooLong,
     #[error("the program that prints its key failed")]
     Failed,
     #[error(
-        "the program that prints its key printed no key: a line of visible ASCII of at most {MAX_KEY_BYTES} bytes"
+        "the program that prints its key printed no key: it must be a line of visible ASCII of at most {MAX_KEY_BYTES} bytes"
     )]
     NotAKey,
-    #[error("the file with its key cannot be used; the log of the gateway says why")]
+    #[error("the file with its key cannot be used; see the gateway's log")]
     File(String),
-    #[error("its credentials cannot be used; the log of the gateway says why")]
+    #[error("its credentials cannot be used; see the gateway's log")]
     Credentials(String),
-    #[error("the token server gave no access token; the log of the gateway says why")]
+    #[error("the token server returned no access token; see the gateway's log")]
     NoToken(String),
 }
 

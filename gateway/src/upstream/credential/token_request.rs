@@ -67,7 +67,7 @@ pub(super) async fn send(
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
     let body = body
-        .map_err(|_| failed(&format!("its answer broke off or is longer than {MAX_ANSWER_BYTES} bytes")))?;
+        .map_err(|_| failed(&format!("its response was cut off or is larger than {MAX_ANSWER_BYTES} bytes")))?;
     Ok((head, body.to_bytes()))
 }
 
@@ -83,17 +83,17 @@ pub(super) fn read(status: StatusCode, body: &[u8], secrets: &[&str]) -> Result<
         let description = answer["error_description"].as_str().unwrap_or_default();
         let said = Redactor::new(secrets.iter().copied()).redact(&format!("{code} {description}"));
         let said: String = said.chars().take(MAX_ERROR_CHARS).collect();
-        return Err(format!("answered {}: {}", status.as_u16(), visible(said.trim())));
+        return Err(format!("returned {}: {}", status.as_u16(), visible(said.trim())));
     }
     let token = answer["access_token"].as_str().unwrap_or_default();
     let key = key_in(token.as_bytes().to_vec()).ok_or_else(|| {
-        format!("answered without access_token: visible ASCII of at most {MAX_KEY_BYTES} bytes")
+        format!("returned no access_token of visible ASCII of at most {MAX_KEY_BYTES} bytes")
     })?;
     let seconds = &answer["expires_in"];
     let seconds = seconds.as_u64().or_else(|| seconds.as_str()?.parse().ok());
     let ttl = seconds.map_or(ASSUMED_TTL, Duration::from_secs).min(MAX_TTL);
     if ttl.is_zero() {
-        return Err("answered with a token that has expired".to_owned());
+        return Err("returned an expired token".to_owned());
     }
     Ok(Token { key, ttl })
 }

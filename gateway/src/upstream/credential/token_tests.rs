@@ -272,14 +272,14 @@ async fn what_is_no_token_is_explained_without_secrets() {
         (
             "400 Bad Request",
             r#"{"error":"invalid_client","error_description":"canary-secret is wrong\u001b"}"#,
-            "answered 400: invalid_client [redacted] is wrong",
+            "returned 400: invalid_client [redacted] is wrong",
         ),
-        ("500 Internal Server Error", "<html>", "answered 500: no error code"),
-        ("200 OK", "{}", "answered without access_token"),
-        ("200 OK", r#"{"access_token":"two words"}"#, "answered without access_token"),
-        ("200 OK", r#"{"access_token":"a","expires_in":0}"#, "answered with a token that has expired"),
-        ("200 OK", &long, "is longer than 65536 bytes"),
-        ("302 Found", "", "answered 302"),
+        ("500 Internal Server Error", "<html>", "returned 500: no error code"),
+        ("200 OK", "{}", "returned no access_token"),
+        ("200 OK", r#"{"access_token":"two words"}"#, "returned no access_token"),
+        ("200 OK", r#"{"access_token":"a","expires_in":0}"#, "returned an expired token"),
+        ("200 OK", &long, "is larger than 65536 bytes"),
+        ("302 Found", "", "returned 302"),
     ] {
         let server = TokenServer::start([(status, document.to_owned())]).await;
         let client = ClientCredentials::new(server.url(), "id", "canary-secret");
@@ -305,8 +305,8 @@ async fn a_file_of_credentials_names_what_is_wrong_and_no_secret() {
     };
     for (content, part) in [
         ("canary".to_owned(), "it is not JSON"),
-        (without("type"), "it has no member type"),
-        (without("private_key"), "it has no member private_key"),
+        (without("type"), "it has no string member type"),
+        (without("private_key"), "it has no string member private_key"),
         (with("private_key", "canary"), "private_key is not a private key in PEM"),
         (with("token_uri", "http://tokens.example/canary"), "must begin with https://"),
         (with("type", "external_account"), "its type is neither service_account nor authorized_user"),
@@ -358,7 +358,7 @@ async fn a_file_that_is_rewritten_is_read_again() {
     fs::write(&path, "canary-2").expect("a file");
     until(|| key_of(&credential).is_some_and(|key| key == "Bearer canary-2")).await;
     for (content, part) in
-        [("", "holds no key"), ("two words", "holds no key"), (&*"a".repeat(20_000), "is longer than")]
+        [("", "has no key"), ("two words", "has no key"), (&*"a".repeat(20_000), "is larger than")]
     {
         fs::write(&path, content).expect("a file");
         let why = source::fetch(&credential.source, &bearer()).await.err().expect(part);

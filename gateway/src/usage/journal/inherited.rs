@@ -55,7 +55,7 @@ impl Inherited {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!(file = %path.display(), "a journal of usage is left alone: {error}");
+                    tracing::warn!(file = %path.display(), "skipping a usage journal: {error}");
                 }
             }
         }
@@ -74,7 +74,7 @@ impl Inherited {
         let writer: Arc<str> = match head {
             Some(Line::Journal(1..=VERSION, writer)) if is_name(&writer) => (&*writer).into(),
             Some(Line::Journal(version, _)) => {
-                return Err(io::Error::other(format!("its form {version} is not known")));
+                return Err(io::Error::other(format!("its format {version} is unknown")));
             }
             // The process ended before the file was initialized.
             _ if text.iter().all(|byte| *byte == 0) => {
@@ -83,7 +83,7 @@ impl Inherited {
                 crash::point();
                 return Ok(None);
             }
-            _ => return Err(io::Error::other("it does not begin as one")),
+            _ => return Err(io::Error::other("it does not start like a journal")),
         };
         let batches = sums(&writer, &text);
         let inherited = Self { writer, batches, file, path: path.to_owned() };
@@ -98,7 +98,7 @@ impl Inherited {
             std::fs::rename(path, &aside)?;
             crash::point();
             let (file, requests) = (aside.display(), inherited.requests());
-            tracing::error!(%file, requests, "a journal of usage is too old: nobody knows whether the store has it");
+            tracing::error!(%file, requests, "a usage journal is too old: it may already be in the store");
             return Ok(None);
         }
         Ok(Some(inherited))
@@ -116,7 +116,7 @@ impl Inherited {
         crash::point();
         if let Err(error) = removed {
             // The store remembers its batches, so nothing is counted twice.
-            tracing::warn!(file = %self.path.display(), "a journal of usage cannot be removed: {error}");
+            tracing::warn!(file = %self.path.display(), "a usage journal cannot be removed: {error}");
         }
     }
 }

@@ -41,7 +41,7 @@ impl Inflated {
         self.coded.advance(taken);
         self.is_over = status == Status::StreamEnd;
         if taken == 0 && piece.is_empty() && !self.is_over {
-            return Err("the deflated body is damaged".into());
+            return Err("the compressed body is corrupt".into());
         }
         Ok(piece)
     }
@@ -78,7 +78,7 @@ impl http_body::Body for Inflated {
                     this.is_over = true;
                     // An empty body is empty in any coding.
                     if this.inflate.is_some() {
-                        return Poll::Ready(Some(Err("the deflated body broke off".into())));
+                        return Poll::Ready(Some(Err("the compressed body is truncated".into())));
                     }
                 }
             }

@@ -170,7 +170,7 @@ async fn a_revision_that_a_node_cannot_use_is_refused_there_and_what_was_in_use_
     let message = error["error"]["message"].as_str().expect("words");
     assert_eq!(status, 400);
     assert!(
-        message.contains("document:6:7: upstreams.two.key: a secret does not stand in the file"),
+        message.contains("document:6:7: upstreams.two.key: a secret must not be written in the file"),
         "{message}"
     );
     assert!(!message.contains("canary"), "{message}");

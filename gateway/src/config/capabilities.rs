@@ -55,9 +55,9 @@ pub enum Roles {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TokenLimit {
-    /// `max_tokens`, which all servers but those of newer models know.
+    /// `max_tokens`, which all servers support except those of newer models.
     #[default]
     MaxTokens,
-    /// `max_completion_tokens`, which models that reason want.
+    /// `max_completion_tokens`, which reasoning models require.
     MaxCompletionTokens,
 }

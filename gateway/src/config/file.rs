@@ -174,7 +174,7 @@ pub(super) struct Counters {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub(super) enum DataFolder {
-    /// Whether there is one, in its usual place.
+    /// Whether to use a data folder, at its default location.
     Usual(bool),
     At(PathBuf),
 }
@@ -271,7 +271,7 @@ pub(super) struct Upstream {
     pub(super) provider: Option<ProviderName>,
     /// Its protocol. Default: that of the provider.
     pub(super) kind: Option<Kind>,
-    /// Scheme, host, port and path to which the paths of the protocol are added, such as "https://api.example/v1".
+    /// Scheme, host, port and path to which the paths of the protocol are appended, such as "https://api.example/v1".
     /// Default: that of the provider. Otherwise required, except for the kind simulator.
     #[schemars(length(max = 2048))]
     pub(super) base_url: Option<String>,

@@ -38,7 +38,7 @@ pub enum LogLevel {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Text,
     /// One JSON object per line.

@@ -17,9 +17,9 @@ pub use crate::usage::{Price, PriceTier, TokenPrice};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Kind {
-    /// Chat completions, and images and videos beside them.
+    /// Chat completions, with images and videos.
     Chat,
-    /// Responses and chat completions, and images and videos beside them.
+    /// Responses and chat completions, with images and videos.
     Responses,
     /// Messages.
     Messages,
@@ -186,10 +186,10 @@ pub struct Model {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Thinking {
-    /// By a number of tokens: an effort becomes one.
+    /// With a token budget; an effort is translated into one.
     #[default]
     Budget,
-    /// By an effort alone: a number of tokens becomes one. For models that decide themselves how much they think.
+    /// With only an effort; a token budget is translated into one. For models that decide themselves how much they think.
     Adaptive,
 }
 

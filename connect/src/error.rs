@@ -23,7 +23,7 @@ pub enum Error {
     Closed,
     /// The server closed a connection that had served requests before, within a second after this one began. It may have read it,
     /// and done its work: most servers that close an idle connection have not.
-    #[error("the connection was closed before an answer began")]
+    #[error("the connection was closed before a response started")]
     Stale,
     /// The same before anything of the request was written: the server has not read it.
     #[error("the connection was closed before the request was sent")]

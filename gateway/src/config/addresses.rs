@@ -110,7 +110,7 @@ pub(crate) fn check_token_url(text: &str) -> Result<(), &'static str> {
     if url.scheme() == "https" || is_this_machine(&url) {
         Ok(())
     } else {
-        Err("must begin with https://: it is sent secrets")
+        Err("must begin with https://, because secrets are sent to it")
     }
 }
 

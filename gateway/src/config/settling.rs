@@ -64,8 +64,8 @@ pub(super) struct Settling<'f> {
 pub fn weak_key(key: &ApiKey) -> Option<String> {
     (key.expose().len() < MIN_KEY_CHARACTERS).then(|| {
         format!(
-            "is shorter than {MIN_KEY_CHARACTERS} characters and can be guessed: use a random one, such as that of openssl \
-             rand -hex 32"
+            "is shorter than {MIN_KEY_CHARACTERS} characters and can be guessed: use a random one, such as the output of \
+             openssl rand -hex 32"
         )
     })
 }

@@ -66,7 +66,7 @@ pub(super) async fn read(
             return Err(Fault::broken("comes too slowly", redactor));
         }
         if gathering.len() + packet.len() > most {
-            return Err(Fault::broken(&format!("is longer than {most} bytes"), redactor));
+            return Err(Fault::broken(&format!("is larger than {most} bytes"), redactor));
         }
         gathering.push(packet).map_err(|why| Fault::no_room(why, redactor))?;
     }

@@ -66,8 +66,9 @@ pub(super) async fn send(
     let answer = answer.map_err(|error| failed(&connections::reason(&error).whole))?;
     let (head, body) = answer.into_parts();
     let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
-    let body = body
-        .map_err(|_| failed(&format!("its response was cut off or is larger than {MAX_ANSWER_BYTES} bytes")))?;
+    let body = body.map_err(|_| {
+        failed(&format!("its response was cut off or is larger than {MAX_ANSWER_BYTES} bytes"))
+    })?;
     Ok((head, body.to_bytes()))
 }
 

@@ -353,7 +353,7 @@ fn what_makes_no_images_or_videos_is_told() {
                 targets = [{ upstream = \"one\" }]\n";
     let told = wrong(text);
     assert!(
-        told.contains("models.image_model_1.targets[0].upstream: this upstream makes no images"),
+        told.contains("models.image_model_1.targets[0].upstream: this upstream does not support images"),
         "{told}"
     );
 }

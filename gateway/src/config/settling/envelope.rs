@@ -26,7 +26,7 @@ impl Settling<'_> {
         for (name, value) in set_body {
             let at = at.to("set_body").to(name.as_str());
             if OWN_MEMBERS.contains(&name.as_str()) {
-                self.wrong(at, "cannot be set: the gateway writes it");
+                self.wrong(at, "cannot be set: the gateway sets it");
             } else if omit_body.contains(name) {
                 self.wrong(at, "is also in omit_body: remove it from one of them");
             } else if value.is_null() {
